@@ -1,0 +1,1 @@
+//! ActivityPub between servers.

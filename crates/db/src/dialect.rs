@@ -1,0 +1,105 @@
+//! Where the two SQL dialects differ, and how one text serves both.
+
+use std::borrow::Cow;
+
+/// Which database is behind a [`Tx`](crate::Tx).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
+    /// SQLite, embedded.
+    Sqlite,
+    /// PostgreSQL.
+    Postgres,
+}
+
+/// The text of a statement for `dialect`: `?1` becomes `$1`, `ids(?1)` and `texts(?1)` become a
+/// sub-select over a JSON list. Quoted text is left alone.
+pub(crate) fn translate(dialect: Dialect, sql: &str) -> Cow<'_, str> {
+    if dialect == Dialect::Sqlite && !sql.contains("ids(?") && !sql.contains("texts(?") {
+        return Cow::Borrowed(sql);
+    }
+    let mut out = String::with_capacity(sql.len() + 64);
+    let mut rest = sql;
+    while let Some(at) = rest.find(['?', '\'', 'i', 't']) {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let boundary = !out.ends_with(|last: char| last.is_alphanumeric() || last == '_');
+        if let Some(quoted) = rest.strip_prefix('\'') {
+            let end = quoted.find('\'').map_or(rest.len(), |end| end + 2);
+            out.push_str(&rest[..end]);
+            rest = &rest[end..];
+        } else if let Some(parameter) = rest.strip_prefix('?') {
+            out.push(if dialect == Dialect::Postgres { '$' } else { '?' });
+            rest = parameter;
+        } else if boundary && let Some(list) = rest.strip_prefix("ids(?") {
+            rest = push_list(dialect, "bigint", list, &mut out);
+        } else if boundary && let Some(list) = rest.strip_prefix("texts(?") {
+            rest = push_list(dialect, "text", list, &mut out);
+        } else {
+            out.push_str(&rest[..1]);
+            rest = &rest[1..];
+        }
+    }
+    out.push_str(rest);
+    Cow::Owned(out)
+}
+
+fn push_list<'a>(dialect: Dialect, kind: &str, list: &'a str, out: &mut String) -> &'a str {
+    let end = list.find(')').unwrap_or(list.len());
+    let number = &list[..end];
+    match dialect {
+        Dialect::Sqlite => out.push_str(&format!("(SELECT value FROM json_each(?{number}))")),
+        Dialect::Postgres => out.push_str(&format!(
+            "(SELECT value::{kind} FROM json_array_elements_text(${number}::text::json))"
+        )),
+    }
+    list.get(end + 1..).unwrap_or_default()
+}
+
+/// The text of a migration for `dialect`. On PostgreSQL `BLOB` is `BYTEA` and `TEXT` gets the C
+/// collation; `WITHOUT ROWID` goes. Lines between `-- only: sqlite` or `-- only: postgres` and
+/// `-- end` belong to that one.
+pub(crate) fn migration(dialect: Dialect, sql: &str) -> String {
+    let mut out = String::with_capacity(sql.len() + 256);
+    let mut only: Option<Dialect> = None;
+    for line in sql.lines() {
+        match line.trim() {
+            "-- only: sqlite" => only = Some(Dialect::Sqlite),
+            "-- only: postgres" => only = Some(Dialect::Postgres),
+            "-- end" => only = None,
+            _ if only.is_some_and(|only| only != dialect) => {}
+            _ if only.is_some() || dialect == Dialect::Sqlite => {
+                out.push_str(line);
+                out.push('\n');
+            }
+            _ => {
+                let line = line
+                    .replace(" BLOB", " BYTEA")
+                    .replace(" TEXT", " TEXT COLLATE \"C\"")
+                    .replace(" WITHOUT ROWID", "");
+                out.push_str(&line);
+                out.push('\n');
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_and_lists_are_translated_and_quoted_text_is_not() {
+        let sql = "SELECT '?1 it''s' FROM bits WHERE id IN ids(?1) AND t IN texts(?2) AND x = ?3";
+        assert_eq!(
+            translate(Dialect::Postgres, sql),
+            "SELECT '?1 it''s' FROM bits WHERE id IN \
+             (SELECT value::bigint FROM json_array_elements_text($1::text::json)) AND t IN \
+             (SELECT value::text FROM json_array_elements_text($2::text::json)) AND x = $3"
+        );
+        assert_eq!(
+            translate(Dialect::Sqlite, "SELECT 1 WHERE a IN ids(?1) AND b = ?2"),
+            "SELECT 1 WHERE a IN (SELECT value FROM json_each(?1)) AND b = ?2"
+        );
+    }
+}

@@ -1,0 +1,196 @@
+//! Units of work over SQLite and PostgreSQL.
+//!
+//! This crate knows no table. It gives both databases one face: a **unit of work** is a plain
+//! synchronous function over a transaction, `fn(&mut Tx) -> Result<T, E>`, so that use cases know
+//! no `async`, no pool and no dialect, and a request crosses threads once.
+//!
+//! # The rules of a unit
+//!
+//! - It may run again (a serialisation failure, a failed group commit), so it has no effect
+//!   outside its transaction. What must follow a commit is a row it wrote, or a closure given to
+//!   [`Tx::after_commit`], which runs in commit order, only if the commit succeeded.
+//! - `Ok` commits, `Err` rolls back; nobody is answered before the commit is on disk.
+//! - After a failed statement the unit can only fail (PostgreSQL aborts the transaction; SQLite is
+//!   made to behave the same), but for [`Tx::savepoint`], which confines a failure.
+//! - A panic rolls back its own unit only and answers [`Error::Panicked`].
+//!
+//! # One SQL text
+//!
+//! SQL is written once, with `?1`, `?2`. Columns are `BIGINT` (also for times in ms and booleans),
+//! `DOUBLE PRECISION`, `TEXT` and `BLOB`. `IN ids(?1)` and `IN texts(?1)` take a list
+//! ([`ids`], [`texts`]). Where the dialects cannot agree, [`Tx::dialect`] tells which it is.
+
+mod dialect;
+mod error;
+mod migrate;
+mod postgres;
+mod queue;
+mod record;
+mod sqlite;
+mod tx;
+mod unit;
+mod value;
+
+use std::path::Path;
+use std::sync::Arc;
+
+pub use dialect::Dialect;
+pub use error::Error;
+pub use migrate::Migration;
+pub use queue::Class;
+pub use record::Record;
+pub use tx::{Row, Tx};
+pub use value::{FromColumn, Json, ToValue, Value, ids, texts};
+
+use queue::ClassQueue;
+use unit::{Unit, Work};
+
+/// How a database is opened.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The most connections to keep to PostgreSQL, or reading connections to SQLite.
+    pub connections_max: usize,
+    /// Whether commits wait for the disk. Off only in the test that shows what is lost then.
+    pub sync: bool,
+}
+
+impl Default for Options {
+    /// Connections derived from the machine: two for each core, at least four.
+    fn default() -> Self {
+        let cores = std::thread::available_parallelism().map_or(2, usize::from);
+        Self { connections_max: (2 * cores).clamp(4, 64), sync: true }
+    }
+}
+
+/// A handle on the database; clones share it. The last one dropped stops its threads.
+#[derive(Clone)]
+pub struct Db {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    dialect: Dialect,
+    /// On SQLite only the readers' queue; on PostgreSQL both are the same.
+    reads: Arc<ClassQueue<Box<dyn Work>>>,
+    writes: Arc<ClassQueue<Box<dyn Work>>>,
+    threads: parking_lot::Mutex<Vec<std::thread::JoinHandle<()>>>,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.reads.close();
+        self.writes.close();
+        let here = std::thread::current().id();
+        for thread in self.threads.get_mut().drain(..) {
+            // The last handle may be dropped by a closure on one of these threads.
+            if thread.thread().id() != here {
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+impl Db {
+    /// Opens `url`: `sqlite:PATH` (relative to `base`), `sqlite::memory:` is not offered, or
+    /// `postgres://…`.
+    pub fn open(url: &str, base: &Path, options: &Options) -> Result<Db, Error> {
+        if let Some(path) = url.strip_prefix("sqlite:") {
+            let path = base.join(path.trim_start_matches("//"));
+            let opened = sqlite::open(&path, options)?;
+            Ok(Self::from_parts(Dialect::Sqlite, opened.reads, opened.writes, opened.threads))
+        } else if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+            let (queue, threads) = postgres::open(url, options)?;
+            Ok(Self::from_parts(Dialect::Postgres, queue.clone(), queue, threads))
+        } else {
+            Err(Error::Url)
+        }
+    }
+
+    fn from_parts(
+        dialect: Dialect,
+        reads: Arc<ClassQueue<Box<dyn Work>>>,
+        writes: Arc<ClassQueue<Box<dyn Work>>>,
+        threads: Vec<std::thread::JoinHandle<()>>,
+    ) -> Self {
+        let threads = parking_lot::Mutex::new(threads);
+        Self { shared: Arc::new(Shared { dialect, reads, writes, threads }) }
+    }
+
+    /// Which database this is.
+    pub fn dialect(&self) -> Dialect {
+        self.shared.dialect
+    }
+
+    /// Units that wait now: (to read, to write). On PostgreSQL both are the one queue.
+    pub fn waiting(&self) -> (usize, usize) {
+        (self.shared.reads.len(), self.shared.writes.len())
+    }
+
+    /// Runs `unit` in a transaction that may write, and answers once its commit is on disk.
+    ///
+    /// # Errors
+    /// What the unit returns, or [`Error::Busy`] when the class's queue is full,
+    /// [`Error::Unavailable`] when the database is gone, [`Error::Panicked`].
+    pub async fn write<T, E, F>(&self, class: Class, unit: F) -> Result<T, E>
+    where
+        F: FnMut(&mut Tx) -> Result<T, E> + Send + 'static,
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        let (work, answer) = Unit::new(unit, false);
+        self.shared.writes.push(class, work).map_err(E::from)?;
+        answer.await.unwrap_or_else(|_| Err(E::from(Error::Closed)))
+    }
+
+    /// Runs `unit` in a transaction that only reads, on one consistent snapshot.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub async fn read<T, E, F>(&self, class: Class, unit: F) -> Result<T, E>
+    where
+        F: FnMut(&mut Tx) -> Result<T, E> + Send + 'static,
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        let (work, answer) = Unit::new(unit, true);
+        self.shared.reads.push(class, work).map_err(E::from)?;
+        answer.await.unwrap_or_else(|_| Err(E::from(Error::Closed)))
+    }
+
+    /// As [`write`](Self::write), from a thread that may block.
+    pub fn write_blocking<T, E, F>(&self, class: Class, unit: F) -> Result<T, E>
+    where
+        F: FnMut(&mut Tx) -> Result<T, E> + Send + 'static,
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        let (work, answer) = Unit::new(unit, false);
+        self.shared.writes.push(class, work).map_err(E::from)?;
+        answer.blocking_recv().unwrap_or_else(|_| Err(E::from(Error::Closed)))
+    }
+
+    /// As [`read`](Self::read), from a thread that may block.
+    pub fn read_blocking<T, E, F>(&self, class: Class, unit: F) -> Result<T, E>
+    where
+        F: FnMut(&mut Tx) -> Result<T, E> + Send + 'static,
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        let (work, answer) = Unit::new(unit, true);
+        self.shared.reads.push(class, work).map_err(E::from)?;
+        answer.blocking_recv().unwrap_or_else(|_| Err(E::from(Error::Closed)))
+    }
+
+    /// Brings the tables of `part` (a crate's name) up to the last of `migrations`.
+    ///
+    /// # Errors
+    /// [`Error::Newer`] when the database holds a migration that this program does not know.
+    pub fn migrate(&self, part: &'static str, migrations: &'static [Migration]) -> Result<(), Error> {
+        migrate::run(self, part, migrations)
+    }
+
+    /// The whole schema as text, in a form that two databases of one kind can be compared by.
+    pub fn schema(&self) -> Result<String, Error> {
+        self.read_blocking(Class::Interactive, migrate::dump)
+    }
+}

@@ -1,0 +1,273 @@
+//! The transaction that a unit of work sees.
+
+use std::time::{Duration, Instant};
+
+use crate::postgres::PgConnection;
+use crate::{Dialect, Error, FromColumn, Record, Value, dialect, postgres, sqlite};
+
+/// Work for after the commit.
+pub(crate) type Hook = Box<dyn FnOnce() + Send>;
+
+/// An open transaction.
+pub struct Tx<'c> {
+    pub(crate) connection: Connection<'c>,
+    pub(crate) hooks: Vec<Hook>,
+    pub(crate) started: Instant,
+    /// A statement failed: only a rollback helps.
+    pub(crate) failed: bool,
+    /// The failure was a meeting with others: the unit is worth repeating.
+    pub(crate) conflict: bool,
+    /// The connection broke.
+    pub(crate) broken: bool,
+}
+
+pub(crate) enum Connection<'c> {
+    Sqlite(&'c rusqlite::Connection),
+    Postgres(&'c mut PgConnection),
+}
+
+/// A row of a result, valid while it is being mapped.
+pub enum Row<'r> {
+    #[doc(hidden)]
+    Sqlite(&'r rusqlite::Row<'r>),
+    #[doc(hidden)]
+    Postgres(&'r ::postgres::Row),
+}
+
+impl<'c> Tx<'c> {
+    pub(crate) fn new(connection: Connection<'c>) -> Self {
+        Self {
+            connection,
+            hooks: Vec::new(),
+            started: Instant::now(),
+            failed: false,
+            conflict: false,
+            broken: false,
+        }
+    }
+
+    /// Which database this is, for the few places where the dialects cannot agree.
+    pub fn dialect(&self) -> Dialect {
+        match self.connection {
+            Connection::Sqlite(_) => Dialect::Sqlite,
+            Connection::Postgres(_) => Dialect::Postgres,
+        }
+    }
+
+    /// How long this unit has run: background units stop at about 5 ms and go on in another.
+    pub fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// Runs `hook` after the commit, in commit order, on the thread that committed. It must be
+    /// short, and is dropped when the unit fails or runs again.
+    pub fn after_commit(&mut self, hook: impl FnOnce() + Send + 'static) {
+        self.hooks.push(Box::new(hook));
+    }
+
+    /// Runs a statement and tells how many rows it changed.
+    pub fn execute(&mut self, sql: &str, params: &[Value<'_>]) -> Result<u64, Error> {
+        self.statement(sql, |connection, sql| match connection {
+            Connection::Sqlite(connection) => sqlite::execute(connection, sql, params),
+            Connection::Postgres(connection) => connection.execute(sql, params),
+        })
+    }
+
+    /// Runs a query and maps each row.
+    pub fn query<T>(
+        &mut self,
+        sql: &str,
+        params: &[Value<'_>],
+        mut map: impl FnMut(&Row<'_>) -> Result<T, Error>,
+    ) -> Result<Vec<T>, Error> {
+        self.statement(sql, |connection, sql| match connection {
+            Connection::Sqlite(connection) => sqlite::query(connection, sql, params, &mut map),
+            Connection::Postgres(connection) => connection.query(sql, params, &mut map),
+        })
+    }
+
+    /// Runs a query that finds one row or none (of several the first counts).
+    pub fn query_opt<T>(
+        &mut self,
+        sql: &str,
+        params: &[Value<'_>],
+        map: impl FnMut(&Row<'_>) -> Result<T, Error>,
+    ) -> Result<Option<T>, Error> {
+        Ok(self.query(sql, params, map)?.into_iter().next())
+    }
+
+    /// Runs a query that finds just one row.
+    ///
+    /// # Errors
+    /// [`Error::Rows`] when it does not.
+    pub fn query_one<T>(
+        &mut self,
+        sql: &str,
+        params: &[Value<'_>],
+        map: impl FnMut(&Row<'_>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let mut rows = self.query(sql, params, map)?;
+        match (rows.len(), rows.pop()) {
+            (1, Some(row)) => Ok(row),
+            (count, _) => Err(Error::Rows(count)),
+        }
+    }
+
+    /// The first column of every row.
+    pub fn column<T: FromColumn>(
+        &mut self,
+        sql: &str,
+        params: &[Value<'_>],
+    ) -> Result<Vec<T>, Error> {
+        self.query(sql, params, |row| row.get(0))
+    }
+
+    /// The first column of the first row, if there is one.
+    pub fn value<T: FromColumn>(
+        &mut self,
+        sql: &str,
+        params: &[Value<'_>],
+    ) -> Result<Option<T>, Error> {
+        self.query_opt(sql, params, |row| row.get(0))
+    }
+
+    /// Records of `R`; `{}` in `sql` stands for its columns.
+    pub fn records<R: Record>(&mut self, sql: &str, params: &[Value<'_>]) -> Result<Vec<R>, Error> {
+        let sql = sql.replacen("{}", R::COLUMNS, 1);
+        self.query(&sql, params, |row| R::read(row, 0))
+    }
+
+    /// The first record of `R`, if there is one; `{}` in `sql` stands for its columns.
+    pub fn record<R: Record>(
+        &mut self,
+        sql: &str,
+        params: &[Value<'_>],
+    ) -> Result<Option<R>, Error> {
+        Ok(self.records(sql, params)?.into_iter().next())
+    }
+
+    /// Runs `body` so that its failure undoes only itself.
+    ///
+    /// # Errors
+    /// What `body` returns; its changes and its [`after_commit`](Self::after_commit) are undone
+    /// then. A conflict with other transactions still fails the whole unit, which is repeated.
+    pub fn savepoint<T, E: From<Error>>(
+        &mut self,
+        body: impl FnOnce(&mut Tx) -> Result<T, E>,
+    ) -> Result<T, E> {
+        self.execute("SAVEPOINT inner_unit", &[])?;
+        let hooks = self.hooks.len();
+        match body(self) {
+            Ok(done) => {
+                self.execute("RELEASE SAVEPOINT inner_unit", &[])?;
+                Ok(done)
+            }
+            Err(error) => {
+                self.hooks.truncate(hooks);
+                if !self.conflict && !self.broken {
+                    self.failed = false;
+                    self.execute("ROLLBACK TO SAVEPOINT inner_unit", &[])?;
+                    self.execute("RELEASE SAVEPOINT inner_unit", &[])?;
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Runs several statements without parameters: migrations.
+    pub(crate) fn batch(&mut self, sql: &str) -> Result<(), Error> {
+        self.statement(sql, |connection, _| match connection {
+            Connection::Sqlite(connection) => sqlite::batch(connection, sql),
+            Connection::Postgres(connection) => connection.batch(sql),
+        })
+    }
+
+    fn statement<T>(
+        &mut self,
+        sql: &str,
+        run: impl FnOnce(&mut Connection<'c>, &str) -> Result<T, Failure>,
+    ) -> Result<T, Error> {
+        if self.failed {
+            return Err(Error::Aborted);
+        }
+        let sql = dialect::translate(self.dialect(), sql);
+        run(&mut self.connection, &sql).map_err(|failure| {
+            self.failed = true;
+            self.conflict |= failure.conflict;
+            self.broken |= failure.broken;
+            failure.error
+        })
+    }
+}
+
+/// A failed statement, and what it means for the unit.
+pub(crate) struct Failure {
+    pub(crate) error: Error,
+    pub(crate) conflict: bool,
+    pub(crate) broken: bool,
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self { error, conflict: false, broken: false }
+    }
+}
+
+impl Row<'_> {
+    /// Column `at`, from 0.
+    ///
+    /// # Errors
+    /// [`Error::Column`] when the column is missing, NULL or of another type.
+    pub fn get<T: FromColumn>(&self, at: usize) -> Result<T, Error> {
+        T::from_column(self, at)
+    }
+
+    pub(crate) fn int(&self, at: usize) -> Result<Option<i64>, Error> {
+        let wrong = |_| Error::Column { column: at, expected: "BIGINT" };
+        match self {
+            Self::Sqlite(row) => row.get(at).map_err(wrong),
+            Self::Postgres(row) => postgres::int(row, at),
+        }
+    }
+
+    pub(crate) fn real(&self, at: usize) -> Result<Option<f64>, Error> {
+        let wrong = |_| Error::Column { column: at, expected: "DOUBLE PRECISION" };
+        match self {
+            Self::Sqlite(row) => row.get(at).map_err(wrong),
+            Self::Postgres(row) => postgres::real(row, at),
+        }
+    }
+
+    pub(crate) fn text(&self, at: usize) -> Result<Option<&str>, Error> {
+        let wrong = Error::Column { column: at, expected: "TEXT" };
+        match self {
+            Self::Sqlite(row) => match row.get_ref(at) {
+                Ok(value) => value.as_str_or_null().map_err(|_| wrong),
+                Err(_) => Err(wrong),
+            },
+            Self::Postgres(row) => row.try_get(at).map_err(|_| wrong),
+        }
+    }
+
+    pub(crate) fn blob(&self, at: usize) -> Result<Option<&[u8]>, Error> {
+        let wrong = Error::Column { column: at, expected: "BLOB" };
+        match self {
+            Self::Sqlite(row) => match row.get_ref(at) {
+                Ok(value) => value.as_blob_or_null().map_err(|_| wrong),
+                Err(_) => Err(wrong),
+            },
+            Self::Postgres(row) => row.try_get(at).map_err(|_| wrong),
+        }
+    }
+
+    pub(crate) fn is_null(&self, at: usize) -> Result<bool, Error> {
+        let wrong = Error::Column { column: at, expected: "a column" };
+        match self {
+            Self::Sqlite(row) => match row.get_ref(at) {
+                Ok(value) => Ok(value == rusqlite::types::ValueRef::Null),
+                Err(_) => Err(wrong),
+            },
+            Self::Postgres(row) => postgres::is_null(row, at),
+        }
+    }
+}

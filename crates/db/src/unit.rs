@@ -1,0 +1,76 @@
+//! A unit of work on its way to a database thread and back.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use tokio::sync::oneshot;
+
+use crate::{Error, Tx};
+
+/// What a database thread does with a unit, whatever its types.
+pub(crate) trait Work: Send {
+    /// Whether it only reads.
+    fn reads_only(&self) -> bool;
+    /// Runs it; may be called again after a rollback. True when its transaction is to be committed.
+    fn run(&mut self, tx: &mut Tx) -> bool;
+    /// Gives the last run's result to who waits for it.
+    fn answer(self: Box<Self>);
+    /// Gives `error` instead.
+    fn fail(self: Box<Self>, error: Error);
+}
+
+pub(crate) struct Unit<F, T, E> {
+    body: F,
+    reads_only: bool,
+    result: Option<Result<T, E>>,
+    reply: oneshot::Sender<Result<T, E>>,
+}
+
+impl<F, T, E> Unit<F, T, E>
+where
+    F: FnMut(&mut Tx) -> Result<T, E> + Send + 'static,
+    T: Send + 'static,
+    E: From<Error> + Send + 'static,
+{
+    pub(crate) fn new(
+        body: F,
+        reads_only: bool,
+    ) -> (Box<dyn Work>, oneshot::Receiver<Result<T, E>>) {
+        let (reply, answer) = oneshot::channel();
+        (Box::new(Self { body, reads_only, result: None, reply }), answer)
+    }
+}
+
+impl<F, T, E> Work for Unit<F, T, E>
+where
+    F: FnMut(&mut Tx) -> Result<T, E> + Send,
+    T: Send,
+    E: From<Error> + Send,
+{
+    fn reads_only(&self) -> bool {
+        self.reads_only
+    }
+
+    fn run(&mut self, tx: &mut Tx) -> bool {
+        let result = catch_unwind(AssertUnwindSafe(|| (self.body)(tx)))
+            .unwrap_or_else(|panic| Err(E::from(Error::Panicked(panic_text(&*panic)))));
+        let commit = result.is_ok();
+        self.result = Some(result);
+        commit
+    }
+
+    fn answer(self: Box<Self>) {
+        let result = self.result.unwrap_or_else(|| Err(E::from(Error::Closed)));
+        // Nobody waits any more when the request was cancelled; the work is done all the same.
+        let _ = self.reply.send(result);
+    }
+
+    fn fail(self: Box<Self>, error: Error) {
+        let _ = self.reply.send(Err(E::from(error)));
+    }
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".into())
+}

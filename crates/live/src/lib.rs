@@ -1,0 +1,1 @@
+//! Sessions, topics and bounded outboxes for those who are here.

@@ -1,0 +1,1 @@
+//! Loads and faults for tests and benchmarks.

@@ -1,1 +1,45 @@
 //! Sessions, topics and bounded outboxes for those who are here.
+//!
+//! A [`Hub`] joins **sessions** (somebody who is connected now) with **topics** (whatever a
+//! program names them by). [`Hub::publish`] hands an event to every session of a topic; it never
+//! waits for any of them. Each [`Session`] has an outbox, bounded in events and bytes, that takes
+//! no memory while it is empty; who reads too slowly learns of it ([`Lost::Overflowed`]) and holds
+//! nobody else up. An event is encoded once for each wire format and its bytes are shared
+//! ([`Shared::encoded`]).
+//!
+//! Around the hub stand what long-lived connections need: [`socket`] (WebSocket framing that
+//! holds no buffer while idle), [`sse`] (server-sent events) and [`admission`] (a bounded number
+//! of arrivals are served at once). Nothing here knows what the events mean.
+//!
+//! ```
+//! use weir_live::{Hub, Limits, Shared};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let hub: Hub<&str, String> = Hub::new(Limits::default());
+//! let mut session = hub.session(7)?;
+//! session.subscribe("weather")?;
+//! assert_eq!(hub.publish(&"weather", Shared::new("rain".to_owned())), 1);
+//! let waiting = session.next().await?;
+//! assert_eq!(waiting[0].1.event, "rain");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Metrics are bound to the recorder that is installed when a [`Hub`], an
+//! [`Admission`](admission::Admission) or a [`Sockets`](socket::Sockets) is made.
+
+pub mod admission;
+mod hub;
+mod limits;
+mod outbox;
+mod registry;
+mod session;
+mod shared;
+pub mod socket;
+pub mod sse;
+
+pub use hub::{Hub, Stats};
+pub use limits::Limits;
+pub use session::{Full, Lost, Session, TooMany};
+pub use shared::{FORMATS_MAX, Shared};

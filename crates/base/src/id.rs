@@ -146,8 +146,10 @@ mod tests {
 
     #[test]
     fn an_id_carries_its_time_and_survives_json() {
-        let ids =
-            IdGenerator::new(Clock::manual(Timestamp::from_ms(1_700_000_000_123)), Random::seeded(7));
+        let ids = IdGenerator::new(
+            Clock::manual(Timestamp::from_ms(1_700_000_000_123)),
+            Random::seeded(7),
+        );
         let id = ids.next();
         assert_eq!(id.time(), Timestamp::from_ms(1_700_000_000_123));
         assert_eq!(id.to_string().parse(), Ok(id));

@@ -58,7 +58,9 @@ pub enum Error {
     #[error("expected one row, found {0}")]
     Rows(usize),
     /// The database was written by a newer version of this program.
-    #[error("the database holds migration {part} {number}, which this version does not know; run the newer version")]
+    #[error(
+        "the database holds migration {part} {number}, which this version does not know; run the newer version"
+    )]
     Newer {
         /// Whose tables.
         part: String,

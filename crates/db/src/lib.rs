@@ -185,7 +185,11 @@ impl Db {
     ///
     /// # Errors
     /// [`Error::Newer`] when the database holds a migration that this program does not know.
-    pub fn migrate(&self, part: &'static str, migrations: &'static [Migration]) -> Result<(), Error> {
+    pub fn migrate(
+        &self,
+        part: &'static str,
+        migrations: &'static [Migration],
+    ) -> Result<(), Error> {
         migrate::run(self, part, migrations)
     }
 

@@ -301,10 +301,7 @@ pub(crate) fn real(row: &::postgres::Row, at: usize) -> Result<Option<f64>, Erro
 pub(crate) fn is_null(row: &::postgres::Row, at: usize) -> Result<bool, Error> {
     struct Null;
     impl ::postgres::types::FromSql<'_> for Null {
-        fn from_sql(
-            _: &Type,
-            _: &[u8],
-        ) -> Result<Self, Box<dyn std::error::Error + Sync + Send>> {
+        fn from_sql(_: &Type, _: &[u8]) -> Result<Self, Box<dyn std::error::Error + Sync + Send>> {
             Ok(Self)
         }
         fn accepts(_: &Type) -> bool {
@@ -315,4 +312,3 @@ pub(crate) fn is_null(row: &::postgres::Row, at: usize) -> Result<bool, Error> {
         .map(|value| value.is_none())
         .map_err(|_| Error::Column { column: at, expected: "a column" })
 }
-

@@ -59,8 +59,7 @@ struct State<T> {
 
 impl<T> ClassQueue<T> {
     pub(crate) fn new() -> Self {
-        let state =
-            State { lines: Default::default(), turn: 0, rotation: 0, closed: false };
+        let state = State { lines: Default::default(), turn: 0, rotation: 0, closed: false };
         Self { state: Mutex::new(state), wake: Condvar::new() }
     }
 

@@ -50,7 +50,8 @@ pub fn ids<'i>(list: impl IntoIterator<Item = &'i Id>) -> Value<'static> {
 
 /// A list of texts for `IN texts(?1)`.
 pub fn texts<S: AsRef<str>>(list: impl IntoIterator<Item = S>) -> Value<'static> {
-    let list: Vec<String> = list.into_iter().map(|text| without_nul(text.as_ref()).into()).collect();
+    let list: Vec<String> =
+        list.into_iter().map(|text| without_nul(text.as_ref()).into()).collect();
     Value::Text(Cow::Owned(serde_json::Value::from(list).to_string()))
 }
 

@@ -51,12 +51,7 @@ impl<K, E> Seat<K, E> {
     }
 
     /// Puts `event` into the outbox if it has room.
-    pub(crate) fn offer(
-        &self,
-        topic: &K,
-        event: &Arc<Shared<E>>,
-        limits: &Limits,
-    ) -> Offered<K, E>
+    pub(crate) fn offer(&self, topic: &K, event: &Arc<Shared<E>>, limits: &Limits) -> Offered<K, E>
     where
         K: Clone,
     {

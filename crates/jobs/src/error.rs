@@ -1,0 +1,53 @@
+//! What can go wrong at the engine's seams.
+
+/// The error of opening and inspecting.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The database failed.
+    #[error("the jobs' database: {0}")]
+    Db(#[from] weir_db::Error),
+    /// The queue is neither declared by a registered job type nor found in rows.
+    #[error("there is no queue {0}; `weir jobs queues` lists them")]
+    NoQueue(String),
+}
+
+/// Why the workers refuse to start.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StartError {
+    /// Rows hold jobs of a type that nobody handles.
+    #[error(
+        "queue {queue} holds {count} jobs of kind {kind}, which no handler is registered for; register it, or delete them"
+    )]
+    UnknownKind {
+        /// The kind in the rows.
+        kind: String,
+        /// The queue they lie in.
+        queue: String,
+        /// How many there are.
+        count: u64,
+    },
+    /// Rows lie in a queue that no registered job type declares.
+    #[error(
+        "queue {queue} holds {count} jobs, but no registered job type declares that queue; declare it, or delete them"
+    )]
+    UnservedQueue {
+        /// The queue in the rows.
+        queue: String,
+        /// How many there are.
+        count: u64,
+    },
+    /// Two handlers for one kind.
+    #[error("job kind {0} is registered twice; keep one handler")]
+    Twice(String),
+    /// Two job types declare a queue of one name differently.
+    #[error(
+        "queue {0} is declared in two ways (class, order, limit, or units beside tasks); let its job types share one constant, and give units and tasks a queue each"
+    )]
+    QueueDiffers(String),
+    /// The workers of this handle run already.
+    #[error("the workers of this database have been started already")]
+    Started,
+    /// Not called from within a tokio runtime.
+    #[error("the workers need a tokio runtime: start them from within one")]
+    NoRuntime,
+}

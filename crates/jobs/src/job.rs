@@ -1,0 +1,166 @@
+//! What a job is, to the program that defines it.
+
+use std::borrow::Cow;
+use std::fmt::Display;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use weir_base::{Id, Timestamp};
+use weir_db::Class;
+
+use crate::Retry;
+
+/// A piece of work as data: what is stored when it is enqueued and read when it runs.
+///
+/// Old rows outlive a release: give new fields `#[serde(default)]`. A payload that no longer
+/// parses goes to the dead set, where it can be looked at.
+pub trait Job: Serialize + DeserializeOwned + Send + Sync + 'static {
+    /// The stable name in rows, such as `deliver`. Never changed once rows may hold it.
+    const KIND: &'static str;
+    /// Where jobs of this type wait. A queue holds either units or tasks, never both.
+    const QUEUE: Queue;
+    /// What follows a failure.
+    const RETRY: Retry = Retry::DEFAULT;
+    /// How long a task, or the preparation of a batch of units, may take, in seconds.
+    const TIMEOUT_S: u64 = 60;
+
+    /// The fairness key, such as the host a job has to do with: lanes of one queue take turns.
+    /// Cut to 255 bytes.
+    fn lane(&self) -> Cow<'_, str> {
+        Cow::Borrowed("")
+    }
+}
+
+/// In which order a queue works off what waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// In order of id: first come, first served.
+    OldestFirst,
+    /// The newest first, and one job in ten from the old end, so that a backlog drains behind.
+    NewestFirst,
+}
+
+/// A queue, declared on the job types that lie in it (all of them with the same values).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Queue {
+    /// The stable name in rows, commands and metrics.
+    pub name: &'static str,
+    /// How urgent the engine's database work for it is.
+    pub class: Class,
+    /// Which waiting job of a lane is next.
+    pub order: Order,
+    /// The most jobs (of tasks) or batches (of units) that run at once; 0: the engine's default.
+    pub running_max: usize,
+}
+
+impl Queue {
+    /// A queue that serves the oldest first, with the engine's default concurrency.
+    pub const fn new(name: &'static str, class: Class) -> Self {
+        Self { name, class, order: Order::OldestFirst, running_max: 0 }
+    }
+
+    /// The same queue, newest first.
+    pub const fn newest_first(self) -> Self {
+        Self { order: Order::NewestFirst, ..self }
+    }
+
+    /// The same queue with at most `running_max` jobs or batches at once.
+    pub const fn running_max(self, running_max: usize) -> Self {
+        Self { running_max, ..self }
+    }
+}
+
+/// A job that was taken from its queue to be run.
+#[derive(Debug, Clone)]
+pub struct Claimed<J> {
+    /// Stays the same over all attempts: lets the other side of a task recognise a repeat.
+    pub id: Id,
+    /// Which attempt this is, from 1. A run cut off by a crash or a stop does not count.
+    pub attempt: u32,
+    /// When it was enqueued first.
+    pub enqueued_at: Timestamp,
+    /// The job.
+    pub job: J,
+}
+
+/// What the preparation of a unit made of one job.
+#[derive(Debug)]
+pub enum Prepared<P> {
+    /// Goes into the transaction.
+    Run(P),
+    /// Ends here; recorded in the same transaction as the rest of its batch.
+    Not(Outcome),
+}
+
+/// How one job of a unit ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// Done: the job is gone.
+    Done,
+    /// Tried again after the type's [`Retry`] delay, or `after_ms` when given.
+    Retry {
+        /// What went wrong, for people.
+        reason: String,
+        /// The wait, in milliseconds, such as a peer's `Retry-After`; at most 30 days.
+        after_ms: Option<i64>,
+    },
+    /// Given up without a trace but a count.
+    Discard(String),
+    /// Moved to the dead set at once.
+    Dead(String),
+}
+
+impl Outcome {
+    /// A failure worth another try by the type's policy.
+    pub fn retry(reason: impl Display) -> Self {
+        Self::Retry { reason: reason.to_string(), after_ms: None }
+    }
+
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Retry { .. } => "retry",
+            Self::Discard(_) => "discard",
+            Self::Dead(_) => "dead",
+        }
+    }
+}
+
+/// How a task failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Failure {
+    /// Tried again after the type's [`Retry`] delay, or `after_ms` when given.
+    Retry {
+        /// What went wrong, for people.
+        reason: String,
+        /// The wait, in milliseconds, such as a peer's `Retry-After`; at most 30 days.
+        after_ms: Option<i64>,
+    },
+    /// Given up without a trace but a count.
+    Discard(String),
+    /// Moved to the dead set at once.
+    Dead(String),
+}
+
+impl Failure {
+    /// A failure worth another try by the type's policy.
+    pub fn retry(reason: impl Display) -> Self {
+        Self::Retry { reason: reason.to_string(), after_ms: None }
+    }
+}
+
+impl From<Failure> for Outcome {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Retry { reason, after_ms } => Self::Retry { reason, after_ms },
+            Failure::Discard(reason) => Self::Discard(reason),
+            Failure::Dead(reason) => Self::Dead(reason),
+        }
+    }
+}
+
+impl From<weir_db::Error> for Failure {
+    fn from(error: weir_db::Error) -> Self {
+        Self::retry(error)
+    }
+}

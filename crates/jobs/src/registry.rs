@@ -1,0 +1,252 @@
+//! Who handles which job type.
+
+use std::borrow::Borrow;
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use weir_base::Timestamp;
+use weir_db::Tx;
+
+use crate::rows::Claim;
+use crate::{Claimed, Failure, Job, Jobs, Outcome, Prepared, Queue, Retry, StartError};
+
+/// The handlers of a program, collected before [`Jobs::start`].
+#[derive(Default)]
+pub struct Registry {
+    pub(crate) handlers: BTreeMap<&'static str, Handler>,
+    pub(crate) periodic: Vec<Periodic>,
+    pub(crate) faults: Vec<StartError>,
+}
+
+pub(crate) struct Handler {
+    pub(crate) queue: Queue,
+    pub(crate) retry: Retry,
+    pub(crate) timeout: Duration,
+    pub(crate) run: Run,
+}
+
+#[derive(Clone)]
+pub(crate) enum Run {
+    Unit(Prepare),
+    Task(RunTask),
+}
+
+pub(crate) type Prepare =
+    Arc<dyn Fn(Arc<Vec<Claim>>) -> BoxFuture<'static, PreparedBatch> + Send + Sync>;
+pub(crate) type RunTask = Arc<dyn Fn(Arc<Claim>) -> BoxFuture<'static, Outcome> + Send + Sync>;
+pub(crate) type RunItems =
+    Arc<dyn Fn(&mut Tx, Range<usize>) -> Result<Vec<Outcome>, weir_db::Error> + Send + Sync>;
+
+/// A batch whose preparation is over, without its types.
+pub(crate) struct PreparedBatch {
+    /// One for each job, in the same order.
+    pub(crate) slots: Vec<Slot>,
+    /// Runs the items of a range.
+    pub(crate) run: RunItems,
+}
+
+/// What became of one job of a batch in its preparation.
+pub(crate) enum Slot {
+    /// It is the next item.
+    Item,
+    /// It ended.
+    Ended(Outcome),
+}
+
+pub(crate) struct Periodic {
+    pub(crate) name: &'static str,
+    pub(crate) every_ms: i64,
+    pub(crate) enqueue:
+        Arc<dyn Fn(&Jobs, &mut Tx, &str, Timestamp) -> Result<(), weir_db::Error> + Send + Sync>,
+}
+
+impl Registry {
+    /// An empty registry.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The registered kinds, so that the program can check that none is missing.
+    pub fn kinds(&self) -> impl Iterator<Item = &'static str> + '_ {
+        self.handlers.keys().copied()
+    }
+
+    /// Handles `J` by work on the database, **exactly once**: what `run` writes, the removal of
+    /// the jobs and the jobs that `run` enqueues commit together or not at all.
+    ///
+    /// `prepare` runs outside the transaction (parse, verify, fetch), must have no effect that
+    /// matters when it is repeated, and gives one [`Prepared`] for each job, in the same order.
+    /// `run` gets what was prepared to run, in order (within a lane: in order of id), and gives
+    /// one [`Outcome`] for each. As every unit of work it may run again after a rollback.
+    ///
+    /// A batch that panics or fails as a whole is run again job by job, so that one bad job harms
+    /// only itself. While a job of a lane is in a batch, no other of that lane is. A failed job
+    /// waits for its retry elsewhere: those behind it do not wait for it.
+    pub fn unit<J, P, F, Fut, R>(&mut self, prepare: F, run: R)
+    where
+        J: Job,
+        P: Send + Sync + 'static,
+        F: Fn(Vec<Claimed<J>>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Vec<Prepared<P>>> + Send + 'static,
+        R: Fn(&mut Tx, &[P]) -> Result<Vec<Outcome>, weir_db::Error> + Send + Sync + 'static,
+    {
+        let (prepare, run) = (Arc::new(prepare), Arc::new(run));
+        let erased: Prepare = Arc::new(move |claims| {
+            let (prepare, run) = (prepare.clone(), run.clone());
+            Box::pin(async move {
+                let (jobs, broken) = parse::<J>(&claims);
+                let count = jobs.len();
+                let prepared = if count == 0 { Vec::new() } else { prepare(jobs).await };
+                batch(prepared, count, broken, run)
+            })
+        });
+        self.add::<J>(Run::Unit(erased));
+    }
+
+    /// As [`unit`](Self::unit), without a preparation.
+    pub fn simple_unit<J, R>(&mut self, run: R)
+    where
+        J: Job,
+        R: Fn(&mut Tx, &[Claimed<J>]) -> Result<Vec<Outcome>, weir_db::Error>
+            + Send
+            + Sync
+            + 'static,
+    {
+        self.unit(async |jobs: Vec<Claimed<J>>| jobs.into_iter().map(Prepared::Run).collect(), run);
+    }
+
+    /// Handles `J` by work that reaches outside, **at least once**: a finished job is removed
+    /// durably within 50 ms, and a crash before that, or a stop while it runs, runs it again. The
+    /// effect is had once by giving [`Claimed::id`] to the other side to recognise a repeat.
+    ///
+    /// Jobs of one lane may run at the same time and end in any order.
+    pub fn task<J, F, Fut>(&mut self, run: F)
+    where
+        J: Job,
+        F: Fn(Claimed<J>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<(), Failure>> + Send + 'static,
+    {
+        let run = Arc::new(run);
+        let erased: RunTask = Arc::new(move |claim| {
+            let run = run.clone();
+            Box::pin(async move {
+                let (mut jobs, mut broken) = parse::<J>(std::slice::from_ref(&claim));
+                match (jobs.pop(), broken.pop().flatten()) {
+                    (Some(job), _) => match run(job).await {
+                        Ok(()) => Outcome::Done,
+                        Err(failure) => failure.into(),
+                    },
+                    (None, outcome) => outcome.unwrap_or(Outcome::Done),
+                }
+            })
+        });
+        self.add::<J>(Run::Task(erased));
+    }
+
+    /// Enqueues what `make` gives, every `every_ms` milliseconds, at first at once. The next run
+    /// is kept in a row under `name`, so a restart neither skips nor repeats one; runs missed
+    /// while the process was down collapse into one; while the job of the last run still waits,
+    /// none is added.
+    pub fn periodic<J, F>(&mut self, name: &'static str, every_ms: i64, make: F)
+    where
+        J: Job,
+        F: Fn() -> J + Send + Sync + 'static,
+    {
+        let enqueue = move |jobs: &Jobs, tx: &mut Tx, key: &str, now: Timestamp| {
+            jobs.enqueue_unique(tx, key, now, &make()).map(|_| ())
+        };
+        if self.periodic.iter().any(|other| other.name == name) {
+            self.faults.push(StartError::Twice(name.into()));
+        }
+        self.periodic.push(Periodic {
+            name,
+            every_ms: every_ms.max(1),
+            enqueue: Arc::new(enqueue),
+        });
+    }
+
+    fn add<J: Job>(&mut self, run: Run) {
+        let handler = Handler {
+            queue: J::QUEUE,
+            retry: J::RETRY,
+            timeout: Duration::from_secs(J::TIMEOUT_S.max(1)),
+            run,
+        };
+        let unlike = |other: &&Handler| {
+            other.queue.name == handler.queue.name
+                && (other.queue != handler.queue || other.run.is_unit() != handler.run.is_unit())
+        };
+        if self.handlers.values().find(unlike).is_some() {
+            self.faults.push(StartError::QueueDiffers(J::QUEUE.name.into()));
+        }
+        if self.handlers.insert(J::KIND, handler).is_some() {
+            self.faults.push(StartError::Twice(J::KIND.into()));
+        }
+    }
+}
+
+impl Run {
+    pub(crate) fn is_unit(&self) -> bool {
+        matches!(self, Self::Unit(_))
+    }
+}
+
+/// The jobs that parse, in order, and for each claim what it ended with if it does not.
+fn parse<J: Job>(claims: &[impl Borrow<Claim>]) -> (Vec<Claimed<J>>, Vec<Option<Outcome>>) {
+    let mut jobs = Vec::with_capacity(claims.len());
+    let mut broken = Vec::with_capacity(claims.len());
+    for claim in claims {
+        let claim = claim.borrow();
+        match serde_json::from_str(&claim.payload) {
+            Ok(job) => {
+                let (id, enqueued_at) = (claim.id, claim.enqueued_at);
+                jobs.push(Claimed { id, attempt: claim.attempt, enqueued_at, job });
+                broken.push(None);
+            }
+            Err(error) => {
+                broken.push(Some(Outcome::Dead(format!("the payload does not parse: {error}"))));
+            }
+        }
+    }
+    (jobs, broken)
+}
+
+fn batch<P, R>(
+    prepared: Vec<Prepared<P>>,
+    count: usize,
+    broken: Vec<Option<Outcome>>,
+    run: Arc<R>,
+) -> PreparedBatch
+where
+    P: Send + Sync + 'static,
+    R: Fn(&mut Tx, &[P]) -> Result<Vec<Outcome>, weir_db::Error> + Send + Sync + 'static,
+{
+    let given = prepared.len();
+    let mismatch = format!("its handler prepared {given} of {count} jobs: a fault of the program");
+    let mut items = Vec::with_capacity(count);
+    let mut prepared = prepared.into_iter();
+    let mut slots = Vec::with_capacity(broken.len());
+    for outcome in broken {
+        slots.push(match outcome {
+            Some(outcome) => Slot::Ended(outcome),
+            None if given != count => Slot::Ended(Outcome::retry(&mismatch)),
+            None => match prepared.next() {
+                Some(Prepared::Run(item)) => {
+                    items.push(item);
+                    Slot::Item
+                }
+                Some(Prepared::Not(outcome)) => Slot::Ended(outcome),
+                None => Slot::Ended(Outcome::retry(&mismatch)),
+            },
+        });
+    }
+    let run = Arc::new(move |tx: &mut Tx, range: Range<usize>| {
+        let part = items.get(range).unwrap_or_default();
+        if part.is_empty() { Ok(Vec::new()) } else { run(tx, part) }
+    });
+    PreparedBatch { slots, run }
+}

@@ -1,0 +1,7 @@
+//! The way out against real sockets.
+
+mod hosts;
+mod limits;
+mod redirects;
+mod server;
+mod tls;

@@ -166,7 +166,7 @@ impl Db {
     {
         let (work, answer) = Unit::new(unit, false);
         self.shared.writes.push(class, work).map_err(E::from)?;
-        answer.blocking_recv().unwrap_or_else(|_| Err(E::from(Error::Closed)))
+        unit::wait(answer).unwrap_or_else(|_| Err(E::from(Error::Closed)))
     }
 
     /// As [`read`](Self::read), from a thread that may block.
@@ -178,7 +178,7 @@ impl Db {
     {
         let (work, answer) = Unit::new(unit, true);
         self.shared.reads.push(class, work).map_err(E::from)?;
-        answer.blocking_recv().unwrap_or_else(|_| Err(E::from(Error::Closed)))
+        unit::wait(answer).unwrap_or_else(|_| Err(E::from(Error::Closed)))
     }
 
     /// Brings the tables of `part` (a crate's name) up to the last of `migrations`.

@@ -31,20 +31,44 @@ pub(crate) fn open(url: &str, options: &Options) -> Result<(Queue, Vec<JoinHandl
     })?;
     let place = format!("{:?} {}", config.get_hosts(), config.get_dbname().unwrap_or_default());
     let mut threads = Vec::new();
+    // Each thread makes its own connection: the driver may not block the caller's thread, which
+    // may run asynchronous code.
+    let (tell, told) = std::sync::mpsc::channel();
     for number in 0..options.connections_max {
-        let connection = PgConnection::connect(&config, options.sync)
-            .map_err(|reason| Error::Open { path: place.clone(), reason })?;
-        let server = Server {
+        let mut server = Server {
             config: config.clone(),
             sync: options.sync,
-            connection: Some(connection),
+            connection: None,
             queue: queue.clone(),
+        };
+        let tell = tell.clone();
+        let body = move || {
+            let first = server.connect();
+            let refused = first.is_err();
+            let _ = tell.send(first);
+            drop(tell);
+            if !refused {
+                server.run();
+            }
         };
         let thread = std::thread::Builder::new()
             .name(format!("db-{number}"))
-            .spawn(move || server.run())
-            .map_err(|error| Error::Open { path: place.clone(), reason: error.to_string() })?;
-        threads.push(thread);
+            .spawn(body)
+            .map_err(|error| Error::Open { path: place.clone(), reason: error.to_string() });
+        match thread {
+            Ok(thread) => threads.push(thread),
+            Err(error) => {
+                queue.close();
+                return Err(error);
+            }
+        }
+    }
+    drop(tell);
+    for first in told {
+        if let Err(reason) = first {
+            queue.close();
+            return Err(Error::Open { path: place, reason });
+        }
     }
     Ok((queue, threads))
 }
@@ -70,7 +94,12 @@ enum End {
 }
 
 impl Server {
-    fn run(mut self) {
+    fn connect(&mut self) -> Result<(), String> {
+        self.connection = Some(PgConnection::connect(&self.config, self.sync)?);
+        Ok(())
+    }
+
+    fn run(&mut self) {
         while let Some((class, work)) = self.queue.pop() {
             let kind = if work.reads_only() { "read" } else { "write" };
             let started = Instant::now();
@@ -84,8 +113,8 @@ impl Server {
         let (mut repeats, mut reconnects) = (0, 0);
         loop {
             if self.connection.is_none() {
-                match PgConnection::connect(&self.config, self.sync) {
-                    Ok(connection) => self.connection = Some(connection),
+                match self.connect() {
+                    Ok(()) => {}
                     Err(reason) if reconnects >= RECONNECTS_MAX => {
                         return work.fail(Error::Unavailable(reason));
                     }

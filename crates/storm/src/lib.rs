@@ -1,1 +1,3 @@
 //! Loads and faults for tests and benchmarks.
+
+pub mod fixture;

@@ -1,0 +1,122 @@
+//! Fresh databases for tests: one on SQLite and one on PostgreSQL, gone when they are dropped.
+
+use std::path::Path;
+
+use tempfile::TempDir;
+use weir_base::Random;
+use weir_db::{Db, Options};
+
+/// Where PostgreSQL is for tests: a URL whose user may create databases.
+const POSTGRES_VARIABLE: &str = "WEIR_TEST_POSTGRES";
+/// Set to `sqlite` by whoever wants to test without PostgreSQL.
+const ONLY_VARIABLE: &str = "WEIR_TEST_ONLY";
+
+/// An empty database of its own for one test.
+pub struct Fixture {
+    /// The open database.
+    pub db: Db,
+    /// Which it is, for messages: `sqlite` or `postgres`.
+    pub name: &'static str,
+    /// The URL it was opened by.
+    pub url: String,
+    place: Place,
+}
+
+enum Place {
+    /// Holds the database's directory until the test is over.
+    Directory(TempDir),
+    /// The server's URL, and the name of the database on it.
+    Server { url: String, database: String },
+}
+
+/// An empty SQLite database, and an empty PostgreSQL database on the server that the variable
+/// `WEIR_TEST_POSTGRES` names.
+///
+/// # Panics
+/// Without that variable, unless `WEIR_TEST_ONLY=sqlite` says that PostgreSQL is left out on
+/// purpose: a test must not skip silently.
+pub fn databases() -> Vec<Fixture> {
+    std::iter::once(sqlite()).chain(postgres()).collect()
+}
+
+/// An empty SQLite database in a directory of its own.
+///
+/// # Panics
+/// When the directory or the database cannot be made.
+pub fn sqlite() -> Fixture {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let url = "sqlite:weir.db".to_owned();
+    let db = open(&url, directory.path());
+    Fixture { db, name: "sqlite", url, place: Place::Directory(directory) }
+}
+
+/// An empty PostgreSQL database, or none when `WEIR_TEST_ONLY=sqlite` leaves it out on purpose.
+///
+/// # Panics
+/// When neither variable is set, or the server refuses.
+pub fn postgres() -> Option<Fixture> {
+    if std::env::var(ONLY_VARIABLE).is_ok_and(|only| only == "sqlite") {
+        return None;
+    }
+    let server = std::env::var(POSTGRES_VARIABLE).unwrap_or_else(|_| {
+        panic!(
+            "{POSTGRES_VARIABLE} is not set: run `make test`, which starts a PostgreSQL, \
+             or set {ONLY_VARIABLE}=sqlite to leave PostgreSQL out"
+        )
+    });
+    let letter = |_| char::from(b'a' + Random::system().below(26) as u8);
+    let database = format!("weir_test_{}", (0..12).map(letter).collect::<String>());
+    on_server(&server, &format!(
+        "CREATE DATABASE {database} TEMPLATE template0 ENCODING 'UTF8' LC_COLLATE 'C' LC_CTYPE 'C'"
+    ))
+    .unwrap_or_else(|error| panic!("{POSTGRES_VARIABLE}={server}: {error}"));
+    let mut url = url::Url::parse(&server).expect("WEIR_TEST_POSTGRES is a URL");
+    url.set_path(&database);
+    let url = url.to_string();
+    let db = open(&url, Path::new("/"));
+    Some(Fixture { db, name: "postgres", url, place: Place::Server { url: server, database } })
+}
+
+fn open(url: &str, base: &Path) -> Db {
+    // Few connections, since many tests run at once against one server.
+    let options = Options { connections_max: 4, ..Options::default() };
+    Db::open(url, base, &options).unwrap_or_else(|error| panic!("{url}: {error}"))
+}
+
+/// On a thread of its own, since the driver may not block a thread that runs asynchronous code.
+fn on_server(server: &str, sql: &str) -> Result<(), String> {
+    let run = || {
+        let mut client = ::postgres::Client::connect(server, ::postgres::NoTls)?;
+        client.batch_execute(sql)
+    };
+    std::thread::scope(|scope| scope.spawn(run).join())
+        .map_err(|_| "the driver panicked".to_owned())?
+        .map_err(|error: ::postgres::Error| format!("{error:?}"))
+}
+
+impl Fixture {
+    /// A second handle on the same database, as another process would have it.
+    ///
+    /// # Panics
+    /// When it cannot be opened.
+    pub fn open_again(&self) -> Db {
+        open(&self.url, self.directory())
+    }
+
+    /// What a relative `url` is relative to.
+    pub fn directory(&self) -> &Path {
+        match &self.place {
+            Place::Directory(directory) => directory.path(),
+            Place::Server { .. } => Path::new("/"),
+        }
+    }
+}
+
+impl Drop for Fixture {
+    fn drop(&mut self) {
+        if let Place::Server { url, database } = &self.place {
+            // A database left behind does no harm, and a second panic would hide the first.
+            let _ = on_server(url, &format!("DROP DATABASE IF EXISTS {database} WITH (FORCE)"));
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! What an administrator can do from the command line. The same words go over the control socket
+//! of a running server, and have the same effect without one.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::parts::Parts;
+
+/// A command for the community, as it travels over the control socket.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Command {
+    /// About accounts.
+    Account(AccountCommand),
+    /// About background jobs.
+    Jobs(JobsCommand),
+    /// About other servers.
+    Federation(FederationCommand),
+}
+
+/// Does what `command` says and answers what there is to print.
+///
+/// # Errors
+/// One line that says what to do.
+pub async fn execute(parts: &Parts, command: Command) -> Result<Value, String> {
+    match command {
+        Command::Account(command) => account::execute(parts, command).await,
+        Command::Jobs(command) => jobs::execute(parts, command).await,
+        Command::Federation(command) => federation::execute(parts, command).await,
+    }
+}
+
+mod account;
+mod federation;
+mod jobs;
+
+pub use account::AccountCommand;
+pub use federation::FederationCommand;
+pub use jobs::JobsCommand;

@@ -1,0 +1,225 @@
+//! The configuration: what can be set, where each value came from, and the rules between values.
+//!
+//! A value comes from the first of these that gives it: a flag, an environment variable, the
+//! file, the default. The comments below are the documentation: the example file is made of them.
+
+mod example;
+mod load;
+mod rules;
+mod setting;
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use weir_base::Secret;
+use weir_http::Network;
+
+pub use example::example;
+pub use load::{ConfigError, Flag, Loaded, Origin, load};
+pub use rules::{Checked, Modes, check};
+pub use setting::without_password as setting_without_password;
+use setting::{Setting, settings, words};
+
+/// A key's name, its section (empty for those on top), and what it means, line by line.
+#[derive(Debug)]
+pub struct Key {
+    /// The table it stands in; empty for the keys on top.
+    pub section: &'static str,
+    /// Its name within the section.
+    pub name: &'static str,
+    /// Its documentation, line by line.
+    pub docs: &'static [&'static str],
+}
+
+impl Key {
+    /// `http.listen`
+    pub fn path(&self) -> String {
+        if self.section.is_empty() {
+            self.name.to_owned()
+        } else {
+            format!("{}.{}", self.section, self.name)
+        }
+    }
+
+    /// `WEIR_HTTP_LISTEN`
+    pub fn variable(&self) -> String {
+        format!("WEIR_{}", self.path().replace('.', "_").to_uppercase())
+    }
+}
+
+/// A value as it stands outside.
+pub enum Raw<'a> {
+    /// In the file.
+    Toml(&'a toml::de::DeValue<'a>),
+    /// In an environment variable or a flag.
+    Text(&'a str),
+}
+
+impl Raw<'_> {
+    fn read<T: Setting>(&self) -> Result<T, String> {
+        match self {
+            Raw::Toml(value) => T::from_toml(value),
+            Raw::Text(text) => T::from_text(text),
+        }
+    }
+}
+
+words! {
+    /// A part of the work that a process may do.
+    Role {
+        /// Serves HTTP.
+        Web = "web",
+        /// Holds streaming sessions.
+        Live = "live",
+        /// Works background jobs.
+        Jobs = "jobs",
+        /// Serves chat.
+        Xmpp = "xmpp",
+    }
+}
+
+words! {
+    /// With whom this server federates.
+    FederationMode {
+        /// With everybody who is not blocked.
+        Open = "open",
+        /// With listed domains only.
+        Allowlist = "allowlist",
+        /// With nobody.
+        Off = "off",
+    }
+}
+
+words! {
+    /// Who may sign up.
+    RegistrationMode {
+        /// Everybody.
+        Open = "open",
+        /// Whom the staff approves.
+        Approval = "approval",
+        /// Who holds an invitation.
+        Invite = "invite",
+        /// Nobody.
+        Closed = "closed",
+    }
+}
+
+words! {
+    /// Whether something is done.
+    Auto {
+        /// When what it needs is there.
+        Auto = "auto",
+        /// Always.
+        On = "on",
+        /// Never.
+        Off = "off",
+    }
+}
+
+words! {
+    /// How log lines look.
+    LogFormat {
+        /// For people.
+        Text = "text",
+        /// One JSON object a line.
+        Json = "json",
+    }
+}
+
+settings! {
+    /// The configuration of a Weir server. Every key may be left out, and every key is also an
+    /// environment variable: `listen` under `[http]` is `WEIR_HTTP_LISTEN`. Flags win over
+    /// variables, variables over this file. `weir serve --check` prints what is in effect and why.
+    struct Config {
+        /// What stands after the @ in the names of the people here. It cannot change once
+        /// accounts exist. Only `weir serve --dev` does without: there it is the address listened on.
+        domain: String = String::new();
+        /// The directory in which all state lies: database, media, keys, the control socket.
+        data: PathBuf = PathBuf::from("data");
+        /// The parts of the work this process does, any of web, live, jobs and xmpp. On SQLite
+        /// there is one process, and it does all.
+        roles: Vec<Role> = vec![Role::Web, Role::Live, Role::Jobs, Role::Xmpp];
+    }
+
+    /// Pages, the Mastodon API, streaming and federation share one port.
+    section http: Http {
+        /// Where to listen. Port 0 takes any free port; the line `ready` in the log tells it.
+        listen: Option<SocketAddr> = Some(SocketAddr::from(([127, 0, 0, 1], 8080)));
+        /// The address at which browsers and other servers reach this one. Empty: `https://`
+        /// and the domain. Never change it once other servers know accounts from here.
+        public_url: String = String::new();
+        /// Addresses and networks of reverse proxies whose X-Forwarded-For is believed, like
+        /// ["127.0.0.1", "10.0.0.0/8"].
+        trusted_proxies: Vec<Network> = Vec::new();
+        /// The most connections to hold at once. 0 derives it from the descriptor limit.
+        connections_max: u32 = 0;
+    }
+
+    /// HTTPS without a proxy. Both files are read again on SIGHUP.
+    section tls: TlsFiles {
+        /// The file with the certificate chain, PEM.
+        cert: Option<PathBuf> = None;
+        /// The file with its private key, PEM.
+        key: Option<PathBuf> = None;
+    }
+
+    /// Where the community's rows lie.
+    section database: Database {
+        /// sqlite:PATH (a path that is not absolute starts in the data directory), or
+        /// postgres://USER:PASSWORD@HOST/NAME.
+        url: Secret<String> = Secret::new("sqlite:weir.db".to_owned());
+        /// The most connections to hold to the database. 0 derives it from the machine.
+        max_connections: u32 = 0;
+    }
+
+    /// How this server speaks with others.
+    section federation: Federation {
+        /// open: with everybody who is not blocked. allowlist: with listed domains. off: with nobody.
+        mode: FederationMode = FederationMode::Open;
+        /// Whether others must sign what they fetch, so that blocked servers can be refused.
+        require_signed_fetch: bool = false;
+        /// Names that resolve to given addresses, for tests and private networks, like
+        /// { "other.test" = "127.0.0.2" }.
+        resolve: BTreeMap<String, IpAddr> = BTreeMap::new();
+    }
+
+    /// Who may sign up. What staff sets while the server runs wins over this.
+    section registrations: Registrations {
+        /// open, approval, invite or closed.
+        mode: RegistrationMode = RegistrationMode::Approval;
+        /// Whether new people prove their e-mail address: auto (when mail is set up), on, off.
+        confirm_email: Auto = Auto::Auto;
+    }
+
+    /// Pictures, sound and video.
+    section media: Media {
+        /// `file`: under `media/` in the data directory.
+        store: String = "file".to_owned();
+    }
+
+    /// Outgoing mail: confirmations, password resets.
+    section mail: Mail {
+        /// smtp://USER:PASSWORD@HOST:PORT, or smtps:// for TLS from the first byte. Empty: no mail.
+        smtp_url: Secret<String> = Secret::new(String::new());
+        /// The sender. Empty: `Weir <weir@DOMAIN>`.
+        from: String = String::new();
+    }
+
+    /// The numbers of this process, for Prometheus.
+    section metrics: Metrics {
+        /// Where `/metrics` is served, without a password: keep it private. Empty: nowhere.
+        listen: Option<SocketAddr> = Some(SocketAddr::from(([127, 0, 0, 1], 9464)));
+    }
+
+    /// What is logged, on standard error.
+    section log: Log {
+        /// error, warn, info, debug or trace; also by part: `info,weir_http=debug`.
+        level: String = "info".to_owned();
+        /// `text` for people, `json` for collectors.
+        format: LogFormat = LogFormat::Text;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,167 @@
+//! The control socket: how commands reach a running server. One line of JSON each way.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixListener;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use weir_base::MIB;
+
+use crate::command::{self, Command};
+use crate::config::Loaded;
+use crate::data_dir::{DataDir, DataDirError};
+use crate::parts::Parts;
+
+/// The socket's name in the data directory.
+const NAME: &str = "control.sock";
+/// The longest command, in bytes.
+const COMMAND_BYTES_MAX: usize = MIB;
+/// The most commands at once; more wait.
+const COMMANDS_MAX: usize = 16;
+/// How long a command may take before whoever gave it gives up.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
+/// The longest path that a socket's address holds, in bytes.
+const PATH_BYTES_MAX: usize = 107;
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Answer {
+    Done(Value),
+    Failed(String),
+}
+
+/// Runs `command` in the server that uses the data directory, or here when there is none.
+///
+/// # Errors
+/// One line that says what to do.
+pub fn run(loaded: &Loaded, command: Command) -> Result<Value, String> {
+    let data = match DataDir::open(&loaded.config.data) {
+        Ok(data) => data,
+        Err(DataDirError::InUse(path)) => return ask(&path, &command),
+        Err(error) => return Err(error.to_string()),
+    };
+    let parts = Parts::open(&loaded.config, data.path()).map_err(|error| error.to_string())?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| error.to_string())?;
+    runtime.block_on(command::execute(&parts, command))
+}
+
+fn ask(data: &Path, command: &Command) -> Result<Value, String> {
+    let failed = |error: io::Error| {
+        format!(
+            "a weir uses {} but does not answer ({error}); try again when it has logged \"ready\"",
+            data.display()
+        )
+    };
+    let exchange = || {
+        let address = Address::of(data)?;
+        let mut stream = UnixStream::connect(&address.path)?;
+        stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+        let mut line = serde_json::to_string(command)?;
+        line.push('\n');
+        stream.write_all(line.as_bytes())?;
+        let mut answer = String::new();
+        BufReader::new(stream).read_line(&mut answer)?;
+        Ok(serde_json::from_str(&answer)?)
+    };
+    match exchange().map_err(failed)? {
+        Answer::Done(value) => Ok(value),
+        Answer::Failed(reason) => Err(reason),
+    }
+}
+
+/// Where the socket is: its path, or where that is too long for the system a shorter one through
+/// an open directory.
+struct Address {
+    path: PathBuf,
+    _directory: Option<std::fs::File>,
+}
+
+impl Address {
+    fn of(data: &Path) -> io::Result<Self> {
+        let path = data.join(NAME);
+        if path.as_os_str().len() <= PATH_BYTES_MAX {
+            return Ok(Self { path, _directory: None });
+        }
+        let directory = std::fs::File::open(data)?;
+        let path = PathBuf::from(format!("/proc/self/fd/{}/{NAME}", directory.as_raw_fd()));
+        Ok(Self { path, _directory: Some(directory) })
+    }
+}
+
+/// The listening control socket of a server.
+pub struct ControlSocket {
+    listener: UnixListener,
+    path: PathBuf,
+}
+
+impl ControlSocket {
+    /// Listens in the data directory, where the lock says that nobody else does.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn bind(data: &DataDir) -> io::Result<Self> {
+        let path = data.path().join(NAME);
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let listener = UnixListener::bind(&Address::of(data.path())?.path)?;
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
+        Ok(Self { listener, path })
+    }
+
+    /// Answers commands until `shutdown` is cancelled.
+    pub async fn serve(self, parts: Arc<Parts>, shutdown: CancellationToken) {
+        let places = Arc::new(Semaphore::new(COMMANDS_MAX));
+        loop {
+            let accepted = tokio::select! {
+                () = shutdown.cancelled() => break,
+                accepted = self.listener.accept() => accepted,
+            };
+            let (Ok((stream, _)), Ok(place)) = (accepted, places.clone().acquire_owned().await)
+            else {
+                continue;
+            };
+            let parts = parts.clone();
+            tokio::spawn(async move {
+                if let Err(error) = answer(&parts, stream).await {
+                    tracing::debug!(%error, "a command was not answered");
+                }
+                drop(place);
+            });
+        }
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+async fn answer(parts: &Parts, stream: tokio::net::UnixStream) -> io::Result<()> {
+    let (read, mut write) = stream.into_split();
+    let mut line = String::new();
+    let mut read = tokio::io::BufReader::new(read.take(COMMAND_BYTES_MAX as u64));
+    tokio::time::timeout(Duration::from_secs(10), read.read_line(&mut line)).await??;
+    let answer = match serde_json::from_str(&line) {
+        Ok(command) => match command::execute(parts, command).await {
+            Ok(value) => Answer::Done(value),
+            Err(reason) => Answer::Failed(reason),
+        },
+        // The program may have been replaced since the server started.
+        Err(error) => Answer::Failed(format!(
+            "the running server does not know this command ({error}); restart it if it is older"
+        )),
+    };
+    let mut line = serde_json::to_string(&answer)?;
+    line.push('\n');
+    write.write_all(line.as_bytes()).await
+}

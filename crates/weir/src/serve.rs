@@ -1,0 +1,244 @@
+//! `weir serve`: opens everything, serves, and ends in order.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use weir_base::Random;
+use weir_http::{Limits, Serving, Tls, TlsError};
+
+use crate::config::{Checked, Loaded};
+use crate::control::ControlSocket;
+use crate::data_dir::{DataDir, DataDirError};
+use crate::parts::{Parts, PartsError};
+use crate::{log, metrics, process, routes};
+
+/// How long the end may take; what is cut off then is as after a crash: nothing accepted is lost.
+const END_MAX: Duration = Duration::from_secs(9);
+
+/// Descriptors kept for what is not a connection: the database, media, what is fetched.
+const DESCRIPTORS_KEPT: u64 = 256;
+
+/// Why serving cannot begin.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The data directory.
+    #[error(transparent)]
+    Data(#[from] DataDirError),
+    /// A part.
+    #[error(transparent)]
+    Parts(#[from] PartsError),
+    /// The certificate.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// A listener.
+    #[error("cannot listen on {address}: {source}; stop what listens there, or set {key}")]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// The key that says where.
+        key: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Something the system refuses.
+    #[error("cannot {what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Counting.
+    #[error("cannot start to count: {0}")]
+    Metrics(String),
+}
+
+/// Serves until a signal ends it.
+///
+/// # Errors
+/// [`ServeError`] when it cannot begin.
+pub fn run(loaded: &Loaded, checked: &Checked, extra_ca: Option<&Path>) -> Result<(), ServeError> {
+    log::start(loaded);
+    announce(loaded, checked);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|source| ServeError::System { what: "start threads", source })?;
+    let served = runtime.block_on(serve(checked, extra_ca));
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    served
+}
+
+fn announce(loaded: &Loaded, checked: &Checked) {
+    for (name, nearest) in &loaded.strangers {
+        tracing::warn!("the variable {name} sets nothing; did you mean {nearest}?");
+    }
+    if checked.modes.dev {
+        tracing::warn!(
+            "DEVELOPMENT MODE (--dev): sign-up is open, nothing is encrypted, no limits hold, and \
+             private addresses are fetched. Never serve people like this."
+        );
+    }
+}
+
+struct Listeners {
+    http: TcpListener,
+    http_address: SocketAddr,
+    metrics: Option<TcpListener>,
+    metrics_address: Option<SocketAddr>,
+}
+
+async fn serve(checked: &Checked, _extra_ca: Option<&Path>) -> Result<(), ServeError> {
+    let config = &checked.config;
+    let descriptors_max = process::raise_descriptor_limit();
+    let data = DataDir::open(&config.data)?;
+    let listeners = listen(checked).await?;
+    let tls = match (&config.tls.cert, &config.tls.key) {
+        (Some(cert), Some(key)) => Some(Tls::from_files(cert, key)?),
+        _ => None,
+    };
+    let handle = metrics::start().map_err(ServeError::Metrics)?;
+    tokio::spawn(metrics::keep_up(handle.clone()));
+    let parts = Arc::new(Parts::open(config, data.path())?);
+    let socket = ControlSocket::bind(&data)
+        .map_err(|source| ServeError::System { what: "make the control socket", source })?;
+
+    let shutdown = CancellationToken::new();
+    let signals = Signals::listen(tls.clone())
+        .map_err(|source| ServeError::System { what: "listen to signals", source })?;
+    let tasks = TaskTracker::new();
+    let connections_max = connections_max(config.http.connections_max, descriptors_max);
+    let limits = Limits {
+        connections_max,
+        connections_per_source_max: (connections_max / 4).max(16),
+        ..Limits::default()
+    };
+    let serving = Serving {
+        router: routes::router(),
+        tls: tls.clone(),
+        limits,
+        trusted_proxies: config.http.trusted_proxies.clone().into(),
+        random: Random::system(),
+    };
+    tasks.spawn(weir_http::serve(listeners.http, serving, shutdown.clone()));
+    if let Some(listener) = listeners.metrics {
+        let router = metrics::router(handle, parts.db.clone(), descriptors_max);
+        let serving = Serving {
+            router,
+            tls: None,
+            limits: Limits { connections_max: 64, ..Limits::default() },
+            trusted_proxies: Arc::from([]),
+            random: Random::system(),
+        };
+        tasks.spawn(weir_http::serve(listener, serving, shutdown.clone()));
+    }
+    tasks.spawn(socket.serve(parts, shutdown.clone()));
+
+    let metrics_address = listeners.metrics_address.map(|address| address.to_string());
+    tracing::info!(
+        http = %listeners.http_address,
+        metrics = metrics_address.unwrap_or_default(),
+        domain = checked.domain(listeners.http_address),
+        url = checked.public_url(listeners.http_address),
+        data = %data.path().display(),
+        "ready"
+    );
+    signals.wait().await;
+    tracing::info!("stopping");
+    end_in_time();
+    shutdown.cancel();
+    tasks.close();
+    tasks.wait().await;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+/// How many connections to hold: as told, or what the descriptors allow.
+fn connections_max(told: u32, descriptors_max: u64) -> usize {
+    if told > 0 {
+        return told as usize;
+    }
+    let free = descriptors_max.saturating_sub(DESCRIPTORS_KEPT).max(descriptors_max / 4);
+    usize::try_from(free.min(1_000_000)).unwrap_or(1_000_000)
+}
+
+async fn listen(checked: &Checked) -> Result<Listeners, ServeError> {
+    let address = checked.config.http.listen.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 0)));
+    let (http, http_address) = bind(address, "http.listen (--listen)").await?;
+    let (metrics, metrics_address) = match checked.config.metrics.listen {
+        None => (None, None),
+        Some(address) => {
+            let bound = match bind(address, "metrics.listen").await {
+                Err(ServeError::Listen { address, key, .. }) if checked.metrics_port_may_move => {
+                    bind(SocketAddr::new(address.ip(), 0), key).await?
+                }
+                bound => bound?,
+            };
+            (Some(bound.0), Some(bound.1))
+        }
+    };
+    Ok(Listeners { http, http_address, metrics, metrics_address })
+}
+
+async fn bind(
+    address: SocketAddr,
+    key: &'static str,
+) -> Result<(TcpListener, SocketAddr), ServeError> {
+    let failed = |source| ServeError::Listen { address, key, source };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let bound = listener.local_addr().map_err(failed)?;
+    Ok((listener, bound))
+}
+
+/// Ends the process when ending in order takes too long.
+fn end_in_time() {
+    std::thread::spawn(|| {
+        std::thread::sleep(END_MAX);
+        tracing::warn!("what still runs is cut off");
+        std::process::exit(0);
+    });
+}
+
+struct Signals {
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+    hang_up: tokio::signal::unix::Signal,
+    tls: Option<Tls>,
+}
+
+impl Signals {
+    fn listen(tls: Option<Tls>) -> io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hang_up: signal(SignalKind::hangup())?,
+            tls,
+        })
+    }
+
+    /// Waits for the end, reloading what can be reloaded meanwhile.
+    async fn wait(mut self) {
+        loop {
+            tokio::select! {
+                _ = self.terminate.recv() => return,
+                _ = self.interrupt.recv() => return,
+                _ = self.hang_up.recv() => reload(self.tls.as_ref()),
+            }
+        }
+    }
+}
+
+fn reload(tls: Option<&Tls>) {
+    match tls.map(Tls::reload) {
+        Some(Err(error)) => tracing::error!(%error, "the certificate stays as it was"),
+        Some(Ok(())) => tracing::info!("the certificate was read again"),
+        None => tracing::info!("there is nothing to reload"),
+    }
+}

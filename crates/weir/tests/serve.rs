@@ -1,0 +1,196 @@
+//! `weir serve` as people and scripts meet it: the real binary on free ports.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+const WEIR: &str = env!("CARGO_BIN_EXE_weir");
+
+/// A running server, killed when dropped.
+struct Server {
+    process: Child,
+    ready: String,
+    log: BufReader<std::process::ChildStderr>,
+}
+
+impl Server {
+    fn start(data: &Path, args: &[&str]) -> Self {
+        let mut process = weir(data)
+            .args(["serve", "--dev", "--listen", "127.0.0.1:0"])
+            .args(args)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut log = BufReader::new(process.stderr.take().unwrap());
+        let mut ready = String::new();
+        loop {
+            let mut line = String::new();
+            assert_ne!(log.read_line(&mut line).unwrap(), 0, "ended before it was ready: {ready}");
+            ready.push_str(&line);
+            if line.contains("ready") {
+                return Self { process, ready: line, log };
+            }
+        }
+    }
+
+    /// The value of `name=` in the line `ready`.
+    fn address(&self, name: &str) -> String {
+        let (_, rest) = self.ready.split_once(&format!("{name}=")).unwrap();
+        rest.split_whitespace().next().unwrap().trim_matches('"').to_owned()
+    }
+
+    fn signal(&self, signal: i32) {
+        // SAFETY: the process is our child and has not been waited for.
+        assert_eq!(unsafe { libc::kill(self.process.id() as i32, signal) }, 0);
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn weir(data: &Path) -> Command {
+    let mut command = Command::new(WEIR);
+    command.arg("--data").arg(data).current_dir(data.parent().unwrap());
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("WEIR_")) {
+        command.env_remove(name);
+    }
+    command
+}
+
+fn run(data: &Path, args: &[&str]) -> Output {
+    weir(data).args(args).output().unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+fn get(address: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: weir\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn it_serves_health_and_numbers_at_the_addresses_of_the_line_ready() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(&dir.path().join("data"), &[]);
+    let health = get(&server.address("http"), "/health");
+    assert!(health.starts_with("HTTP/1.1 200 "), "{health}");
+    assert!(health.contains("x-request-id: ") && health.ends_with("OK"), "{health}");
+    assert!(get(&server.address("http"), "/no/such/page").starts_with("HTTP/1.1 404 "));
+    let numbers = get(&server.address("metrics"), "/metrics");
+    for name in ["process_resident_memory_bytes", "weir_http_requests_total", "weir_build_info"] {
+        assert!(numbers.contains(name), "{name} in {numbers}");
+    }
+    assert!(numbers.contains("route=\"/health\""), "{numbers}");
+}
+
+#[test]
+fn sigterm_ends_it_with_status_0_and_frees_the_data_directory() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    for _ in 0..2 {
+        let mut server = Server::start(&data, &[]);
+        let idle = TcpStream::connect(server.address("http")).unwrap();
+        server.signal(libc::SIGTERM);
+        assert_eq!(server.process.wait().unwrap().code(), Some(0));
+        drop(idle);
+        assert!(!data.join("control.sock").exists());
+    }
+}
+
+#[test]
+fn a_second_serve_on_the_same_data_directory_refuses_to_start() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    let _first = Server::start(&data, &[]);
+    let second = run(&data, &["serve", "--dev", "--listen", "127.0.0.1:0"]);
+    assert_eq!(second.status.code(), Some(1));
+    assert!(stderr(&second).contains("another weir uses the data directory"), "{second:?}");
+}
+
+#[test]
+fn commands_reach_a_running_server_through_its_socket_also_at_a_long_path() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("a-long-name-".repeat(12)).join("data");
+    std::fs::create_dir(data.parent().unwrap()).unwrap();
+    let alone = run(&data, &["jobs", "stats", "--json"]);
+    let _server = Server::start(&data, &[]);
+    let through = run(&data, &["jobs", "stats", "--json"]);
+    assert_eq!(alone.status.code(), through.status.code(), "{alone:?} {through:?}");
+    assert!(!stderr(&through).contains("does not answer"), "{through:?}");
+}
+
+#[test]
+fn sighup_keeps_it_serving() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut server = Server::start(&dir.path().join("data"), &[]);
+    server.signal(libc::SIGHUP);
+    let mut line = String::new();
+    while !line.contains("reload") {
+        line.clear();
+        assert_ne!(server.log.read_line(&mut line).unwrap(), 0);
+    }
+    assert!(get(&server.address("http"), "/health").ends_with("OK"));
+}
+
+#[test]
+fn dev_refuses_a_domain_and_a_listener_that_others_could_reach() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    for args in [["--domain", "example.social"], ["--listen", "0.0.0.0:0"]] {
+        let refused = run(&data, &["serve", "--dev", args[0], args[1]]);
+        assert_eq!(refused.status.code(), Some(1));
+        assert_eq!(stderr(&refused).lines().count(), 1, "{refused:?}");
+    }
+    assert!(!data.exists());
+}
+
+#[test]
+fn check_prints_each_value_with_its_origin_and_serves_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    std::fs::write(dir.path().join("weir.toml"), "domain = \"a.test\"\n").unwrap();
+    let output = run(&data, &["serve", "--check", "--listen", "127.0.0.1:7"]);
+    assert_eq!(output.status.code(), Some(0));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let origin = |start: &str| {
+        let line = text.lines().find(|line| line.starts_with(start)).unwrap();
+        line.split_once("# ").unwrap().1.to_owned()
+    };
+    assert_eq!(origin("domain = \"a.test\""), "weir.toml line 1");
+    assert_eq!(origin("listen = \"127.0.0.1:7\""), "--listen");
+    assert_eq!(origin("url = \"sqlite:weir.db\""), "default");
+    assert!(!data.exists());
+}
+
+#[test]
+fn wrong_usage_ends_with_status_2_and_every_command_has_an_example() {
+    let dir = tempfile::tempdir().unwrap();
+    assert_eq!(run(dir.path(), &["frobnicate"]).status.code(), Some(2));
+    assert_eq!(run(dir.path(), &["account", "create"]).status.code(), Some(2));
+    let mut waiting = vec![Vec::<String>::new()];
+    while let Some(words) = waiting.pop() {
+        let mut args: Vec<&str> = words.iter().map(String::as_str).collect();
+        args.push("--help");
+        let help = run(dir.path(), &args);
+        assert_eq!(help.status.code(), Some(0), "{words:?}");
+        let text = String::from_utf8(help.stdout).unwrap();
+        assert!(text.contains("Example"), "{words:?} has no example");
+        let Some((_, commands)) = text.split_once("Commands:\n") else { continue };
+        for line in commands.lines().take_while(|line| line.starts_with("  ")) {
+            let name = line.split_whitespace().next().unwrap();
+            if name != "help" {
+                waiting.push(words.iter().cloned().chain([name.to_owned()]).collect());
+            }
+        }
+    }
+}

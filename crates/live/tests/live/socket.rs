@@ -48,7 +48,7 @@ async fn hundreds_of_frames_arrive_through_a_narrow_stream() {
 }
 
 #[tokio::test]
-async fn many_frames_go_out_over_tcp_in_few_writes() {
+async fn many_frames_arrive_over_tcp() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (accepted, connected) = tokio::join!(listener.accept(), TcpStream::connect(address));
@@ -65,7 +65,7 @@ async fn many_frames_go_out_over_tcp_in_few_writes() {
 }
 
 #[tokio::test]
-async fn a_ping_is_answered_even_while_the_peer_takes_nothing_else() {
+async fn pings_are_answered_with_their_payload_on_both_sides() {
     let (mut server, mut client) = pair(SocketLimits::default(), 1 << 16);
     for number in 0..3_u8 {
         client.ping(&[number]).await.unwrap();
@@ -161,7 +161,7 @@ async fn a_message_that_is_never_finished_is_cut_at_its_deadline() {
     let mut server = sockets.server(here);
     let reading = tokio::spawn(async move { server.recv().await.err() });
     let begin = tokio::time::Instant::now();
-    // Text of ten bytes, of which one comes; then a ping, which is no progress.
+    // The first fragment of a text, and a second later the first byte of the next one.
     there.write_all(b"\x01\x81\0\0\0\0a").await.unwrap();
     tokio::time::advance(Duration::from_secs(1)).await;
     there.write_all(b"\x80").await.unwrap();

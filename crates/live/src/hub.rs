@@ -65,6 +65,7 @@ struct Meters {
     published: Counter,
     delivered: Counter,
     lost: Counter,
+    refused: Counter,
 }
 
 impl Meters {
@@ -76,6 +77,7 @@ impl Meters {
             published: metrics::counter!("weir_live_events_published_total"),
             delivered: metrics::counter!("weir_live_events_delivered_total"),
             lost: metrics::counter!("weir_live_sessions_lost_total"),
+            refused: metrics::counter!("weir_live_sessions_refused_total"),
         }
     }
 }
@@ -112,6 +114,10 @@ where
 
     /// A session for `identity`: an account's id, or 0 for nobody in particular.
     pub fn session(&self, identity: i64) -> Result<Session<K, E>, Full> {
+        self.seat(identity).inspect_err(|_| self.0.meters.refused.increment(1))
+    }
+
+    fn seat(&self, identity: i64) -> Result<Session<K, E>, Full> {
         let inner = &self.0;
         if inner.draining.load(Relaxed) {
             return Err(Full::Draining);

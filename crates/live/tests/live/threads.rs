@@ -79,3 +79,30 @@ fn come_and_go(hub: &Hub<u8, (u32, u32)>, seed: u64, done: &AtomicBool) {
         }
     }
 }
+
+#[test]
+fn a_subscription_counts_though_others_just_gave_up_the_topic() {
+    // A thread that stands still for a while must not overflow.
+    let limits = Limits { outbox_events_max: 100_000, ..Limits::default() };
+    let hub: Hub<u8, u32> = Hub::new(limits);
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let hub = hub.clone();
+            scope.spawn(move || {
+                let mut session = hub.session(0).unwrap();
+                for round in 0..20_000 {
+                    let number = thread * 100_000 + round;
+                    session.subscribe(0).unwrap();
+                    hub.publish(&0, Shared::new(number));
+                    let batch = session.next().now_or_never().expect("an event").unwrap();
+                    assert!(batch.iter().any(|(_, event)| event.event == number));
+                    session.unsubscribe(&0);
+                    // What others published before that is of no interest.
+                    let _ = session.next().now_or_never();
+                }
+            });
+        }
+    });
+    let stats = hub.stats();
+    assert_eq!((stats.sessions, stats.topics, stats.outbox_bytes), (0, 0, 0));
+}

@@ -1,1 +1,93 @@
-//! The nouns and the rules of a community.
+//! The nouns and the rules of a community: what people can do, and who may see it.
+//!
+//! A folder per noun, with its types, its SQL, its rules and its use cases together. A use case is
+//! a plain function over a transaction, `fn(&mut Tx, &Env, …) -> Result<_, Error>`; faces run it
+//! through [`Community::read`] and [`Community::write`]. What must follow is a job written in the
+//! same transaction; what people should see now goes to [`streams`] after the commit. Nothing here
+//! knows JSON-LD, a stanza or an entity of the Mastodon API.
+
+pub mod accounts;
+mod env;
+mod error;
+pub mod federation;
+pub mod instance;
+pub mod notifications;
+pub mod oauth;
+pub mod relationships;
+mod schema;
+pub mod statuses;
+pub mod streams;
+pub mod tags;
+pub mod text;
+pub mod timelines;
+pub mod users;
+
+use std::sync::Arc;
+
+use weir_db::{Class, Db, Tx};
+
+pub use env::{Env, Setup, Site};
+pub use error::{Error, Invalid, Problem};
+
+/// A handle on the community; clones share it.
+#[derive(Clone)]
+pub struct Community {
+    db: Db,
+    env: Arc<Env>,
+}
+
+impl Community {
+    /// Brings the schema up to date and reads what memory holds (who follows whom, settings).
+    ///
+    /// # Errors
+    /// When the database cannot be migrated or read.
+    pub fn open(setup: Setup) -> Result<Self, Error> {
+        let db = setup.db.clone();
+        db.migrate("community", schema::MIGRATIONS)?;
+        let env = Arc::new(Env::new(setup));
+        let community = Self { db, env };
+        let env = community.env.clone();
+        community.db.read_blocking(Class::Interactive, move |tx| -> Result<(), Error> {
+            env.feeds.load_edges(tx)?;
+            env.instance.load(tx)
+        })?;
+        Ok(community)
+    }
+
+    /// What use cases lean on besides the transaction.
+    pub fn env(&self) -> &Arc<Env> {
+        &self.env
+    }
+
+    /// The database.
+    pub fn db(&self) -> &Db {
+        &self.db
+    }
+
+    /// Runs `unit` on one consistent snapshot.
+    ///
+    /// # Errors
+    /// What the unit returns, or the database's own.
+    pub async fn read<T, F>(&self, class: Class, mut unit: F) -> Result<T, Error>
+    where
+        F: FnMut(&mut Tx, &Env) -> Result<T, Error> + Send + 'static,
+        T: Send + 'static,
+    {
+        let env = self.env.clone();
+        self.db.read(class, move |tx| unit(tx, &env)).await
+    }
+
+    /// Runs `unit` in a transaction and answers once it is on disk. It may run again: no effects
+    /// outside.
+    ///
+    /// # Errors
+    /// What the unit returns, or the database's own.
+    pub async fn write<T, F>(&self, class: Class, mut unit: F) -> Result<T, Error>
+    where
+        F: FnMut(&mut Tx, &Env) -> Result<T, Error> + Send + 'static,
+        T: Send + 'static,
+    {
+        let env = self.env.clone();
+        self.db.write(class, move |tx| unit(tx, &env)).await
+    }
+}

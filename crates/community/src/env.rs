@@ -1,0 +1,139 @@
+//! What use cases lean on besides the transaction.
+
+use std::path::PathBuf;
+
+use weir_base::{Clock, Id, IdGenerator, Random};
+use weir_db::Db;
+use weir_jobs::Jobs;
+
+use crate::instance::Instance;
+use crate::streams::Streams;
+use crate::timelines::Feeds;
+
+/// What a community is opened with.
+pub struct Setup {
+    /// The database.
+    pub db: Db,
+    /// The job engine on the same database.
+    pub jobs: Jobs,
+    /// The clock.
+    pub clock: Clock,
+    /// The random source.
+    pub random: Random,
+    /// Where the community is.
+    pub site: Site,
+    /// The folder of the file store, and of keys kept outside the database.
+    pub data: PathBuf,
+}
+
+/// The names under which the community is reached.
+#[derive(Debug, Clone)]
+pub struct Site {
+    /// What stands after the `@`: `example.social`.
+    pub domain: String,
+    /// Scheme and authority of the web address, without a slash at the end.
+    pub base: String,
+}
+
+/// The clock, ids, engines and memory that every use case may need.
+pub struct Env {
+    /// The clock.
+    pub clock: Clock,
+    /// The random source.
+    pub random: Random,
+    /// Makes ids.
+    pub ids: IdGenerator,
+    /// Durable background work.
+    pub jobs: Jobs,
+    /// Where the community is.
+    pub site: Site,
+    /// Newest ids of those whom people here follow, and who follows whom.
+    pub feeds: Feeds,
+    /// What is told to those who are here.
+    pub streams: Streams,
+    /// Title, rules, limits: what staff changes while the server runs.
+    pub instance: Instance,
+    /// The folder of the file store, and of keys kept outside the database.
+    pub data: PathBuf,
+}
+
+impl Env {
+    pub(crate) fn new(setup: Setup) -> Self {
+        Self {
+            ids: IdGenerator::new(setup.clock.clone(), setup.random.clone()),
+            clock: setup.clock,
+            random: setup.random,
+            jobs: setup.jobs,
+            site: setup.site,
+            feeds: Feeds::default(),
+            streams: Streams::default(),
+            instance: Instance::default(),
+            data: setup.data,
+        }
+    }
+}
+
+impl Site {
+    /// The id of a local actor on the network.
+    pub fn actor_uri(&self, account: Id) -> String {
+        format!("{}/ap/users/{account}", self.base)
+    }
+
+    /// The id of a local actor's key.
+    pub fn key_id(&self, account: Id) -> String {
+        format!("{}/ap/users/{account}#main-key", self.base)
+    }
+
+    /// The id of a local status on the network.
+    pub fn status_uri(&self, account: Id, status: Id) -> String {
+        format!("{}/ap/users/{account}/statuses/{status}", self.base)
+    }
+
+    /// The page of a local account.
+    pub fn profile_url(&self, username: &str) -> String {
+        format!("{}/@{username}", self.base)
+    }
+
+    /// The page of a local status.
+    pub fn status_url(&self, username: &str, status: Id) -> String {
+        format!("{}/@{username}/{status}", self.base)
+    }
+
+    /// The page of a hashtag.
+    pub fn tag_url(&self, name: &str) -> String {
+        let name = percent_encoding::utf8_percent_encode(name, percent_encoding::NON_ALPHANUMERIC);
+        format!("{}/tags/{name}", self.base)
+    }
+
+    /// The address of a stored file; what is a whole address already stays as it is.
+    pub fn file_url(&self, file: &str) -> String {
+        if file.starts_with("https://") || file.starts_with("http://") {
+            file.to_owned()
+        } else {
+            format!("{}/media/{file}", self.base)
+        }
+    }
+
+    /// `name@domain` with this domain for local people.
+    pub fn address(&self, username: &str, domain: &str) -> String {
+        let domain = if domain.is_empty() { &self.domain } else { domain };
+        format!("{username}@{domain}")
+    }
+
+    /// The id in a local actor's or status's uri: (account, status).
+    pub fn parse_local(&self, uri: &str) -> Option<(Id, Option<Id>)> {
+        let path = uri.strip_prefix(&self.base)?.strip_prefix("/ap/users/")?;
+        let mut parts = path.split('/');
+        let account = parts.next()?.parse().ok()?;
+        match (parts.next(), parts.next(), parts.next()) {
+            (None, ..) => Some((account, None)),
+            (Some("statuses"), Some(status), None) => Some((account, Some(status.parse().ok()?))),
+            _ => None,
+        }
+    }
+
+    /// Whether `uri` lies on this server.
+    pub fn is_local(&self, uri: &str) -> bool {
+        uri.strip_prefix(&self.base).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+}

@@ -1,0 +1,202 @@
+//! What the community asks the network to do: the jobs and ports that a face registers for.
+
+use std::borrow::Cow;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use weir_base::{Id, Timestamp};
+use weir_db::{Class, Tx};
+use weir_jobs::{Job, Queue};
+
+use crate::statuses::Visibility;
+use crate::{Env, Error};
+
+/// Something that the followers, or those concerned, on other servers are to learn. What was
+/// deleted is described whole, for its row is gone when the job runs.
+#[derive(Debug, Clone, Serialize, Deserialize, PartialEq)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Message {
+    /// A new post.
+    Create {
+        /// Which.
+        status: Id,
+    },
+    /// A post was edited, or its poll changed.
+    UpdateStatus {
+        /// Which.
+        status: Id,
+    },
+    /// A post was deleted.
+    DeleteStatus {
+        /// Its address on the network.
+        uri: String,
+        /// Who could see it.
+        visibility: Visibility,
+        /// Remote people it mentioned, and those who boosted it or whom it answered.
+        concerned: Vec<Id>,
+    },
+    /// A boost.
+    Boost {
+        /// The boost's own row.
+        status: Id,
+    },
+    /// A boost was taken back.
+    Unboost {
+        /// The boost's address.
+        uri: String,
+        /// What was boosted.
+        of_uri: String,
+        /// Its author.
+        author: Id,
+        /// Who could see the boost.
+        visibility: Visibility,
+        /// When it was made.
+        at: Timestamp,
+    },
+    /// A favourite.
+    Favourite {
+        /// The favourite's id.
+        id: Id,
+        /// What is liked.
+        status: Id,
+    },
+    /// A favourite was taken back.
+    Unfavourite {
+        /// The favourite's id.
+        id: Id,
+        /// What was liked, by its address.
+        status_uri: String,
+        /// Its author.
+        author: Id,
+    },
+    /// A wish to follow.
+    Follow {
+        /// The follow's (or request's) id.
+        id: Id,
+        /// Whom.
+        target: Id,
+    },
+    /// The wish is taken back, or the follow ended.
+    Unfollow {
+        /// The follow's id.
+        id: Id,
+        /// Whom.
+        target: Id,
+    },
+    /// A follow of a remote account is accepted.
+    AcceptFollow {
+        /// The Follow's address; empty when it was not kept.
+        uri: String,
+        /// Who asked.
+        follower: Id,
+    },
+    /// A follow of a remote account is refused or ended.
+    RejectFollow {
+        /// The Follow's address; empty when it was not kept.
+        uri: String,
+        /// Who asked.
+        follower: Id,
+    },
+    /// A block.
+    Block {
+        /// The block's id.
+        id: Id,
+        /// Whom.
+        target: Id,
+    },
+    /// A block was taken back.
+    Unblock {
+        /// The block's id.
+        id: Id,
+        /// Whom.
+        target: Id,
+    },
+    /// A vote in a remote poll: one note for each choice.
+    Vote {
+        /// The poll.
+        poll: Id,
+        /// Options chosen, from 0.
+        choices: Vec<usize>,
+    },
+    /// A post was pinned.
+    Pin {
+        /// Which.
+        status: Id,
+    },
+    /// A post was unpinned.
+    Unpin {
+        /// Its address.
+        status_uri: String,
+    },
+    /// The profile changed.
+    UpdateActor,
+    /// The account was deleted; `actor` is its address.
+    DeleteActor {
+        /// Its address.
+        actor: String,
+    },
+    /// The person moved to another account.
+    Move {
+        /// Where to.
+        target: Id,
+    },
+    /// A report is forwarded to the server of the reported.
+    Flag {
+        /// Which report.
+        report: Id,
+    },
+}
+
+/// The job by which the community asks; the `activitypub` face registers for it, writes the
+/// activity once and a delivery job for each inbox.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Distribute {
+    /// Who speaks.
+    pub by: Id,
+    /// What is said.
+    pub message: Message,
+}
+
+impl Job for Distribute {
+    const KIND: &'static str = "distribute";
+    const QUEUE: Queue = Queue::new("distribute", Class::Inbound);
+
+    fn lane(&self) -> Cow<'_, str> {
+        Cow::Owned(self.by.to_string())
+    }
+}
+
+/// Asks for `message` of local account `by` to be sent, in the caller's transaction.
+///
+/// # Errors
+/// The database's.
+pub fn send(tx: &mut Tx, env: &Env, by: Id, message: Message) -> Result<(), Error> {
+    env.jobs.enqueue(tx, &Distribute { by, message })?;
+    Ok(())
+}
+
+/// A future of a port.
+pub type PortFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
+
+/// The port by which the community learns of what lies on other servers. The `activitypub` face
+/// implements it; tests may give their own.
+pub trait Resolver: Send + Sync {
+    /// The account behind `name@domain`, fetched when it is unknown or old.
+    fn account<'a>(&'a self, username: &'a str, domain: &'a str) -> PortFuture<'a, Id>;
+    /// The account or status behind an address, fetched when it is unknown.
+    fn address<'a>(&'a self, uri: &'a str) -> PortFuture<'a, Found>;
+}
+
+/// A resolver in the hands of faces.
+pub type SharedResolver = Arc<dyn Resolver>;
+
+/// What an address leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// An account.
+    Account(Id),
+    /// A status.
+    Status(Id),
+}

@@ -1,0 +1,168 @@
+//! Reading and clearing notifications.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use weir_base::Id;
+use weir_db::{Tx, Value, params, texts};
+
+use super::Kind;
+use crate::accounts::{self, Account};
+use crate::statuses::{self, View};
+use crate::timelines::Range;
+use crate::{Env, Error};
+
+/// A notification as it is shown.
+#[derive(Debug, Clone)]
+pub struct Notification {
+    /// Its id.
+    pub id: Id,
+    /// Why.
+    pub kind: Kind,
+    /// Those shown as one share this key.
+    pub group_key: String,
+    /// Who did it.
+    pub account: Arc<Account>,
+    /// To which post.
+    pub status: Option<View>,
+    /// About which report.
+    pub report_id: Option<Id>,
+    /// Whether the reader's policy put it aside.
+    pub filtered: bool,
+}
+
+/// Which notifications are wanted.
+#[derive(Debug, Clone, Default)]
+pub struct Page {
+    /// Between which ids.
+    pub range: Range,
+    /// Only these kinds; all when empty.
+    pub types: Vec<Kind>,
+    /// None of these kinds.
+    pub exclude: Vec<Kind>,
+    /// Only by this account.
+    pub from: Option<Id>,
+    /// Also those that the policy put aside.
+    pub filtered: bool,
+}
+
+/// A page of `reader`'s notifications, the newest first.
+///
+/// # Errors
+/// The database's.
+pub fn list(tx: &mut Tx, env: &Env, reader: Id, page: &Page) -> Result<Vec<Notification>, Error> {
+    let kinds: Vec<&str> = Kind::ALL
+        .into_iter()
+        .filter(|kind| page.types.is_empty() || page.types.contains(kind))
+        .filter(|kind| !page.exclude.contains(kind))
+        .map(Kind::name)
+        .collect();
+    let (order, range) = page.range.sql("id", 5);
+    let sql = format!(
+        "SELECT id, kind, group_key, from_account_id, status_id, report_id, filtered
+         FROM notifications WHERE account_id = ?1 AND kind IN texts(?2)
+           AND (?3 = 0 OR from_account_id = ?3) AND filtered <= ?4 AND {range}
+         ORDER BY id {order} LIMIT ?7"
+    );
+    let (low, high) = page.range.bounds();
+    let mut values: Vec<Value<'_>> = vec![Value::Int(reader.0), texts(kinds)];
+    values.extend([
+        Value::Int(page.from.unwrap_or(Id::ZERO).0),
+        Value::Int(i64::from(page.filtered)),
+        Value::Int(low.0),
+        Value::Int(high.0),
+        Value::Int(page.range.limit as i64),
+    ]);
+    let mut rows = tx.query(&sql, &values, row)?;
+    if order == "ASC" {
+        rows.reverse();
+    }
+    fill(tx, env, reader, rows)
+}
+
+/// One of `reader`'s notifications.
+///
+/// # Errors
+/// [`Error::NotFound`].
+pub fn get(tx: &mut Tx, env: &Env, reader: Id, id: Id) -> Result<Notification, Error> {
+    let rows = tx.query(
+        "SELECT id, kind, group_key, from_account_id, status_id, report_id, filtered
+         FROM notifications WHERE account_id = ?1 AND id = ?2",
+        params![reader, id],
+        row,
+    )?;
+    fill(tx, env, reader, rows)?.pop().ok_or(Error::NotFound("Notification"))
+}
+
+struct Bare {
+    id: Id,
+    kind: Option<Kind>,
+    group_key: String,
+    from: Id,
+    status: Option<Id>,
+    report: Option<Id>,
+    filtered: bool,
+}
+
+fn row(row: &weir_db::Row<'_>) -> Result<Bare, weir_db::Error> {
+    let some = |id: Id| (id != Id::ZERO).then_some(id);
+    Ok(Bare {
+        id: row.get(0)?,
+        kind: Kind::parse(&row.get::<String>(1)?),
+        group_key: row.get(2)?,
+        from: row.get(3)?,
+        status: some(row.get(4)?),
+        report: some(row.get(5)?),
+        filtered: row.get(6)?,
+    })
+}
+
+fn fill(tx: &mut Tx, env: &Env, reader: Id, rows: Vec<Bare>) -> Result<Vec<Notification>, Error> {
+    let from: Vec<Id> = rows.iter().map(|row| row.from).collect();
+    let about: Vec<Id> = rows.iter().filter_map(|row| row.status).collect();
+    let accounts: HashMap<Id, Arc<Account>> = accounts::by_ids(tx, &from)?
+        .into_iter()
+        .map(|account| (account.id, Arc::new(account)))
+        .collect();
+    let views: HashMap<Id, View> = statuses::load(tx, env, Some(reader), &about)?
+        .into_iter()
+        .map(|view| (view.status.id, view))
+        .collect();
+    let filled = rows.into_iter().filter_map(|row| {
+        let status = match row.status {
+            Some(id) => Some(views.get(&id)?.clone()),
+            None => None,
+        };
+        Some(Notification {
+            id: row.id,
+            kind: row.kind?,
+            group_key: row.group_key,
+            account: accounts.get(&row.from)?.clone(),
+            status,
+            report_id: row.report,
+            filtered: row.filtered,
+        })
+    });
+    Ok(filled.collect())
+}
+
+/// Removes all of `reader`'s notifications.
+///
+/// # Errors
+/// The database's.
+pub fn clear(tx: &mut Tx, reader: Id) -> Result<(), Error> {
+    tx.execute("DELETE FROM notifications WHERE account_id = ?1", params![reader])?;
+    Ok(())
+}
+
+/// Removes one of `reader`'s notifications.
+///
+/// # Errors
+/// [`Error::NotFound`].
+pub fn dismiss(tx: &mut Tx, reader: Id, id: Id) -> Result<(), Error> {
+    let removed = tx.execute(
+        "DELETE FROM notifications WHERE account_id = ?1 AND id = ?2",
+        params![reader, id],
+    )?;
+    if removed == 0 { Err(Error::NotFound("Notification")) } else { Ok(()) }
+}

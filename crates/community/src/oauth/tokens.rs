@@ -1,0 +1,150 @@
+//! Tokens, by which apps act.
+
+use weir_base::{Id, Secret, Timestamp};
+use weir_db::{Tx, params};
+
+use super::{Authorization, Scopes, hash};
+use crate::{Env, Error};
+
+/// How old the time of last use may be before it is written again, in ms.
+const LAST_USED_STEP_MS: i64 = 24 * 60 * 60 * 1_000;
+
+/// Who is behind a token.
+#[derive(Debug, Clone)]
+pub struct Bearer {
+    /// The token's own id.
+    pub token_id: Id,
+    /// The app; 0 for tokens made on the command line.
+    pub app_id: Id,
+    /// The person; none for an app's own token.
+    pub account_id: Option<Id>,
+    /// What it may do.
+    pub scopes: Scopes,
+    /// Whether the time of last use is to be written.
+    pub stale: bool,
+}
+
+/// Makes a token.
+///
+/// # Errors
+/// The database's.
+pub fn issue(
+    tx: &mut Tx,
+    env: &Env,
+    app: Id,
+    account: Option<Id>,
+    scopes: &Scopes,
+) -> Result<Authorization, Error> {
+    let token = env.random.token(32);
+    let created_at = env.clock.now();
+    tx.execute(
+        "INSERT INTO oauth_tokens (id, token_hash, app_id, account_id, scopes, created_at,
+           last_used_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6)",
+        params![env.ids.next(), hash(&token), app, account, scopes.to_string(), created_at],
+    )?;
+    Ok(Authorization { token: Secret::new(token), scopes: scopes.clone(), created_at })
+}
+
+/// Who is behind `token`.
+///
+/// # Errors
+/// [`Error::Unauthorized`] when it is unknown or revoked; [`Error::Forbidden`] with Mastodon's
+/// words when the person may not log in (any more, or yet).
+pub fn bearer(tx: &mut Tx, env: &Env, token: &str) -> Result<Bearer, Error> {
+    let found = tx.query_opt(
+        "SELECT t.id, t.app_id, t.account_id, t.scopes, t.last_used_at, u.confirmed_at,
+           u.approved, u.disabled, a.suspended_at, a.deleted_at
+         FROM oauth_tokens t LEFT JOIN users u ON u.account_id = t.account_id
+         LEFT JOIN accounts a ON a.id = t.account_id WHERE t.token_hash = ?1",
+        params![hash(token)],
+        |row| {
+            let account_id: Option<Id> = row.get(2)?;
+            let scopes: String = row.get(3)?;
+            let last_used_at: Timestamp = row.get(4)?;
+            let problem = match account_id {
+                None => None,
+                Some(_) if row.get::<Option<Timestamp>>(9)?.is_some() => {
+                    Some("This account was deleted")
+                }
+                Some(_) if row.get::<Option<Timestamp>>(5)?.is_none() => {
+                    Some("Your login is missing a confirmed e-mail address")
+                }
+                Some(_) if !row.get::<Option<bool>>(6)?.unwrap_or(false) => {
+                    Some("Your login is currently pending approval")
+                }
+                Some(_)
+                    if row.get::<Option<bool>>(7)?.unwrap_or(true)
+                        || row.get::<Option<Timestamp>>(8)?.is_some() =>
+                {
+                    Some("Your login is currently disabled")
+                }
+                Some(_) => None,
+            };
+            let bearer = Bearer {
+                token_id: row.get(0)?,
+                app_id: row.get(1)?,
+                account_id,
+                scopes: scopes.parse().unwrap_or_default(),
+                stale: env.clock.now().since_ms(last_used_at) > LAST_USED_STEP_MS,
+            };
+            Ok((bearer, problem))
+        },
+    )?;
+    match found {
+        None => Err(Error::Unauthorized("The access token is invalid")),
+        Some((_, Some(problem))) => Err(Error::Forbidden(problem)),
+        Some((bearer, None)) => Ok(bearer),
+    }
+}
+
+/// Revokes `token` if it is `app`'s; unknown ones are no error (RFC 7009, 2.2).
+///
+/// # Errors
+/// [`Error::Forbidden`] when it belongs to another app.
+pub fn revoke(tx: &mut Tx, app: Id, token: &str) -> Result<(), Error> {
+    let found: Option<(Id, Id)> = tx.query_opt(
+        "SELECT id, app_id FROM oauth_tokens WHERE token_hash = ?1",
+        params![hash(token)],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
+    match found {
+        None => Ok(()),
+        Some((id, owner)) if owner == app => remove(tx, id),
+        Some(_) => Err(Error::Forbidden("You are not authorized to revoke this token")),
+    }
+}
+
+/// Revokes one of a person's tokens.
+///
+/// # Errors
+/// [`Error::NotFound`] when it is not theirs.
+pub fn revoke_by_id(tx: &mut Tx, account: Id, token_id: Id) -> Result<(), Error> {
+    let found: Option<Id> = tx.value(
+        "SELECT id FROM oauth_tokens WHERE id = ?1 AND account_id = ?2",
+        params![token_id, account],
+    )?;
+    remove(tx, found.ok_or(Error::NotFound("Token"))?)
+}
+
+fn remove(tx: &mut Tx, id: Id) -> Result<(), Error> {
+    tx.execute("DELETE FROM push_subscriptions WHERE token_id = ?1", params![id])?;
+    tx.execute("DELETE FROM oauth_tokens WHERE id = ?1", params![id])?;
+    Ok(())
+}
+
+/// A person's tokens, the newest first: id, the app's name, scopes, made, last used.
+///
+/// # Errors
+/// The database's.
+pub fn tokens_of(
+    tx: &mut Tx,
+    account: Id,
+) -> Result<Vec<(Id, String, String, Timestamp, Timestamp)>, Error> {
+    Ok(tx.query(
+        "SELECT t.id, coalesce(p.name, 'Command line'), t.scopes, t.created_at, t.last_used_at
+         FROM oauth_tokens t LEFT JOIN oauth_apps p ON p.id = t.app_id
+         WHERE t.account_id = ?1 ORDER BY t.id DESC LIMIT 200",
+        params![account],
+        |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?)),
+    )?)
+}

@@ -1,0 +1,7 @@
+//! The tables of the community, step by step.
+
+use weir_db::Migration;
+
+/// All steps, in order. A released step never changes.
+pub(crate) const MIGRATIONS: &[Migration] =
+    &[Migration { number: 1, name: "the first tables", sql: include_str!("schema/001.sql") }];

@@ -1,0 +1,299 @@
+//! Favouriting, boosting, bookmarking, pinning, and muting a conversation.
+
+use weir_base::Id;
+use weir_db::{Json, Tx, params};
+
+use super::{Status, Visibility, by_id, delete, may_boost, publish, visibility, visible_post};
+use crate::federation::{self, Message};
+use crate::notifications::{self, Kind};
+use crate::{Env, Error, accounts};
+
+/// `by` favourites post `id`. Again is no error.
+///
+/// # Errors
+/// [`Error::NotFound`] when it is not there for this person.
+pub fn favourite(tx: &mut Tx, env: &Env, by: Id, id: Id) -> Result<Id, Error> {
+    let status = visible_post(tx, Some(by), id)?;
+    if add_favourite(tx, env, by, &status)?.is_some_and(|_| !status.local) {
+        let row = "SELECT id FROM favourites WHERE status_id = ?1 AND account_id = ?2";
+        if let Some(favourite) = tx.value(row, params![status.id, by])? {
+            let message = Message::Favourite { id: favourite, status: status.id };
+            federation::send(tx, env, by, message)?;
+        }
+    }
+    Ok(status.id)
+}
+
+/// Writes a favourite of anybody; its id when it is new.
+pub(crate) fn add_favourite(
+    tx: &mut Tx,
+    env: &Env,
+    by: Id,
+    status: &Status,
+) -> Result<Option<Id>, Error> {
+    let id = env.ids.next();
+    let inserted = tx.execute(
+        "INSERT INTO favourites (id, account_id, status_id) VALUES (?1, ?2, ?3)
+         ON CONFLICT DO NOTHING",
+        params![id, by, status.id],
+    )?;
+    if inserted == 0 {
+        return Ok(None);
+    }
+    tx.execute(
+        "UPDATE statuses SET favourites_count = favourites_count + 1 WHERE id = ?1",
+        params![status.id],
+    )?;
+    notifications::notify(tx, env, status.account_id, Kind::Favourite, by, Some(status.id))?;
+    Ok(Some(id))
+}
+
+/// `by` takes a favourite back. Without one it is no error.
+///
+/// # Errors
+/// [`Error::NotFound`] when the post is not there for this person.
+pub fn unfavourite(tx: &mut Tx, env: &Env, by: Id, id: Id) -> Result<Id, Error> {
+    let status = visible_post(tx, Some(by), id)?;
+    if let Some(favourite) = remove_favourite(tx, by, &status)?.filter(|_| !status.local) {
+        let (status_uri, author) = (status.uri.clone(), status.account_id);
+        let message = Message::Unfavourite { id: favourite, status_uri, author };
+        federation::send(tx, env, by, message)?;
+    }
+    Ok(status.id)
+}
+
+/// Removes a favourite of anybody; its id when there was one.
+pub(crate) fn remove_favourite(tx: &mut Tx, by: Id, status: &Status) -> Result<Option<Id>, Error> {
+    let removed: Option<Id> = tx.value(
+        "DELETE FROM favourites WHERE status_id = ?1 AND account_id = ?2 RETURNING id",
+        params![status.id, by],
+    )?;
+    if removed.is_some() {
+        tx.execute(
+            "UPDATE statuses SET favourites_count = favourites_count - 1
+             WHERE id = ?1 AND favourites_count > 0",
+            params![status.id],
+        )?;
+        notifications::withdraw(tx, status.account_id, Kind::Favourite, by, Some(status.id))?;
+    }
+    Ok(removed)
+}
+
+/// `by` boosts post `id` to those whom `wanted` says (at most as widely as the post itself). The
+/// boost's id; again gives the first one.
+///
+/// # Errors
+/// [`Error::NotFound`] when the post is not there or not to be boosted by this person.
+pub fn boost(
+    tx: &mut Tx,
+    env: &Env,
+    by: Id,
+    id: Id,
+    wanted: Option<Visibility>,
+) -> Result<Id, Error> {
+    let post = visible_post(tx, Some(by), id)?;
+    if !may_boost(&visibility::bond(tx, Some(by), &post)?) {
+        return Err(Error::NotFound("Status"));
+    }
+    let known: Option<Id> = tx.value(
+        "SELECT id FROM statuses WHERE boost_of_id = ?1 AND account_id = ?2",
+        params![post.id, by],
+    )?;
+    if let Some(known) = known {
+        return Ok(known);
+    }
+    let author = accounts::by_id(tx, by)?;
+    let boost_id = env.ids.next();
+    let wanted = wanted.filter(|wanted| *wanted != Visibility::Direct);
+    let visibility = wanted.unwrap_or(Visibility::Public).max(post.visibility);
+    let uri = env.site.status_uri(by, boost_id);
+    let boost = boost_row(env, &post, by, boost_id, visibility, format!("{uri}/activity"));
+    let boost = Status { url: env.site.status_url(&author.username, boost_id), ..boost };
+    add_boost(tx, env, &Status { local: true, ..boost }, &post)?;
+    federation::send(tx, env, by, Message::Boost { status: boost_id })?;
+    Ok(boost_id)
+}
+
+/// The row of a boost.
+pub(crate) fn boost_row(
+    env: &Env,
+    post: &Status,
+    by: Id,
+    id: Id,
+    visibility: Visibility,
+    uri: String,
+) -> Status {
+    Status {
+        id,
+        account_id: by,
+        local: false,
+        url: uri.clone(),
+        uri,
+        created_at: id.time().min(env.clock.now()),
+        edited_at: None,
+        visibility,
+        content: String::new(),
+        source: String::new(),
+        spoiler: String::new(),
+        sensitive: false,
+        language: None,
+        in_reply_to_id: None,
+        in_reply_to_account_id: None,
+        in_reply_to_uri: None,
+        boost_of_id: Some(post.id),
+        conversation_id: post.conversation_id,
+        poll_id: None,
+        card_id: None,
+        app_id: None,
+        media_ids: Json(Vec::new()),
+        replies_count: 0,
+        boosts_count: 0,
+        favourites_count: 0,
+    }
+}
+
+/// Writes a boost of anybody, counts and announces it; false when there was one already.
+pub(crate) fn add_boost(
+    tx: &mut Tx,
+    env: &Env,
+    boost: &Status,
+    post: &Status,
+) -> Result<bool, Error> {
+    if !publish::insert(tx, boost)? {
+        return Ok(false);
+    }
+    tx.execute(
+        "UPDATE statuses SET boosts_count = boosts_count + 1 WHERE id = ?1",
+        params![post.id],
+    )?;
+    publish::count(tx, boost, None)?;
+    notifications::notify(tx, env, post.account_id, Kind::Reblog, boost.account_id, Some(post.id))?;
+    publish::announce(tx, env, boost, &[])?;
+    Ok(true)
+}
+
+/// `by` takes the boost of post `id` back; the post's id. Without one it is no error.
+///
+/// # Errors
+/// [`Error::NotFound`] when the post is not there for this person.
+pub fn unboost(tx: &mut Tx, env: &Env, by: Id, id: Id) -> Result<Id, Error> {
+    let given = by_id(tx, id)?;
+    let post = match given.boost_of_id {
+        Some(of) if given.account_id == by => by_id(tx, of)?,
+        _ => visible_post(tx, Some(by), id)?,
+    };
+    let boost: Option<Status> = tx.record(
+        "SELECT {} FROM statuses WHERE boost_of_id = ?1 AND account_id = ?2",
+        params![post.id, by],
+    )?;
+    let Some(boost) = boost else { return Ok(post.id) };
+    delete::erase(tx, env, &boost)?;
+    notifications::withdraw(tx, post.account_id, Kind::Reblog, by, Some(post.id))?;
+    let message = Message::Unboost {
+        uri: boost.uri,
+        of_uri: post.uri.clone(),
+        author: post.account_id,
+        visibility: boost.visibility,
+        at: boost.created_at,
+    };
+    federation::send(tx, env, by, message)?;
+    Ok(post.id)
+}
+
+/// `by` keeps post `id`. Again is no error.
+///
+/// # Errors
+/// [`Error::NotFound`].
+pub fn bookmark(tx: &mut Tx, env: &Env, by: Id, id: Id) -> Result<Id, Error> {
+    let status = visible_post(tx, Some(by), id)?;
+    tx.execute(
+        "INSERT INTO bookmarks (id, account_id, status_id) VALUES (?1, ?2, ?3)
+         ON CONFLICT DO NOTHING",
+        params![env.ids.next(), by, status.id],
+    )?;
+    Ok(status.id)
+}
+
+/// `by` no longer keeps post `id`.
+///
+/// # Errors
+/// [`Error::NotFound`].
+pub fn unbookmark(tx: &mut Tx, by: Id, id: Id) -> Result<Id, Error> {
+    let status = visible_post(tx, Some(by), id)?;
+    tx.execute(
+        "DELETE FROM bookmarks WHERE status_id = ?1 AND account_id = ?2",
+        params![status.id, by],
+    )?;
+    Ok(status.id)
+}
+
+/// `by` shows their own post `id` at the top of their profile.
+///
+/// # Errors
+/// [`Error::Invalid`] when it is not theirs, not open, or there are too many.
+pub fn pin(tx: &mut Tx, env: &Env, by: Id, id: Id) -> Result<(), Error> {
+    let status = visible_post(tx, Some(by), id)?;
+    let refuse = |message: &str| Err(Error::invalid("status", "ERR_INVALID", message));
+    if status.account_id != by {
+        return refuse("of someone else cannot be pinned");
+    }
+    if status.visibility == Visibility::Direct {
+        return refuse("that is only visible to mentioned people cannot be pinned");
+    }
+    let pinned: Vec<Id> =
+        tx.column("SELECT status_id FROM pins WHERE account_id = ?1", params![by])?;
+    if pinned.contains(&status.id) {
+        return refuse("has already been pinned");
+    }
+    if pinned.len() >= env.instance.settings().pinned_statuses_max {
+        return refuse("cannot be pinned: you have already pinned the maximum number of posts");
+    }
+    tx.execute(
+        "INSERT INTO pins (account_id, status_id, id) VALUES (?1, ?2, ?3)",
+        params![by, status.id, env.ids.next()],
+    )?;
+    federation::send(tx, env, by, Message::Pin { status: status.id })
+}
+
+/// `by` takes post `id` from the top of their profile.
+///
+/// # Errors
+/// [`Error::NotFound`].
+pub fn unpin(tx: &mut Tx, env: &Env, by: Id, id: Id) -> Result<(), Error> {
+    let status = visible_post(tx, Some(by), id)?;
+    let removed = tx.execute(
+        "DELETE FROM pins WHERE account_id = ?1 AND status_id = ?2",
+        params![by, status.id],
+    )?;
+    if removed > 0 {
+        federation::send(tx, env, by, Message::Unpin { status_uri: status.uri })?;
+    }
+    Ok(())
+}
+
+/// `by` wants no more notifications from the conversation of post `id`.
+///
+/// # Errors
+/// [`Error::NotFound`].
+pub fn mute_conversation(tx: &mut Tx, by: Id, id: Id) -> Result<Id, Error> {
+    let status = visible_post(tx, Some(by), id)?;
+    tx.execute(
+        "INSERT INTO conversation_mutes (account_id, conversation_id) VALUES (?1, ?2)
+         ON CONFLICT DO NOTHING",
+        params![by, status.conversation_id],
+    )?;
+    Ok(status.id)
+}
+
+/// `by` wants notifications from the conversation of post `id` again.
+///
+/// # Errors
+/// [`Error::NotFound`].
+pub fn unmute_conversation(tx: &mut Tx, by: Id, id: Id) -> Result<Id, Error> {
+    let status = visible_post(tx, Some(by), id)?;
+    tx.execute(
+        "DELETE FROM conversation_mutes WHERE account_id = ?1 AND conversation_id = ?2",
+        params![by, status.conversation_id],
+    )?;
+    Ok(status.id)
+}

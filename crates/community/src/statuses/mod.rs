@@ -1,0 +1,176 @@
+//! Posts, boosts, and what people do with them.
+
+mod delete;
+mod marks;
+mod publish;
+mod thread;
+mod view;
+mod visibility;
+
+use serde::{Deserialize, Serialize};
+use weir_base::{Id, Timestamp};
+use weir_db::{Error as DbError, FromColumn, Json, Row, ToValue, Tx, Value, params};
+
+use crate::Error;
+
+pub use delete::{delete, erase};
+pub use marks::{
+    bookmark, boost, favourite, mute_conversation, pin, unbookmark, unboost, unfavourite,
+    unmute_conversation, unpin,
+};
+pub use publish::{Draft, PollDraft, publish};
+pub use thread::{Thread, thread};
+pub use view::{Media, MentionView, Poll, ReaderState, View, load, load_for_all, load_one};
+pub use visibility::{Bond, may_boost, may_see};
+
+/// Who may see a post.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Visibility {
+    /// Everybody, and it stands in public timelines.
+    Public = 0,
+    /// Everybody, but it stands in no public timeline.
+    Unlisted = 1,
+    /// Followers and those mentioned.
+    Private = 2,
+    /// Those mentioned.
+    Direct = 3,
+}
+
+impl Visibility {
+    /// The name in the Mastodon API.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Public => "public",
+            Self::Unlisted => "unlisted",
+            Self::Private => "private",
+            Self::Direct => "direct",
+        }
+    }
+
+    /// The visibility of that name.
+    pub fn parse(name: &str) -> Option<Self> {
+        [Self::Public, Self::Unlisted, Self::Private, Self::Direct]
+            .into_iter()
+            .find(|visibility| visibility.name() == name)
+    }
+
+    /// Whether everybody may see it.
+    pub fn is_open(self) -> bool {
+        self <= Self::Unlisted
+    }
+}
+
+impl ToValue for Visibility {
+    fn to_value(&self) -> Value<'_> {
+        Value::Int(*self as i64)
+    }
+}
+
+impl FromColumn for Visibility {
+    fn from_column(row: &Row<'_>, at: usize) -> Result<Self, DbError> {
+        match row.get::<i64>(at)? {
+            0 => Ok(Self::Public),
+            1 => Ok(Self::Unlisted),
+            2 => Ok(Self::Private),
+            3 => Ok(Self::Direct),
+            _ => Err(DbError::Column { column: at, expected: "a visibility" }),
+        }
+    }
+}
+
+weir_db::record! {
+    /// A post, or a boost of one (its `boost_of_id` is set and it has no text of its own).
+    #[derive(Debug, Clone)]
+    pub struct Status {
+        /// Its id; timelines are in this order.
+        pub id: Id,
+        /// Who wrote or boosted.
+        pub account_id: Id,
+        /// Whether it was written here.
+        pub local: bool,
+        /// Its id on the network.
+        pub uri: String,
+        /// Its page.
+        pub url: String,
+        /// When it was written, as its author's server says.
+        pub created_at: Timestamp,
+        /// When it was last edited.
+        pub edited_at: Option<Timestamp>,
+        /// Who may see it.
+        pub visibility: Visibility,
+        /// The text, as safe HTML.
+        pub content: String,
+        /// The text as it was written; local posts only.
+        pub source: String,
+        /// The content warning, plain text.
+        pub spoiler: String,
+        /// Whether its media is hidden at first.
+        pub sensitive: bool,
+        /// Its language.
+        pub language: Option<String>,
+        /// What it answers, when that is known here.
+        pub in_reply_to_id: Option<Id>,
+        /// Whom it answers.
+        pub in_reply_to_account_id: Option<Id>,
+        /// What it answers, when that is not known here (yet).
+        pub in_reply_to_uri: Option<String>,
+        /// What it boosts.
+        pub boost_of_id: Option<Id>,
+        /// The conversation: the id of its first post known here.
+        pub conversation_id: Id,
+        /// Its poll.
+        pub poll_id: Option<Id>,
+        /// Its link preview.
+        pub card_id: Option<Id>,
+        /// With which app it was written.
+        pub app_id: Option<Id>,
+        /// Its media, in order.
+        pub media_ids: Json<Vec<Id>>,
+        /// Replies, as far as known here.
+        pub replies_count: i64,
+        /// Boosts, as far as known here.
+        pub boosts_count: i64,
+        /// Favourites, as far as known here.
+        pub favourites_count: i64,
+    }
+}
+
+/// The status with this id, whoever may see it.
+///
+/// # Errors
+/// [`Error::NotFound`].
+pub fn by_id(tx: &mut Tx, id: Id) -> Result<Status, Error> {
+    tx.record("SELECT {} FROM statuses WHERE id = ?1", params![id])?
+        .ok_or(Error::NotFound("Status"))
+}
+
+/// The status with this address on the network, whoever may see it.
+///
+/// # Errors
+/// The database's.
+pub fn by_uri(tx: &mut Tx, uri: &str) -> Result<Option<Status>, Error> {
+    Ok(tx.record("SELECT {} FROM statuses WHERE uri = ?1", params![uri])?)
+}
+
+/// The status with this id, if `reader` (none: a visitor) may see it; of a boost, the boost.
+///
+/// # Errors
+/// [`Error::NotFound`] when there is none for this reader.
+pub fn visible(tx: &mut Tx, reader: Option<Id>, id: Id) -> Result<Status, Error> {
+    let status = by_id(tx, id)?;
+    let bond = visibility::bond(tx, reader, &status)?;
+    if may_see(&bond) { Ok(status) } else { Err(Error::NotFound("Status")) }
+}
+
+/// As [`visible`], and a boost leads to what it boosts: what people act upon.
+///
+/// # Errors
+/// As [`visible`].
+pub fn visible_post(tx: &mut Tx, reader: Option<Id>, id: Id) -> Result<Status, Error> {
+    let status = visible(tx, reader, id)?;
+    match status.boost_of_id {
+        Some(of) => visible(tx, reader, of),
+        None => Ok(status),
+    }
+}

@@ -1,0 +1,418 @@
+//! Writing a post.
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+use weir_base::{Id, Timestamp};
+use weir_db::{Json, ToValue, Tx, ids, params};
+
+use super::{Status, Visibility, by_id, visible_post};
+use crate::accounts::{self, Account};
+use crate::federation::{self, Message};
+use crate::notifications::{self, Kind};
+use crate::text::{self, Person, Piece};
+use crate::{Env, Error, tags};
+
+/// People a post may mention.
+const MENTIONS_MAX: usize = 100;
+/// The shortest and longest life of a poll, in s.
+const POLL_LIFE_S: std::ops::RangeInclusive<i64> = 300..=2_629_746;
+
+/// What a person wants to post.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Draft {
+    /// The text, as written.
+    pub text: String,
+    /// The content warning.
+    pub spoiler: String,
+    /// Whether media is hidden at first.
+    pub sensitive: bool,
+    /// Who may see it.
+    pub visibility: Visibility,
+    /// Its language.
+    pub language: Option<String>,
+    /// What it answers.
+    pub in_reply_to: Option<Id>,
+    /// Uploaded media, in order.
+    pub media: Vec<Id>,
+    /// A poll.
+    pub poll: Option<PollDraft>,
+    /// With which app.
+    pub app_id: Option<Id>,
+    /// A key under which a repeated request gives the same post.
+    pub idempotency_key: Option<String>,
+}
+
+impl Default for Draft {
+    fn default() -> Self {
+        Self {
+            text: String::new(),
+            spoiler: String::new(),
+            sensitive: false,
+            visibility: Visibility::Public,
+            language: None,
+            in_reply_to: None,
+            media: Vec::new(),
+            poll: None,
+            app_id: None,
+            idempotency_key: None,
+        }
+    }
+}
+
+/// A poll that is to be asked.
+#[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
+pub struct PollDraft {
+    /// What can be chosen.
+    pub options: Vec<String>,
+    /// How long it lasts, in s.
+    pub expires_in_s: i64,
+    /// Whether more than one can be chosen.
+    pub multiple: bool,
+    /// Whether tallies are hidden until it ends.
+    pub hide_totals: bool,
+}
+
+/// `by` posts `draft`; mentions of people unknown here stay plain text (faces resolve them first).
+///
+/// # Errors
+/// [`Error::Invalid`] with the fields that are not acceptable; [`Error::NotFound`] when the
+/// parent or media is not there for this person.
+pub fn publish(tx: &mut Tx, env: &Env, by: Id, draft: &Draft) -> Result<Id, Error> {
+    if let Some(key) = &draft.idempotency_key {
+        let known: Option<Id> = tx.value(
+            "SELECT status_id FROM idempotency_keys WHERE account_id = ?1 AND idempotency_key = ?2",
+            params![by, key],
+        )?;
+        if let Some(known) = known {
+            return Ok(known);
+        }
+    }
+    check(env, draft)?;
+    let author = accounts::by_id(tx, by)?;
+    let parent = match draft.in_reply_to {
+        Some(id) => Some(visible_post(tx, Some(by), id)?),
+        None => None,
+    };
+    let now = env.clock.now();
+    let id = env.ids.next();
+    let people = mentioned(tx, env, &draft.text)?;
+    let status = compose(env, &author, draft, id, now, parent.as_ref(), &people);
+    attach_media(tx, by, id, &draft.media)?;
+    insert(tx, &status)?;
+    if let Some(poll) = &draft.poll {
+        insert_poll(tx, env, &status, poll)?;
+    }
+    let mentioned: Vec<Id> = people.iter().map(|(_, account)| account.id).collect();
+    link(tx, env, &status, &mentioned, &draft.text)?;
+    count(tx, &status, parent.as_ref())?;
+    if let Some(key) = &draft.idempotency_key {
+        tx.execute(
+            "INSERT INTO idempotency_keys (account_id, idempotency_key, status_id, created_at)
+             VALUES (?1, ?2, ?3, ?4)",
+            params![by, key, id, now],
+        )?;
+    }
+    announce(tx, env, &status, &mentioned)?;
+    federation::send(tx, env, by, Message::Create { status: id })?;
+    Ok(id)
+}
+
+/// Whether the draft is acceptable, as far as can be said without the database.
+pub(crate) fn check(env: &Env, draft: &Draft) -> Result<(), Error> {
+    let settings = env.instance.settings();
+    if draft.text.trim().is_empty() && draft.media.is_empty() && draft.poll.is_none() {
+        return Err(Error::invalid("text", "ERR_BLANK", "can't be blank"));
+    }
+    let length = text::counted_characters(&draft.text) + text::counted_characters(&draft.spoiler);
+    let most = settings.status_characters_max;
+    if length > most {
+        let message = format!("character limit of {most} exceeded");
+        return Err(Error::invalid("text", "ERR_TOO_LONG", message));
+    }
+    if draft.media.len() > settings.media_attachments_max {
+        let message = format!("can be {} at most", settings.media_attachments_max);
+        return Err(Error::invalid("media_ids", "ERR_TOO_MANY", message));
+    }
+    let Some(poll) = &draft.poll else { return Ok(()) };
+    if !draft.media.is_empty() {
+        let message = "cannot be attached to a post with a poll";
+        return Err(Error::invalid("media_ids", "ERR_INVALID", message));
+    }
+    let count = poll.options.len();
+    if !(2..=settings.poll_options_max).contains(&count) {
+        let message = format!("must be 2 to {}", settings.poll_options_max);
+        return Err(Error::invalid("options", "ERR_INVALID", message));
+    }
+    let most = settings.poll_option_characters_max;
+    if poll.options.iter().any(|option| option.trim().is_empty() || option.chars().count() > most) {
+        let message = format!("must each have 1 to {most} characters");
+        return Err(Error::invalid("options", "ERR_INVALID", message));
+    }
+    let mut sorted = poll.options.clone();
+    sorted.sort();
+    if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
+        return Err(Error::invalid("options", "ERR_INVALID", "contain duplicate items"));
+    }
+    if !POLL_LIFE_S.contains(&poll.expires_in_s) {
+        let message = "must be between 5 minutes and one month";
+        return Err(Error::invalid("expires_at", "ERR_INVALID", message));
+    }
+    Ok(())
+}
+
+/// Those mentioned in `text` who are known here, with the key of each mention.
+pub(crate) fn mentioned(
+    tx: &mut Tx,
+    env: &Env,
+    text: &str,
+) -> Result<Vec<(String, Account)>, Error> {
+    let mut found: Vec<(String, Account)> = Vec::new();
+    for piece in text::pieces(text) {
+        let Piece::Mention { username, domain } = piece else { continue };
+        let key = text::mention_key(username, domain);
+        if found.len() >= MENTIONS_MAX || found.iter().any(|(known, _)| *known == key) {
+            continue;
+        }
+        let domain = domain.to_lowercase();
+        let domain = if domain == env.site.domain { String::new() } else { domain };
+        let account = accounts::by_address(tx, username, &domain)?;
+        found.extend(account.filter(Account::is_available).map(|account| (key, account)));
+    }
+    Ok(found)
+}
+
+pub(crate) fn render(env: &Env, text: &str, people: &[(String, Account)]) -> String {
+    if text.trim().is_empty() {
+        return String::new();
+    }
+    let people: HashMap<String, Person> = people
+        .iter()
+        .map(|(key, account)| {
+            let person = Person { url: account.url.clone(), username: account.username.clone() };
+            (key.clone(), person)
+        })
+        .collect();
+    text::render(text, &people, |tag| env.site.tag_url(tag))
+}
+
+fn compose(
+    env: &Env,
+    author: &Account,
+    draft: &Draft,
+    id: Id,
+    now: Timestamp,
+    parent: Option<&Status>,
+    people: &[(String, Account)],
+) -> Status {
+    // A silenced author's posts reach followers only through timelines, never the public ones.
+    let silenced = author.silenced_at.is_some() && draft.visibility == Visibility::Public;
+    Status {
+        id,
+        account_id: author.id,
+        local: true,
+        uri: env.site.status_uri(author.id, id),
+        url: env.site.status_url(&author.username, id),
+        created_at: now,
+        edited_at: None,
+        visibility: if silenced { Visibility::Unlisted } else { draft.visibility },
+        content: render(env, &draft.text, people),
+        source: draft.text.clone(),
+        spoiler: draft.spoiler.clone(),
+        sensitive: draft.sensitive || !draft.spoiler.is_empty(),
+        language: draft.language.clone(),
+        in_reply_to_id: parent.map(|parent| parent.id),
+        in_reply_to_account_id: parent.map(|parent| parent.account_id),
+        in_reply_to_uri: None,
+        boost_of_id: None,
+        conversation_id: parent.map_or(id, |parent| parent.conversation_id),
+        poll_id: draft.poll.as_ref().map(|_| id),
+        card_id: None,
+        app_id: draft.app_id,
+        media_ids: Json(draft.media.clone()),
+        replies_count: 0,
+        boosts_count: 0,
+        favourites_count: 0,
+    }
+}
+
+fn attach_media(tx: &mut Tx, by: Id, status: Id, media: &[Id]) -> Result<(), Error> {
+    if media.is_empty() {
+        return Ok(());
+    }
+    let states: Vec<String> = tx.column(
+        "SELECT state FROM media WHERE account_id = ?1 AND status_id IS NULL AND id IN ids(?2)",
+        &[by.to_value(), ids(media)],
+    )?;
+    if states.len() != media.len() {
+        return Err(Error::invalid("media_ids", "ERR_INVALID", "are not yours, used already, or gone"));
+    }
+    if states.iter().any(|state| state == "processing") {
+        let message = "have not finished processing. Try again in a moment!";
+        return Err(Error::invalid("media_ids", "ERR_INVALID", message));
+    }
+    tx.execute(
+        "UPDATE media SET status_id = ?1 WHERE id IN ids(?2)",
+        &[status.to_value(), ids(media)],
+    )?;
+    Ok(())
+}
+
+/// Writes the row; false when one with this address stands there already.
+pub(crate) fn insert(tx: &mut Tx, status: &Status) -> Result<bool, Error> {
+    let inserted = tx.execute(
+        "INSERT INTO statuses (id, account_id, local, uri, url, created_at, edited_at, visibility,
+           content, source, spoiler, sensitive, language, in_reply_to_id, in_reply_to_account_id,
+           in_reply_to_uri, boost_of_id, conversation_id, poll_id, card_id, app_id, media_ids)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
+           ?19, ?20, ?21, ?22) ON CONFLICT DO NOTHING",
+        params![
+            status.id,
+            status.account_id,
+            status.local,
+            status.uri,
+            status.url,
+            status.created_at,
+            status.edited_at,
+            status.visibility,
+            status.content,
+            status.source,
+            status.spoiler,
+            status.sensitive,
+            status.language,
+            status.in_reply_to_id,
+            status.in_reply_to_account_id,
+            status.in_reply_to_uri,
+            status.boost_of_id,
+            status.conversation_id,
+            status.poll_id,
+            status.card_id,
+            status.app_id,
+            status.media_ids
+        ],
+    )?;
+    Ok(inserted > 0)
+}
+
+fn insert_poll(tx: &mut Tx, env: &Env, status: &Status, poll: &PollDraft) -> Result<(), Error> {
+    let expires_at = env.clock.now().plus_ms(poll.expires_in_s * 1_000);
+    tx.execute(
+        "INSERT INTO polls (id, status_id, account_id, options, tallies, multiple, hide_totals,
+           expires_at) VALUES (?1, ?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        params![
+            status.id,
+            status.account_id,
+            Json(&poll.options),
+            Json(vec![0; poll.options.len()]),
+            poll.multiple,
+            poll.hide_totals,
+            expires_at
+        ],
+    )?;
+    Ok(())
+}
+
+/// Writes a post's mentions and hashtags.
+pub(crate) fn link(
+    tx: &mut Tx,
+    env: &Env,
+    status: &Status,
+    mentioned: &[Id],
+    text: &str,
+) -> Result<(), Error> {
+    let names: Vec<&str> = text::pieces(text)
+        .into_iter()
+        .filter_map(|piece| if let Piece::Tag(name) = piece { Some(name) } else { None })
+        .collect();
+    link_names(tx, env, status, mentioned, &names)
+}
+
+/// As [`link`], with the hashtags' names given.
+pub(crate) fn link_names(
+    tx: &mut Tx,
+    env: &Env,
+    status: &Status,
+    mentioned: &[Id],
+    names: &[&str],
+) -> Result<(), Error> {
+    for account in mentioned {
+        tx.execute(
+            "INSERT INTO mentions (status_id, account_id) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+            params![status.id, *account],
+        )?;
+    }
+    for tag in tags::ensure(tx, env, names)? {
+        tx.execute(
+            "INSERT INTO status_tags (tag_id, status_id) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+            params![tag.id, status.id],
+        )?;
+        if status.visibility == Visibility::Public {
+            tx.execute(
+                "UPDATE tags SET last_status_at = ?2 WHERE id = ?1
+                   AND (last_status_at IS NULL OR last_status_at < ?2)",
+                params![tag.id, status.created_at],
+            )?;
+            env.feeds.tagged(tx, tag.id, status.id);
+        }
+    }
+    Ok(())
+}
+
+/// Counts a new post for its author and its parent.
+pub(crate) fn count(tx: &mut Tx, status: &Status, parent: Option<&Status>) -> Result<(), Error> {
+    tx.execute(
+        "UPDATE accounts SET statuses_count = statuses_count + 1,
+           last_status_at = CASE WHEN coalesce(last_status_at, 0) < ?2 THEN ?2 ELSE last_status_at END
+         WHERE id = ?1",
+        params![status.account_id, status.created_at],
+    )?;
+    if let Some(parent) = parent.filter(|_| status.visibility.is_open()) {
+        tx.execute(
+            "UPDATE statuses SET replies_count = replies_count + 1 WHERE id = ?1",
+            params![parent.id],
+        )?;
+    }
+    Ok(())
+}
+
+/// Tells everybody here whom a new post concerns: those mentioned, those who asked to be told of
+/// the author's posts, timelines and streams. The same whichever way the post came in.
+pub(crate) fn announce(
+    tx: &mut Tx,
+    env: &Env,
+    status: &Status,
+    mentioned: &[Id],
+) -> Result<(), Error> {
+    env.feeds.posted(tx, status.account_id, status.id);
+    for &account in mentioned {
+        notifications::notify(tx, env, account, Kind::Mention, status.account_id, Some(status.id))?;
+    }
+    if status.visibility != Visibility::Direct {
+        let watchers: Vec<Id> = tx.column(
+            "SELECT account_id FROM follows WHERE target_id = ?1 AND notify = 1",
+            params![status.account_id],
+        )?;
+        let is_reply_to_other =
+            status.in_reply_to_account_id.is_some_and(|to| to != status.account_id);
+        for watcher in watchers {
+            if !mentioned.contains(&watcher) && !is_reply_to_other {
+                let author = status.account_id;
+                notifications::notify(tx, env, watcher, Kind::Status, author, Some(status.id))?;
+            }
+        }
+    }
+    env.streams.status_created(tx, status, mentioned);
+    Ok(())
+}
+
+/// The post whose reply `status` is, when it is known here.
+pub(crate) fn parent(tx: &mut Tx, status: &Status) -> Result<Option<Status>, Error> {
+    match status.in_reply_to_id {
+        Some(id) => match by_id(tx, id) {
+            Ok(parent) => Ok(Some(parent)),
+            Err(Error::NotFound(_)) => Ok(None),
+            Err(error) => Err(error),
+        },
+        None => Ok(None),
+    }
+}

@@ -1,0 +1,73 @@
+//! A post among what it answers and what answers it.
+
+use weir_base::Id;
+use weir_db::{Tx, params};
+
+use super::{View, load, visible_post};
+use crate::{Env, Error};
+
+/// Posts above shown to people who are logged in, and to visitors.
+const ANCESTORS_MAX: [usize; 2] = [4_096, 40];
+/// Posts below, likewise.
+const DESCENDANTS_MAX: [usize; 2] = [4_096, 60];
+/// How deep answers to answers are followed.
+const DEPTH_MAX: i64 = 200;
+
+/// What stands around a post.
+#[derive(Debug, Clone, Default)]
+pub struct Thread {
+    /// What it answers, the first post first.
+    pub ancestors: Vec<View>,
+    /// What answers it, depth first.
+    pub descendants: Vec<View>,
+}
+
+/// What stands around post `id`, as far as `reader` may see it.
+///
+/// # Errors
+/// [`Error::NotFound`].
+pub fn thread(tx: &mut Tx, env: &Env, reader: Option<Id>, id: Id) -> Result<Thread, Error> {
+    let post = visible_post(tx, reader, id)?;
+    let visitor = usize::from(reader.is_none());
+    let mut above: Vec<Id> = tx.column(
+        "WITH RECURSIVE above (id, parent, depth) AS (
+           SELECT id, in_reply_to_id, 0 FROM statuses WHERE id = ?1
+           UNION ALL SELECT s.id, s.in_reply_to_id, above.depth + 1
+           FROM above JOIN statuses s ON s.id = above.parent WHERE above.depth < ?2)
+         SELECT id FROM above WHERE depth > 0 ORDER BY depth",
+        params![post.id, ANCESTORS_MAX[visitor]],
+    )?;
+    above.reverse();
+    let below: Vec<(Id, Id)> = tx.query(
+        "WITH RECURSIVE below (id, parent, depth) AS (
+           SELECT id, in_reply_to_id, 1 FROM statuses WHERE in_reply_to_id = ?1
+           UNION ALL SELECT s.id, s.in_reply_to_id, below.depth + 1
+           FROM below JOIN statuses s ON s.in_reply_to_id = below.id WHERE below.depth < ?2)
+         SELECT id, parent FROM below ORDER BY depth, id LIMIT ?3",
+        params![post.id, DEPTH_MAX, DESCENDANTS_MAX[visitor]],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
+    let below = depth_first(post.id, &below);
+    Ok(Thread {
+        ancestors: load(tx, env, reader, &above)?,
+        descendants: load(tx, env, reader, &below)?,
+    })
+}
+
+/// The posts of `pairs` (post, what it answers) below `root`, each answer after what it answers.
+fn depth_first(root: Id, pairs: &[(Id, Id)]) -> Vec<Id> {
+    let mut children: std::collections::HashMap<Id, Vec<Id>> = std::collections::HashMap::new();
+    for &(id, parent) in pairs {
+        children.entry(parent).or_default().push(id);
+    }
+    let mut order = Vec::with_capacity(pairs.len());
+    let mut open: Vec<Id> = children.remove(&root).unwrap_or_default();
+    open.sort_by(|one, other| other.cmp(one));
+    while let Some(id) = open.pop() {
+        order.push(id);
+        let mut next = children.remove(&id).unwrap_or_default();
+        next.sort_by(|one, other| other.cmp(one));
+        open.extend(next);
+    }
+    order
+}

@@ -1,0 +1,431 @@
+//! Posts as they are shown: with author, media, mentions, tags, poll, card, and how the reader
+//! stands to them. Loaded for many at once, in a fixed number of queries.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use serde_json::Value as JsonValue;
+use weir_base::{Id, Timestamp};
+use weir_db::{Json, Record, ToValue, Tx, ids};
+
+use super::visibility::{self, Bond};
+use super::{Status, Visibility, may_see};
+use crate::accounts::{self, Account};
+use crate::relationships::{self, Bonds};
+use crate::tags::Tag;
+use crate::{Env, Error};
+
+/// A post as it is shown.
+#[derive(Debug, Clone)]
+pub struct View {
+    /// The post.
+    pub status: Status,
+    /// Its author.
+    pub account: Arc<Account>,
+    /// What it boosts.
+    pub boost: Option<Box<View>>,
+    /// Its media, in order.
+    pub media: Vec<Media>,
+    /// Whom it mentions.
+    pub mentions: Vec<MentionView>,
+    /// Its hashtags.
+    pub tags: Vec<Tag>,
+    /// Its poll.
+    pub poll: Option<Poll>,
+    /// Its link preview, in the form the previews' noun keeps it.
+    pub card: Option<(JsonValue, String)>,
+    /// The app it was written with: name and page.
+    pub app: Option<(String, Option<String>)>,
+    /// How the reader stands to it; none for visitors.
+    pub reader: Option<ReaderState>,
+}
+
+/// What a reader did with a post.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ReaderState {
+    /// Favourited it.
+    pub favourited: bool,
+    /// Boosted it.
+    pub boosted: bool,
+    /// Bookmarked it.
+    pub bookmarked: bool,
+    /// Muted its conversation.
+    pub muted: bool,
+    /// Pinned it.
+    pub pinned: bool,
+}
+
+weir_db::record! {
+    /// An attachment.
+    #[derive(Debug, Clone)]
+    pub struct Media {
+        /// Its id.
+        pub id: Id,
+        /// Whose.
+        pub account_id: Id,
+        /// The post it belongs to.
+        pub status_id: Option<Id>,
+        /// `image`, `gifv`, `video`, `audio` or `unknown`.
+        pub kind: String,
+        /// `processing`, `ready` or `failed`.
+        pub state: String,
+        /// The media type of the file.
+        pub content_type: String,
+        /// The stored file; empty when there is none here.
+        pub file: String,
+        /// The stored thumbnail; empty when there is none.
+        pub thumbnail: String,
+        /// Where it came from; empty for what was uploaded here.
+        pub remote_url: String,
+        /// A blurred preview in 20 to 30 characters.
+        pub blurhash: Option<String>,
+        /// What it shows, for those who cannot see it.
+        pub description: Option<String>,
+        /// Sizes, focus, duration: as the Mastodon API's `meta`.
+        pub meta: Json<JsonValue>,
+        /// When it was stored.
+        pub created_at: Timestamp,
+    }
+}
+
+/// Somebody a post mentions.
+#[derive(Debug, Clone)]
+pub struct MentionView {
+    /// Who.
+    pub account_id: Id,
+    /// The name.
+    pub username: String,
+    /// The server; empty for local people.
+    pub domain: String,
+    /// Their page.
+    pub url: String,
+    /// Their actor id.
+    pub uri: String,
+}
+
+/// A poll.
+#[derive(Debug, Clone)]
+pub struct Poll {
+    /// Its id.
+    pub id: Id,
+    /// Who asks.
+    pub account_id: Id,
+    /// What can be chosen.
+    pub options: Vec<String>,
+    /// Votes for each.
+    pub tallies: Vec<i64>,
+    /// Whether more than one can be chosen.
+    pub multiple: bool,
+    /// Whether the tallies are hidden until it ends.
+    pub hide_totals: bool,
+    /// When it ends.
+    pub expires_at: Option<Timestamp>,
+    /// People who voted.
+    pub voters_count: i64,
+    /// The reader's choices, from 0.
+    pub own_votes: Vec<usize>,
+}
+
+impl Poll {
+    /// Whether it has ended.
+    pub fn expired(&self, now: Timestamp) -> bool {
+        self.expires_at.is_some_and(|at| at <= now)
+    }
+}
+
+/// The posts of `list` that `reader` may see, in that order.
+///
+/// # Errors
+/// The database's.
+pub fn load(tx: &mut Tx, env: &Env, reader: Option<Id>, list: &[Id]) -> Result<Vec<View>, Error> {
+    load_where(tx, env, reader, list, false)
+}
+
+/// The posts of `list` without any reader's state, whoever may see them: for streams and
+/// deliveries, which decide for each receiver.
+///
+/// # Errors
+/// The database's.
+pub fn load_for_all(tx: &mut Tx, env: &Env, list: &[Id]) -> Result<Vec<View>, Error> {
+    load_where(tx, env, None, list, true)
+}
+
+fn load_where(
+    tx: &mut Tx,
+    env: &Env,
+    reader: Option<Id>,
+    list: &[Id],
+    all_visible: bool,
+) -> Result<Vec<View>, Error> {
+    if list.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut rows = rows(tx, list)?;
+    let boosted: Vec<Id> = rows.values().filter_map(|status| status.boost_of_id).collect();
+    rows.extend(self::rows(tx, &boosted)?);
+    let all: Vec<Id> = rows.keys().copied().collect();
+    let authors: HashSet<Id> = rows.values().map(|status| status.account_id).collect();
+    let authors: Vec<Id> = authors.into_iter().collect();
+    let accounts: HashMap<Id, Arc<Account>> = accounts::by_ids(tx, &authors)?
+        .into_iter()
+        .map(|account| (account.id, Arc::new(account)))
+        .collect();
+    let now = env.clock.now();
+    let bonds = match reader {
+        Some(reader) => relationships::bonds(tx, reader, &authors, now)?,
+        None => Bonds::default(),
+    };
+    let mentioned = match reader {
+        Some(reader) => visibility::mentioning(tx, reader, &all)?,
+        None => HashSet::new(),
+    };
+    rows.retain(|_, status| {
+        let Some(account) = accounts.get(&status.account_id) else { return false };
+        all_visible || may_see(&Bond {
+            visibility: status.visibility,
+            author: reader == Some(status.account_id),
+            follows: bonds.following.contains(&status.account_id),
+            mentioned: mentioned.contains(&status.id),
+            blocked: bonds.blocked_by.contains(&status.account_id),
+            available: account.is_available(),
+        })
+    });
+    let parts = Parts::load(tx, reader, &rows)?;
+    Ok(list.iter().filter_map(|id| assemble(*id, &rows, &accounts, &parts, reader)).collect())
+}
+
+/// The post `id` as `reader` sees it.
+///
+/// # Errors
+/// [`Error::NotFound`] when there is none for this reader.
+pub fn load_one(tx: &mut Tx, env: &Env, reader: Option<Id>, id: Id) -> Result<View, Error> {
+    load(tx, env, reader, &[id])?.pop().ok_or(Error::NotFound("Status"))
+}
+
+fn rows(tx: &mut Tx, list: &[Id]) -> Result<HashMap<Id, Status>, Error> {
+    if list.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let rows: Vec<Status> =
+        tx.records("SELECT {} FROM statuses WHERE id IN ids(?1)", &[ids(list)])?;
+    Ok(rows.into_iter().map(|status| (status.id, status)).collect())
+}
+
+fn assemble(
+    id: Id,
+    rows: &HashMap<Id, Status>,
+    accounts: &HashMap<Id, Arc<Account>>,
+    parts: &Parts,
+    reader: Option<Id>,
+) -> Option<View> {
+    let status = rows.get(&id)?.clone();
+    let account = accounts.get(&status.account_id)?.clone();
+    let boost = match status.boost_of_id {
+        Some(of) => Some(Box::new(assemble(of, rows, accounts, parts, reader)?)),
+        None => None,
+    };
+    let media = status.media_ids.0.iter().filter_map(|id| parts.media.get(id).cloned()).collect();
+    Some(View {
+        account,
+        boost,
+        media,
+        mentions: parts.mentions.get(&id).cloned().unwrap_or_default(),
+        tags: parts.tags.get(&id).cloned().unwrap_or_default(),
+        poll: status.poll_id.and_then(|poll| parts.polls.get(&poll).cloned()),
+        card: status.card_id.and_then(|card| parts.cards.get(&card).cloned()),
+        app: status.app_id.and_then(|app| parts.apps.get(&app).cloned()),
+        reader: reader.map(|_| parts.states.get(&id).copied().unwrap_or_default()),
+        status,
+    })
+}
+
+/// Everything that hangs on posts, by id.
+#[derive(Default)]
+struct Parts {
+    media: HashMap<Id, Media>,
+    mentions: HashMap<Id, Vec<MentionView>>,
+    tags: HashMap<Id, Vec<Tag>>,
+    polls: HashMap<Id, Poll>,
+    cards: HashMap<Id, (JsonValue, String)>,
+    apps: HashMap<Id, (String, Option<String>)>,
+    states: HashMap<Id, ReaderState>,
+}
+
+impl Parts {
+    fn load(tx: &mut Tx, reader: Option<Id>, rows: &HashMap<Id, Status>) -> Result<Self, Error> {
+        let mut parts = Self::default();
+        let posts: Vec<Id> =
+            rows.values().filter(|status| status.boost_of_id.is_none()).map(|s| s.id).collect();
+        if posts.is_empty() {
+            return Ok(parts);
+        }
+        parts.load_media(tx, rows)?;
+        parts.load_mentions_and_tags(tx, &posts)?;
+        parts.load_polls(tx, reader, rows)?;
+        parts.load_links(tx, rows)?;
+        if let Some(reader) = reader {
+            parts.load_states(tx, reader, rows, &posts)?;
+        }
+        Ok(parts)
+    }
+
+    fn load_media(&mut self, tx: &mut Tx, rows: &HashMap<Id, Status>) -> Result<(), Error> {
+        let wanted: Vec<Id> = rows.values().flat_map(|status| status.media_ids.0.clone()).collect();
+        if !wanted.is_empty() {
+            let found: Vec<Media> =
+                tx.records("SELECT {} FROM media WHERE id IN ids(?1)", &[ids(&wanted)])?;
+            self.media = found.into_iter().map(|media| (media.id, media)).collect();
+        }
+        Ok(())
+    }
+
+    fn load_mentions_and_tags(&mut self, tx: &mut Tx, posts: &[Id]) -> Result<(), Error> {
+        let mentions = tx.query(
+            "SELECT m.status_id, a.id, a.username, a.domain, a.url, a.uri
+             FROM mentions m JOIN accounts a ON a.id = m.account_id
+             WHERE m.status_id IN ids(?1) AND m.silent = 0 ORDER BY a.id",
+            &[ids(posts)],
+            |row| {
+                let view = MentionView {
+                    account_id: row.get(1)?,
+                    username: row.get(2)?,
+                    domain: row.get(3)?,
+                    url: row.get(4)?,
+                    uri: row.get(5)?,
+                };
+                Ok((row.get::<Id>(0)?, view))
+            },
+        )?;
+        for (status, mention) in mentions {
+            self.mentions.entry(status).or_default().push(mention);
+        }
+        let tags = tx.query(
+            &format!(
+                "SELECT s.status_id, {} FROM status_tags s JOIN tags t ON t.id = s.tag_id
+                 WHERE s.status_id IN ids(?1) ORDER BY t.name",
+                Tag::columns_of("t")
+            ),
+            &[ids(posts)],
+            |row| Ok((row.get::<Id>(0)?, Tag::read(row, 1)?)),
+        )?;
+        for (status, tag) in tags {
+            self.tags.entry(status).or_default().push(tag);
+        }
+        Ok(())
+    }
+
+    fn load_polls(
+        &mut self,
+        tx: &mut Tx,
+        reader: Option<Id>,
+        rows: &HashMap<Id, Status>,
+    ) -> Result<(), Error> {
+        let wanted: Vec<Id> = rows.values().filter_map(|status| status.poll_id).collect();
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let polls = tx.query(
+            "SELECT id, account_id, options, tallies, multiple, hide_totals, expires_at,
+               voters_count FROM polls WHERE id IN ids(?1)",
+            &[ids(&wanted)],
+            |row| {
+                Ok(Poll {
+                    id: row.get(0)?,
+                    account_id: row.get(1)?,
+                    options: row.get::<Json<Vec<String>>>(2)?.0,
+                    tallies: row.get::<Json<Vec<i64>>>(3)?.0,
+                    multiple: row.get(4)?,
+                    hide_totals: row.get(5)?,
+                    expires_at: row.get(6)?,
+                    voters_count: row.get(7)?,
+                    own_votes: Vec::new(),
+                })
+            },
+        )?;
+        self.polls = polls.into_iter().map(|poll| (poll.id, poll)).collect();
+        let Some(reader) = reader else { return Ok(()) };
+        let votes = tx.query(
+            "SELECT poll_id, choice FROM poll_votes WHERE account_id = ?1 AND poll_id IN ids(?2)
+             ORDER BY choice",
+            &[reader.to_value(), ids(&wanted)],
+            |row| Ok((row.get::<Id>(0)?, row.get::<usize>(1)?)),
+        )?;
+        for (poll, choice) in votes {
+            if let Some(poll) = self.polls.get_mut(&poll) {
+                poll.own_votes.push(choice);
+            }
+        }
+        Ok(())
+    }
+
+    fn load_links(&mut self, tx: &mut Tx, rows: &HashMap<Id, Status>) -> Result<(), Error> {
+        let cards: Vec<Id> = rows.values().filter_map(|status| status.card_id).collect();
+        if !cards.is_empty() {
+            let found = tx.query(
+                "SELECT id, card, image FROM cards WHERE id IN ids(?1)",
+                &[ids(&cards)],
+                |row| Ok((row.get::<Id>(0)?, (row.get::<Json<JsonValue>>(1)?.0, row.get(2)?))),
+            )?;
+            self.cards = found.into_iter().collect();
+        }
+        let apps: Vec<Id> = rows.values().filter_map(|status| status.app_id).collect();
+        if !apps.is_empty() {
+            let found = tx.query(
+                "SELECT id, name, website FROM oauth_apps WHERE id IN ids(?1)",
+                &[ids(&apps)],
+                |row| Ok((row.get::<Id>(0)?, (row.get(1)?, row.get(2)?))),
+            )?;
+            self.apps = found.into_iter().collect();
+        }
+        Ok(())
+    }
+
+    fn load_states(
+        &mut self,
+        tx: &mut Tx,
+        reader: Id,
+        rows: &HashMap<Id, Status>,
+        posts: &[Id],
+    ) -> Result<(), Error> {
+        let conversations: Vec<Id> = rows.values().map(|status| status.conversation_id).collect();
+        let found: Vec<(i64, Id)> = tx.query(
+            "SELECT 0, status_id FROM favourites WHERE account_id = ?1 AND status_id IN ids(?2)
+             UNION ALL SELECT 1, boost_of_id FROM statuses
+               WHERE account_id = ?1 AND boost_of_id IN ids(?2)
+             UNION ALL SELECT 2, status_id FROM bookmarks
+               WHERE account_id = ?1 AND status_id IN ids(?2)
+             UNION ALL SELECT 3, status_id FROM pins WHERE account_id = ?1 AND status_id IN ids(?2)
+             UNION ALL SELECT 4, conversation_id FROM conversation_mutes
+               WHERE account_id = ?1 AND conversation_id IN ids(?3)",
+            &[reader.to_value(), ids(posts), ids(&conversations)],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )?;
+        for (kind, id) in found {
+            if kind == 4 {
+                let muted = rows.values().filter(|status| status.conversation_id == id);
+                muted.for_each(|status| self.states.entry(status.id).or_default().muted = true);
+                continue;
+            }
+            let state = self.states.entry(id).or_default();
+            match kind {
+                0 => state.favourited = true,
+                1 => state.boosted = true,
+                2 => state.bookmarked = true,
+                _ => state.pinned = true,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl View {
+    /// The post itself: of a boost, what is boosted.
+    pub fn post(&self) -> &View {
+        self.boost.as_deref().unwrap_or(self)
+    }
+
+    /// Whether everybody may see it.
+    pub fn is_open(&self) -> bool {
+        self.status.visibility <= Visibility::Unlisted
+    }
+}

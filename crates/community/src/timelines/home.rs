@@ -1,0 +1,196 @@
+//! Home and list timelines: a merge of the lists of those who are followed.
+
+use std::collections::HashSet;
+
+use weir_base::Id;
+use weir_db::{Class, Tx, params};
+
+use super::Range;
+use super::feeds::{Source, newest};
+use crate::relationships::{self, Bonds};
+use crate::statuses::{self, View, Visibility};
+use crate::{Community, Env, Error};
+
+/// Rounds of reading candidates before a page is given short.
+const ROUNDS_MAX: usize = 8;
+/// Sources loaded from SQL in one unit.
+const LOAD_CHUNK: usize = 100;
+
+/// A page of `reader`'s home timeline, the newest first.
+///
+/// # Errors
+/// The database's.
+pub async fn home(community: &Community, reader: Id, range: Range) -> Result<Vec<View>, Error> {
+    let sources = community.env().feeds.sources_of(reader);
+    of_sources(community, reader, sources, None, range).await
+}
+
+/// A page of list `id` of `reader`.
+///
+/// # Errors
+/// [`Error::NotFound`] when the list is not theirs.
+pub async fn list(
+    community: &Community,
+    reader: Id,
+    id: Id,
+    range: Range,
+) -> Result<Vec<View>, Error> {
+    let (policy, members) = community
+        .read(Class::Interactive, move |tx, _| {
+            let policy: Option<String> = tx.value(
+                "SELECT replies_policy FROM lists WHERE id = ?1 AND account_id = ?2",
+                params![id, reader],
+            )?;
+            let policy = policy.ok_or(Error::NotFound("List"))?;
+            let members: Vec<Id> =
+                tx.column("SELECT account_id FROM list_accounts WHERE list_id = ?1", params![id])?;
+            Ok((policy, members))
+        })
+        .await?;
+    let sources = members.iter().map(|id| Source::Author(*id)).collect();
+    let list = ListRules { policy, members: members.into_iter().collect() };
+    of_sources(community, reader, sources, Some(list), range).await
+}
+
+/// What a list leaves out beyond the home timeline's rules.
+#[derive(Debug, Clone)]
+pub struct ListRules {
+    /// Which replies are shown: `followed`, `list` or `none`.
+    pub policy: String,
+    /// Who is in the list.
+    pub members: HashSet<Id>,
+}
+
+/// A page of what `sources` posted, as `reader` sees it.
+///
+/// # Errors
+/// The database's.
+pub async fn of_sources(
+    community: &Community,
+    reader: Id,
+    sources: Vec<Source>,
+    list: Option<ListRules>,
+    range: Range,
+) -> Result<Vec<View>, Error> {
+    let missing = community.env().feeds.mark_missing(&sources);
+    for chunk in missing.chunks(LOAD_CHUNK) {
+        let chunk = chunk.to_vec();
+        community.read(Class::Interactive, move |tx, env| env.feeds.load(tx, &chunk)).await?;
+    }
+    community
+        .read(Class::Interactive, move |tx, env| {
+            page(tx, env, reader, &sources, list.as_ref(), range)
+        })
+        .await
+}
+
+fn page(
+    tx: &mut Tx,
+    env: &Env,
+    reader: Id,
+    sources: &[Source],
+    list: Option<&ListRules>,
+    range: Range,
+) -> Result<Vec<View>, Error> {
+    let mut shown: Vec<View> = Vec::new();
+    let mut seen: HashSet<Id> = HashSet::new();
+    let mut next = range;
+    for _ in 0..ROUNDS_MAX {
+        let wanted = (range.limit - shown.len()) + 10;
+        let ids = candidates(tx, env, sources, next, wanted)?;
+        let Some(&last) = ids.last() else { break };
+        let views = statuses::load(tx, env, Some(reader), &ids)?;
+        let bonds = bonds_of(tx, env, reader, &views)?;
+        for view in views {
+            let fits = belongs(&view, reader, &bonds, list) && seen.insert(view.post().status.id);
+            if fits && shown.len() < range.limit {
+                shown.push(view);
+            }
+        }
+        if shown.len() >= range.limit || ids.len() < wanted {
+            break;
+        }
+        next = range.after(last, range.limit);
+    }
+    if range.ascends() {
+        shown.reverse();
+    }
+    Ok(shown)
+}
+
+/// The next ids in the order of reading, from memory where it reaches, else from SQL.
+fn candidates(
+    tx: &mut Tx,
+    env: &Env,
+    sources: &[Source],
+    range: Range,
+    wanted: usize,
+) -> Result<Vec<Id>, Error> {
+    let (above, below) = range.bounds();
+    let ascending = range.ascends();
+    if let Some(ids) = env.feeds.merged(sources, above, below, wanted, ascending) {
+        return Ok(ids);
+    }
+    metrics::counter!("weir_community_feed_deep_reads_total").increment(1);
+    let mut all: Vec<Id> = Vec::new();
+    for source in sources {
+        all.extend(newest(tx, *source, above, below, wanted, ascending)?);
+        if all.len() > wanted * 64 {
+            trim(&mut all, wanted, ascending);
+        }
+    }
+    trim(&mut all, wanted, ascending);
+    Ok(all)
+}
+
+fn trim(ids: &mut Vec<Id>, wanted: usize, ascending: bool) {
+    ids.sort_unstable();
+    if !ascending {
+        ids.reverse();
+    }
+    ids.dedup();
+    ids.truncate(wanted);
+}
+
+fn bonds_of(tx: &mut Tx, env: &Env, reader: Id, views: &[View]) -> Result<Bonds, Error> {
+    let mut people: HashSet<Id> = HashSet::new();
+    for view in views {
+        people.extend([view.status.account_id, view.post().status.account_id]);
+        people.extend(view.post().status.in_reply_to_account_id);
+        people.extend(view.post().mentions.iter().map(|mention| mention.account_id));
+    }
+    let people: Vec<Id> = people.into_iter().collect();
+    relationships::bonds(tx, reader, &people, env.clock.now())
+}
+
+/// Whether a post belongs into the reader's home timeline (or list).
+fn belongs(view: &View, reader: Id, bonds: &Bonds, list: Option<&ListRules>) -> bool {
+    let (status, post) = (&view.status, view.post());
+    let author = status.account_id;
+    if view.boost.is_some() && bonds.boosts_hidden.contains(&author) {
+        return false;
+    }
+    let hidden = |id: &Id| bonds.blocking.contains(id) || bonds.muting.contains(id);
+    let other_hidden = hidden(&post.status.account_id)
+        || bonds.blocked_by.contains(&post.status.account_id)
+        || (author != reader && hidden(&author))
+        || bonds.domains.contains(&post.account.domain)
+        || post.mentions.iter().any(|mention| bonds.blocking.contains(&mention.account_id));
+    if other_hidden && post.status.account_id != reader {
+        return false;
+    }
+    if status.visibility == Visibility::Direct && author != reader {
+        let concerned = post.mentions.iter().any(|mention| mention.account_id == reader);
+        if !concerned {
+            return false;
+        }
+    }
+    let Some(to) = post.status.in_reply_to_account_id.filter(|_| view.boost.is_none()) else {
+        return post.status.in_reply_to_uri.is_none() || author == reader || view.boost.is_some();
+    };
+    match list.map(|list| (list.policy.as_str(), list)) {
+        Some(("none", _)) => to == author,
+        Some(("list", list)) => to == author || to == reader || list.members.contains(&to),
+        _ => to == author || to == reader || author == reader || bonds.following.contains(&to),
+    }
+}

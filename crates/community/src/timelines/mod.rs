@@ -1,0 +1,11 @@
+//! Timelines: posts in order of id, from SQL or from memory, filtered for the reader.
+
+mod feeds;
+mod home;
+mod public;
+mod range;
+
+pub use feeds::Feeds;
+pub use home::{home, list, of_sources};
+pub use public::{AccountPage, PublicPage, account, public, tag};
+pub use range::Range;

@@ -1,0 +1,201 @@
+//! Timelines that everybody shares: public, by hashtag, and one account's posts.
+
+use std::collections::HashSet;
+
+use weir_base::Id;
+use weir_db::{Tx, Value};
+
+use super::Range;
+use crate::relationships::{self, Bonds};
+use crate::statuses::{self, View};
+use crate::{Env, Error};
+
+/// Rounds of reading candidates before a page is given short.
+const ROUNDS_MAX: usize = 10;
+
+/// What of the public posts is wanted.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PublicPage {
+    /// Only posts written here.
+    pub local: bool,
+    /// Only posts written elsewhere.
+    pub remote: bool,
+    /// Only posts with media.
+    pub only_media: bool,
+}
+
+/// What of an account's posts is wanted.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct AccountPage {
+    /// Only posts with media.
+    pub only_media: bool,
+    /// No replies to others.
+    pub exclude_replies: bool,
+    /// No boosts.
+    pub exclude_boosts: bool,
+    /// Only posts with this hashtag.
+    pub tag: Option<Id>,
+}
+
+/// A page of the public posts, the newest first.
+///
+/// # Errors
+/// The database's.
+pub fn public(
+    tx: &mut Tx,
+    env: &Env,
+    reader: Option<Id>,
+    page: PublicPage,
+    range: Range,
+) -> Result<Vec<View>, Error> {
+    let mut filter = String::from("visibility = 0 AND boost_of_id IS NULL");
+    if page.local {
+        filter.push_str(" AND local = 1");
+    }
+    if page.remote {
+        filter.push_str(" AND local = 0");
+    }
+    if page.only_media {
+        filter.push_str(" AND media_ids <> '[]'");
+    }
+    let (order, bounds) = range.sql("id", 1);
+    let sql = format!(
+        "SELECT id FROM statuses WHERE {filter} AND {bounds} ORDER BY id {order} LIMIT ?3"
+    );
+    collect(tx, env, reader, range, &sql, &[])
+}
+
+/// A page of the public posts with one of `any`, all of `all` and none of `none` hashtags.
+///
+/// # Errors
+/// The database's.
+pub fn tag(
+    tx: &mut Tx,
+    env: &Env,
+    reader: Option<Id>,
+    tags: (&[Id], &[Id], &[Id]),
+    page: PublicPage,
+    range: Range,
+) -> Result<Vec<View>, Error> {
+    let (any, all, none) = tags;
+    let mut filter = String::from("s.visibility = 0");
+    if page.local {
+        filter.push_str(" AND s.local = 1");
+    }
+    if page.remote {
+        filter.push_str(" AND s.local = 0");
+    }
+    if page.only_media {
+        filter.push_str(" AND s.media_ids <> '[]'");
+    }
+    for id in all {
+        filter.push_str(&format!(
+            " AND EXISTS (SELECT 1 FROM status_tags WHERE status_id = s.id AND tag_id = {id})"
+        ));
+    }
+    let (order, bounds) = range.sql("s.id", 1);
+    let sql = format!(
+        "SELECT DISTINCT s.id FROM status_tags t JOIN statuses s ON s.id = t.status_id
+         WHERE t.tag_id IN ids(?4) AND {filter} AND {bounds}
+           AND NOT EXISTS (SELECT 1 FROM status_tags WHERE status_id = s.id AND tag_id IN ids(?5))
+         ORDER BY s.id {order} LIMIT ?3"
+    );
+    collect(tx, env, reader, range, &sql, &[weir_db::ids(any), weir_db::ids(none)])
+}
+
+/// A page of `of`'s posts, as `reader` may see them.
+///
+/// # Errors
+/// The database's.
+pub fn account(
+    tx: &mut Tx,
+    env: &Env,
+    reader: Option<Id>,
+    of: Id,
+    page: AccountPage,
+    range: Range,
+) -> Result<Vec<View>, Error> {
+    let mut filter = String::from("s.account_id = ?4");
+    if page.only_media {
+        filter.push_str(" AND s.media_ids <> '[]' AND s.boost_of_id IS NULL");
+    }
+    if page.exclude_boosts {
+        filter.push_str(" AND s.boost_of_id IS NULL");
+    }
+    if page.exclude_replies {
+        filter.push_str(
+            " AND (s.in_reply_to_account_id IS NULL OR s.in_reply_to_account_id = s.account_id)
+              AND (s.in_reply_to_uri IS NULL OR s.in_reply_to_id IS NOT NULL)",
+        );
+    }
+    if let Some(tag) = page.tag {
+        filter.push_str(&format!(
+            " AND EXISTS (SELECT 1 FROM status_tags WHERE status_id = s.id AND tag_id = {tag})"
+        ));
+    }
+    let (order, bounds) = range.sql("s.id", 1);
+    let sql = format!(
+        "SELECT s.id FROM statuses s WHERE {filter} AND {bounds} ORDER BY s.id {order} LIMIT ?3"
+    );
+    pages(tx, env, reader, range, &sql, &[Value::Int(of.0)], |_, _| true)
+}
+
+/// As [`pages`], leaving out whom the reader blocks or mutes, and silenced people not followed.
+fn collect(
+    tx: &mut Tx,
+    env: &Env,
+    reader: Option<Id>,
+    range: Range,
+    sql: &str,
+    more: &[Value<'_>],
+) -> Result<Vec<View>, Error> {
+    pages(tx, env, reader, range, sql, more, |view, bonds| {
+        let author = view.account.id;
+        let silenced = view.account.silenced_at.is_some()
+            && !bonds.following.contains(&author)
+            && reader != Some(author);
+        !silenced
+            && !bonds.blocking.contains(&author)
+            && !bonds.muting.contains(&author)
+            && !bonds.domains.contains(&view.account.domain)
+    })
+}
+
+/// Reads candidates by `sql` (bounds and limit are its parameters 1 to 3) until the page is full.
+fn pages(
+    tx: &mut Tx,
+    env: &Env,
+    reader: Option<Id>,
+    range: Range,
+    sql: &str,
+    more: &[Value<'_>],
+    fits: impl Fn(&View, &Bonds) -> bool,
+) -> Result<Vec<View>, Error> {
+    let mut shown: Vec<View> = Vec::new();
+    let mut next = range;
+    for _ in 0..ROUNDS_MAX {
+        let (above, below) = next.bounds();
+        let wanted = range.limit - shown.len();
+        let mut values =
+            vec![Value::Int(above.0), Value::Int(below.0), Value::Int(wanted as i64)];
+        values.extend_from_slice(more);
+        let ids: Vec<Id> = tx.column(sql, &values)?;
+        let Some(&last) = ids.last() else { break };
+        let views = statuses::load(tx, env, reader, &ids)?;
+        let authors: HashSet<Id> = views.iter().map(|view| view.account.id).collect();
+        let authors: Vec<Id> = authors.into_iter().collect();
+        let bonds = match reader {
+            Some(reader) => relationships::bonds(tx, reader, &authors, env.clock.now())?,
+            None => Bonds::default(),
+        };
+        shown.extend(views.into_iter().filter(|view| fits(view, &bonds)));
+        if shown.len() >= range.limit || ids.len() < wanted {
+            break;
+        }
+        next = range.after(last, range.limit);
+    }
+    if range.ascends() {
+        shown.reverse();
+    }
+    Ok(shown)
+}

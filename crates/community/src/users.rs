@@ -243,8 +243,10 @@ fn digest(password: &str) -> String {
 pub async fn hash_password(password: &str) -> Result<Secret<String>, Error> {
     let digest = digest(password);
     in_pool(move || {
-        let hash = hasher().hash_password(digest.as_bytes()).map(|hash| hash.to_string());
-        hash.map(Secret::new).map_err(|error| Error::Upstream(format!("password: {error}")))
+        let mut salt = [0; 16];
+        weir_base::Random::system().fill(&mut salt);
+        let hash = hasher().hash_password_with_salt(digest.as_bytes(), &salt);
+        hash.map(|hash| Secret::new(hash.to_string())).map_err(|error| Error::Upstream(format!("password: {error}")))
     })
     .await?
 }
@@ -262,7 +264,7 @@ pub async fn verify_password(hash: &str, password: &str) -> Result<bool, Error> 
     in_pool(move || match PasswordHash::new(&hash) {
         Ok(known) => hasher().verify_password(digest.as_bytes(), &known).is_ok(),
         Err(_) => {
-            let _ = hasher().hash_password(digest.as_bytes());
+            let _ = hasher().hash_password_with_salt(digest.as_bytes(), &[0; 16]);
             false
         }
     })

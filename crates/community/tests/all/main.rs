@@ -1,0 +1,4 @@
+//! The community on both databases.
+
+mod place;
+mod walk;

@@ -224,8 +224,16 @@ fn with_lists(tx: &mut Tx, env: &Env, wanted: &[Id]) -> Result<Vec<(View, Vec<Id
         &[weir_db::ids(&authors)],
         |row| Ok((row.get(0)?, row.get(1)?)),
     )?;
-    let of = |author: Id| lists.iter().filter(|(one, _)| *one == author).map(|(_, list)| *list).collect();
-    Ok(views.into_iter().map(|view| { let lists = of(view.account.id); (view, lists) }).collect())
+    let of = |author: Id| {
+        lists.iter().filter(|(one, _)| *one == author).map(|(_, list)| *list).collect()
+    };
+    Ok(views
+        .into_iter()
+        .map(|view| {
+            let lists = of(view.account.id);
+            (view, lists)
+        })
+        .collect())
 }
 
 fn publish_status(env: &Env, views: &[(View, Vec<Id>)], id: Id, mentioned: &[Id], new: bool) {

@@ -137,7 +137,11 @@ pub struct Person {
 
 /// `text` as HTML. `people` are those found, by the name (and domain) as written in lower case:
 /// `alice` or `alice@example.social`. What was not found stays plain text.
-pub fn render(text: &str, people: &HashMap<String, Person>, tag_url: impl Fn(&str) -> String) -> String {
+pub fn render(
+    text: &str,
+    people: &HashMap<String, Person>,
+    tag_url: impl Fn(&str) -> String,
+) -> String {
     let mut html = String::with_capacity(text.len() + 64);
     html.push_str("<p>");
     for piece in pieces(text) {

@@ -16,9 +16,8 @@ pub const PASSWORD_CHARACTERS_MIN: usize = 8;
 /// The longest password, in bytes, so that nobody makes the hash slow.
 pub const PASSWORD_BYTES_MAX: usize = 1_024;
 /// Hashes computed at once: each takes 19 MiB and a core.
-static HASHING: LazyLock<Semaphore> = LazyLock::new(|| {
-    Semaphore::new(std::thread::available_parallelism().map_or(2, usize::from))
-});
+static HASHING: LazyLock<Semaphore> =
+    LazyLock::new(|| Semaphore::new(std::thread::available_parallelism().map_or(2, usize::from)));
 
 /// What a person may do beyond their own account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -246,7 +245,8 @@ pub async fn hash_password(password: &str) -> Result<Secret<String>, Error> {
         let mut salt = [0; 16];
         weir_base::Random::system().fill(&mut salt);
         let hash = hasher().hash_password_with_salt(digest.as_bytes(), &salt);
-        hash.map(|hash| Secret::new(hash.to_string())).map_err(|error| Error::Upstream(format!("password: {error}")))
+        hash.map(|hash| Secret::new(hash.to_string()))
+            .map_err(|error| Error::Upstream(format!("password: {error}")))
     })
     .await?
 }

@@ -9,8 +9,21 @@ use crate::{Env, Error};
 
 /// Names that could be taken for the server's own.
 const RESERVED: &[&str] = &[
-    "abuse", "admin", "administrator", "autoconfig", "hostmaster", "info", "mod", "moderator",
-    "postmaster", "root", "security", "support", "webmaster", "weir", "www",
+    "abuse",
+    "admin",
+    "administrator",
+    "autoconfig",
+    "hostmaster",
+    "info",
+    "mod",
+    "moderator",
+    "postmaster",
+    "root",
+    "security",
+    "support",
+    "webmaster",
+    "weir",
+    "www",
 ];
 
 /// What an account is made from. The password is hashed and the key made before the unit, for

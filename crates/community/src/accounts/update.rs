@@ -87,7 +87,11 @@ pub fn update_profile(
 
 fn check(change: &ProfileChange) -> Result<(), Error> {
     let too_long = |field, most: usize| {
-        Err(Error::invalid(field, "ERR_TOO_LONG", format!("is too long (maximum is {most} characters)")))
+        Err(Error::invalid(
+            field,
+            "ERR_TOO_LONG",
+            format!("is too long (maximum is {most} characters)"),
+        ))
     };
     let length = |text: &Option<String>| text.as_ref().map_or(0, |text| text.chars().count());
     if length(&change.display_name) > DISPLAY_NAME_CHARACTERS_MAX {
@@ -99,7 +103,11 @@ fn check(change: &ProfileChange) -> Result<(), Error> {
     let fields = change.fields.as_deref().unwrap_or_default();
     let long = |text: &str| text.chars().count() > FIELD_CHARACTERS_MAX;
     if fields.len() > FIELDS_MAX {
-        return Err(Error::invalid("fields", "ERR_TOO_MANY", format!("can be {FIELDS_MAX} at most")));
+        return Err(Error::invalid(
+            "fields",
+            "ERR_TOO_MANY",
+            format!("can be {FIELDS_MAX} at most"),
+        ));
     }
     if fields.iter().any(|(name, value)| long(name) || long(value)) {
         return too_long("fields", FIELD_CHARACTERS_MAX);
@@ -133,7 +141,9 @@ fn apply(account: &mut Account, change: &ProfileChange, env: &Env) {
         };
         let html = |value: &str| {
             let html = render(value);
-            html.strip_prefix("<p>").and_then(|html| html.strip_suffix("</p>")).map_or(html.clone(), str::to_owned)
+            html.strip_prefix("<p>")
+                .and_then(|html| html.strip_suffix("</p>"))
+                .map_or(html.clone(), str::to_owned)
         };
         let shown = kept.iter().map(|pair| field(pair, html(&pair.1))).collect();
         let source = kept.iter().map(|pair| field(pair, pair.1.clone())).collect();

@@ -120,13 +120,7 @@ pub fn notify(
 }
 
 /// Whether `to` is local and wants to hear of `from` at all.
-fn wanted(
-    tx: &mut Tx,
-    env: &Env,
-    to: Id,
-    from: Id,
-    status: Option<Id>,
-) -> Result<bool, Error> {
+fn wanted(tx: &mut Tx, env: &Env, to: Id, from: Id, status: Option<Id>) -> Result<bool, Error> {
     let found: Option<i64> = tx.value(
         "SELECT 1 FROM accounts t JOIN accounts f ON f.id = ?2
          WHERE t.id = ?1 AND t.domain = '' AND t.suspended_at IS NULL AND t.deleted_at IS NULL

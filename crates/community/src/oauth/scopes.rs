@@ -8,18 +8,53 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// Every scope of the Mastodon API.
 const KNOWN: &[&str] = &[
-    "profile", "follow", "push", "read", "write",
-    "read:accounts", "read:blocks", "read:bookmarks", "read:collections", "read:favourites",
-    "read:filters", "read:follows", "read:lists", "read:me", "read:mutes", "read:notifications",
-    "read:search", "read:statuses",
-    "write:accounts", "write:blocks", "write:bookmarks", "write:collections", "write:conversations",
-    "write:favourites", "write:filters", "write:follows", "write:lists", "write:media",
-    "write:mutes", "write:notifications", "write:reports", "write:statuses",
-    "admin:read", "admin:write", "admin:read:accounts", "admin:write:accounts",
-    "admin:read:reports", "admin:write:reports", "admin:read:domain_allows",
-    "admin:write:domain_allows", "admin:read:domain_blocks", "admin:write:domain_blocks",
-    "admin:read:ip_blocks", "admin:write:ip_blocks", "admin:read:email_domain_blocks",
-    "admin:write:email_domain_blocks", "admin:read:canonical_email_blocks",
+    "profile",
+    "follow",
+    "push",
+    "read",
+    "write",
+    "read:accounts",
+    "read:blocks",
+    "read:bookmarks",
+    "read:collections",
+    "read:favourites",
+    "read:filters",
+    "read:follows",
+    "read:lists",
+    "read:me",
+    "read:mutes",
+    "read:notifications",
+    "read:search",
+    "read:statuses",
+    "write:accounts",
+    "write:blocks",
+    "write:bookmarks",
+    "write:collections",
+    "write:conversations",
+    "write:favourites",
+    "write:filters",
+    "write:follows",
+    "write:lists",
+    "write:media",
+    "write:mutes",
+    "write:notifications",
+    "write:reports",
+    "write:statuses",
+    "admin:read",
+    "admin:write",
+    "admin:read:accounts",
+    "admin:write:accounts",
+    "admin:read:reports",
+    "admin:write:reports",
+    "admin:read:domain_allows",
+    "admin:write:domain_allows",
+    "admin:read:domain_blocks",
+    "admin:write:domain_blocks",
+    "admin:read:ip_blocks",
+    "admin:write:ip_blocks",
+    "admin:read:email_domain_blocks",
+    "admin:write:email_domain_blocks",
+    "admin:read:canonical_email_blocks",
     "admin:write:canonical_email_blocks",
 ];
 
@@ -52,7 +87,11 @@ impl Scopes {
     /// old `follow` grants what has to do with relationships).
     pub fn allow(&self, needed: &str) -> bool {
         const FOLLOW: &[&str] = &[
-            "read:blocks", "write:blocks", "read:follows", "write:follows", "read:mutes",
+            "read:blocks",
+            "write:blocks",
+            "read:follows",
+            "write:follows",
+            "read:mutes",
             "write:mutes",
         ];
         if self.0.contains(needed) || (FOLLOW.contains(&needed) && self.0.contains("follow")) {
@@ -82,7 +121,11 @@ impl FromStr for Scopes {
             let found = KNOWN.iter().copied().find(|known| *known == word);
             found.ok_or_else(|| UnknownScope(word.chars().take(100).collect()))
         };
-        text.split([' ', '+', ',']).filter(|word| !word.is_empty()).map(known).collect::<Result<_, _>>().map(Self)
+        text.split([' ', '+', ','])
+            .filter(|word| !word.is_empty())
+            .map(known)
+            .collect::<Result<_, _>>()
+            .map(Self)
     }
 }
 

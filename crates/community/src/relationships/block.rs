@@ -91,10 +91,7 @@ pub fn mute(
 /// # Errors
 /// The database's.
 pub fn unmute(tx: &mut Tx, env: &Env, by: Id, target: Id) -> Result<(), Error> {
-    tx.execute(
-        "DELETE FROM mutes WHERE account_id = ?1 AND target_id = ?2",
-        params![by, target],
-    )?;
+    tx.execute("DELETE FROM mutes WHERE account_id = ?1 AND target_id = ?2", params![by, target])?;
     env.streams.bonds_changed(tx, by);
     Ok(())
 }

@@ -49,11 +49,14 @@ pub struct Relationship {
 ///
 /// # Errors
 /// The database's.
-pub fn relationships(tx: &mut Tx, reader: Id, others: &[Id], now: Timestamp) -> Result<Vec<Relationship>, Error> {
-    let mut found: HashMap<Id, Relationship> = others
-        .iter()
-        .map(|&id| (id, Relationship { id, ..Relationship::default() }))
-        .collect();
+pub fn relationships(
+    tx: &mut Tx,
+    reader: Id,
+    others: &[Id],
+    now: Timestamp,
+) -> Result<Vec<Relationship>, Error> {
+    let mut found: HashMap<Id, Relationship> =
+        others.iter().map(|&id| (id, Relationship { id, ..Relationship::default() })).collect();
     let list = ids(others);
     let mut each = |sql: &str, set: &mut dyn FnMut(&mut Relationship)| -> Result<(), Error> {
         for id in tx.column::<Id>(sql, &[weir_db::ToValue::to_value(&reader), list.clone()])? {
@@ -63,12 +66,30 @@ pub fn relationships(tx: &mut Tx, reader: Id, others: &[Id], now: Timestamp) -> 
         }
         Ok(())
     };
-    each("SELECT account_id FROM follows WHERE target_id = ?1 AND account_id IN ids(?2)", &mut |one| one.followed_by = true)?;
-    each("SELECT target_id FROM blocks WHERE account_id = ?1 AND target_id IN ids(?2)", &mut |one| one.blocking = true)?;
-    each("SELECT account_id FROM blocks WHERE target_id = ?1 AND account_id IN ids(?2)", &mut |one| one.blocked_by = true)?;
-    each("SELECT target_id FROM follow_requests WHERE account_id = ?1 AND target_id IN ids(?2)", &mut |one| one.requested = true)?;
-    each("SELECT account_id FROM follow_requests WHERE target_id = ?1 AND account_id IN ids(?2)", &mut |one| one.requested_by = true)?;
-    each("SELECT target_id FROM endorsements WHERE account_id = ?1 AND target_id IN ids(?2)", &mut |one| one.endorsed = true)?;
+    each(
+        "SELECT account_id FROM follows WHERE target_id = ?1 AND account_id IN ids(?2)",
+        &mut |one| one.followed_by = true,
+    )?;
+    each(
+        "SELECT target_id FROM blocks WHERE account_id = ?1 AND target_id IN ids(?2)",
+        &mut |one| one.blocking = true,
+    )?;
+    each(
+        "SELECT account_id FROM blocks WHERE target_id = ?1 AND account_id IN ids(?2)",
+        &mut |one| one.blocked_by = true,
+    )?;
+    each(
+        "SELECT target_id FROM follow_requests WHERE account_id = ?1 AND target_id IN ids(?2)",
+        &mut |one| one.requested = true,
+    )?;
+    each(
+        "SELECT account_id FROM follow_requests WHERE target_id = ?1 AND account_id IN ids(?2)",
+        &mut |one| one.requested_by = true,
+    )?;
+    each(
+        "SELECT target_id FROM endorsements WHERE account_id = ?1 AND target_id IN ids(?2)",
+        &mut |one| one.endorsed = true,
+    )?;
     each(
         "SELECT a.id FROM account_domain_blocks b JOIN accounts a ON a.domain = b.domain
          WHERE b.account_id = ?1 AND a.id IN ids(?2)",

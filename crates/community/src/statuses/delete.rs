@@ -25,11 +25,8 @@ pub fn delete(tx: &mut Tx, env: &Env, by: Id, id: Id) -> Result<Status, Error> {
         params![id, status.in_reply_to_id],
     )?;
     erase(tx, env, &status)?;
-    let message = Message::DeleteStatus {
-        uri: status.uri.clone(),
-        visibility: status.visibility,
-        concerned,
-    };
+    let message =
+        Message::DeleteStatus { uri: status.uri.clone(), visibility: status.visibility, concerned };
     federation::send(tx, env, by, message)?;
     Ok(status)
 }

@@ -245,7 +245,11 @@ fn attach_media(tx: &mut Tx, by: Id, status: Id, media: &[Id]) -> Result<(), Err
         &[by.to_value(), ids(media)],
     )?;
     if states.len() != media.len() {
-        return Err(Error::invalid("media_ids", "ERR_INVALID", "are not yours, used already, or gone"));
+        return Err(Error::invalid(
+            "media_ids",
+            "ERR_INVALID",
+            "are not yours, used already, or gone",
+        ));
     }
     if states.iter().any(|state| state == "processing") {
         let message = "have not finished processing. Try again in a moment!";

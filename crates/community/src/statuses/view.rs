@@ -181,14 +181,15 @@ fn load_where(
     };
     rows.retain(|_, status| {
         let Some(account) = accounts.get(&status.account_id) else { return false };
-        all_visible || may_see(&Bond {
-            visibility: status.visibility,
-            author: reader == Some(status.account_id),
-            follows: bonds.following.contains(&status.account_id),
-            mentioned: mentioned.contains(&status.id),
-            blocked: bonds.blocked_by.contains(&status.account_id),
-            available: account.is_available(),
-        })
+        all_visible
+            || may_see(&Bond {
+                visibility: status.visibility,
+                author: reader == Some(status.account_id),
+                follows: bonds.following.contains(&status.account_id),
+                mentioned: mentioned.contains(&status.id),
+                blocked: bonds.blocked_by.contains(&status.account_id),
+                available: account.is_available(),
+            })
     });
     let parts = Parts::load(tx, reader, &rows)?;
     Ok(list.iter().filter_map(|id| assemble(*id, &rows, &accounts, &parts, reader)).collect())

@@ -139,12 +139,22 @@ impl Feeds {
 
     /// The people here who follow `author`.
     pub fn local_followers(&self, author: Id) -> Vec<Id> {
-        self.0.read().followers.get(&author).map(|set| set.iter().copied().collect()).unwrap_or_default()
+        self.0
+            .read()
+            .followers
+            .get(&author)
+            .map(|set| set.iter().copied().collect())
+            .unwrap_or_default()
     }
 
     /// The people here who follow the tag.
     pub fn tag_followers(&self, tag: Id) -> Vec<Id> {
-        self.0.read().tag_followers.get(&tag).map(|set| set.iter().copied().collect()).unwrap_or_default()
+        self.0
+            .read()
+            .tag_followers
+            .get(&tag)
+            .map(|set| set.iter().copied().collect())
+            .unwrap_or_default()
     }
 
     /// Whose posts make up the home timeline of `account`: those it follows and its own.
@@ -153,7 +163,9 @@ impl Feeds {
         let authors = state.following.get(&account).into_iter().flatten();
         let tags = state.followed_tags.get(&account).into_iter().flatten();
         let own = std::iter::once(Source::Author(account));
-        own.chain(authors.map(|id| Source::Author(*id))).chain(tags.map(|id| Source::Tag(*id))).collect()
+        own.chain(authors.map(|id| Source::Author(*id)))
+            .chain(tags.map(|id| Source::Tag(*id)))
+            .collect()
     }
 
     /// Marks those of `sources` that memory does not hold, so that commits are noted from now on,
@@ -171,8 +183,13 @@ impl Feeds {
         if state.lists.len() + sources.len() > LISTS_MAX {
             let keep: HashSet<&Source> = sources.iter().collect();
             let drop_count = state.lists.len() / 4;
-            let dropped: Vec<Source> =
-                state.lists.keys().filter(|key| !keep.contains(key)).take(drop_count).copied().collect();
+            let dropped: Vec<Source> = state
+                .lists
+                .keys()
+                .filter(|key| !keep.contains(key))
+                .take(drop_count)
+                .copied()
+                .collect();
             dropped.iter().for_each(|key| {
                 state.lists.remove(key);
             });
@@ -192,7 +209,11 @@ impl Feeds {
             let ids = newest(tx, *source, Id::ZERO, Id::MAX, IDS_MAX, false)?;
             let mut state = self.0.write();
             let Some(list) = state.lists.get_mut(source) else { continue };
-            list.floor = if ids.len() < IDS_MAX { Id::ZERO } else { ids.last().copied().unwrap_or(Id::ZERO) };
+            list.floor = if ids.len() < IDS_MAX {
+                Id::ZERO
+            } else {
+                ids.last().copied().unwrap_or(Id::ZERO)
+            };
             list.ids.extend(ids);
             list.loaded = true;
         }
@@ -241,9 +262,8 @@ impl Feeds {
             return reaches.then(|| found.into_iter().take(limit).collect());
         }
         let lowest = found.first().copied().unwrap_or(Id::ZERO);
-        let reaches = floor == Id::ZERO
-            || (found.len() >= limit && lowest > floor)
-            || above >= floor;
+        let reaches =
+            floor == Id::ZERO || (found.len() >= limit && lowest > floor) || above >= floor;
         reaches.then(|| found.into_iter().rev().collect())
     }
 }

@@ -59,9 +59,8 @@ pub fn public(
         filter.push_str(" AND media_ids <> '[]'");
     }
     let (order, bounds) = range.sql("id", 1);
-    let sql = format!(
-        "SELECT id FROM statuses WHERE {filter} AND {bounds} ORDER BY id {order} LIMIT ?3"
-    );
+    let sql =
+        format!("SELECT id FROM statuses WHERE {filter} AND {bounds} ORDER BY id {order} LIMIT ?3");
     collect(tx, env, reader, range, &sql, &[])
 }
 
@@ -176,8 +175,7 @@ fn pages(
     for _ in 0..ROUNDS_MAX {
         let (above, below) = next.bounds();
         let wanted = range.limit - shown.len();
-        let mut values =
-            vec![Value::Int(above.0), Value::Int(below.0), Value::Int(wanted as i64)];
+        let mut values = vec![Value::Int(above.0), Value::Int(below.0), Value::Int(wanted as i64)];
         values.extend_from_slice(more);
         let ids: Vec<Id> = tx.column(sql, &values)?;
         let Some(&last) = ids.last() else { break };

@@ -19,7 +19,9 @@ async fn a_post_reaches_followers_and_those_it_mentions() {
         let (alice, bob, carol) =
             (place.person("alice").await, place.person("bob").await, place.person("carol").await);
         let follow = place
-            .write(move |tx, env| relationships::follow(tx, env, bob, alice, &FollowWish::default()))
+            .write(move |tx, env| {
+                relationships::follow(tx, env, bob, alice, &FollowWish::default())
+            })
             .await
             .unwrap();
         assert_eq!(follow, Following::Yes);
@@ -33,10 +35,13 @@ async fn a_post_reaches_followers_and_those_it_mentions() {
             .read(move |tx, env| notifications::list(tx, env, carol, &Page::default()))
             .await
             .unwrap();
-        let told: Vec<_> = told.iter().map(|n| (n.kind, n.status.as_ref().unwrap().status.id)).collect();
+        let told: Vec<_> =
+            told.iter().map(|n| (n.kind, n.status.as_ref().unwrap().status.id)).collect();
         assert_eq!(told, [(Kind::Mention, direct), (Kind::Mention, first)]);
         let public = place
-            .read(|tx, env| timelines::public(tx, env, None, PublicPage::default(), Range::default()))
+            .read(|tx, env| {
+                timelines::public(tx, env, None, PublicPage::default(), Range::default())
+            })
             .await
             .unwrap();
         assert_eq!(public.len(), 1);
@@ -63,7 +68,9 @@ async fn paging_the_home_timeline_skips_and_repeats_nothing_across_memory_and_sq
         for name in ["alice", "bob"] {
             let author = place.person(name).await;
             place
-                .write(move |tx, env| relationships::follow(tx, env, reader, author, &FollowWish::default()))
+                .write(move |tx, env| {
+                    relationships::follow(tx, env, reader, author, &FollowWish::default())
+                })
                 .await
                 .unwrap();
             for number in 0..150 {
@@ -103,23 +110,22 @@ async fn favourites_and_boosts_count_once_and_can_be_taken_back() {
             place.write(move |tx, env| statuses::favourite(tx, env, bob, post)).await.unwrap();
             place.write(move |tx, env| statuses::boost(tx, env, bob, post, None)).await.unwrap();
         }
-        let view = place
-            .read(move |tx, env| statuses::load_one(tx, env, Some(bob), post))
-            .await
-            .unwrap();
+        let view =
+            place.read(move |tx, env| statuses::load_one(tx, env, Some(bob), post)).await.unwrap();
         assert_eq!((view.status.favourites_count, view.status.boosts_count), (1, 1));
         assert!(view.reader.unwrap().favourited && view.reader.unwrap().boosted);
         let told = place
             .read(move |tx, env| notifications::list(tx, env, alice, &Page::default()))
             .await
             .unwrap();
-        assert_eq!(told.iter().map(|n| n.kind).collect::<Vec<_>>(), [Kind::Reblog, Kind::Favourite]);
+        assert_eq!(
+            told.iter().map(|n| n.kind).collect::<Vec<_>>(),
+            [Kind::Reblog, Kind::Favourite]
+        );
         place.write(move |tx, env| statuses::unfavourite(tx, env, bob, post)).await.unwrap();
         place.write(move |tx, env| statuses::unboost(tx, env, bob, post)).await.unwrap();
-        let view = place
-            .read(move |tx, env| statuses::load_one(tx, env, Some(bob), post))
-            .await
-            .unwrap();
+        let view =
+            place.read(move |tx, env| statuses::load_one(tx, env, Some(bob), post)).await.unwrap();
         assert_eq!((view.status.favourites_count, view.status.boosts_count), (0, 0));
         place.write(move |tx, env| statuses::delete(tx, env, alice, post)).await.unwrap();
         let gone = place.read(move |tx, env| statuses::load_one(tx, env, Some(bob), post)).await;

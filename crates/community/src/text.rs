@@ -227,6 +227,23 @@ pub fn escape(text: &str) -> String {
     out
 }
 
+/// The text of `html` without its tags: a line for each break and paragraph.
+pub fn plain(html: &str) -> String {
+    let mut out = String::with_capacity(html.len());
+    let mut rest = html;
+    while let Some(open) = rest.find('<') {
+        out.push_str(&rest[..open]);
+        let end = rest[open..].find('>').map_or(rest.len(), |end| open + end + 1);
+        let tag = &rest[open..end];
+        if tag.starts_with("<br") || tag.starts_with("</p") || tag.starts_with("</li") {
+            out.push('\n');
+        }
+        rest = &rest[end..];
+    }
+    out.push_str(rest);
+    html_escape::decode_html_entities(out.trim_end()).into_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

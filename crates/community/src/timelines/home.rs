@@ -9,7 +9,7 @@ use super::Range;
 use super::feeds::{Source, newest};
 use crate::relationships::{self, Bonds};
 use crate::statuses::{self, View, Visibility};
-use crate::{Community, Env, Error};
+use crate::{Community, Env, Error, lists};
 
 /// Rounds of reading candidates before a page is given short.
 const ROUNDS_MAX: usize = 8;
@@ -95,6 +95,7 @@ fn page(
     let mut shown: Vec<View> = Vec::new();
     let mut seen: HashSet<Id> = HashSet::new();
     let mut next = range;
+    let excluded = lists::excluded_from_home(tx, reader)?;
     for _ in 0..ROUNDS_MAX {
         let wanted = (range.limit - shown.len()) + 10;
         let ids = candidates(tx, env, sources, next, wanted)?;
@@ -102,7 +103,9 @@ fn page(
         let views = statuses::load(tx, env, Some(reader), &ids)?;
         let bonds = bonds_of(tx, env, reader, &views)?;
         for view in views {
-            let fits = belongs(&view, reader, &bonds, list) && seen.insert(view.post().status.id);
+            let excluded = list.is_none() && excluded.contains(&view.status.account_id);
+            let fits = !excluded && belongs(&view, reader, &bonds, list);
+            let fits = fits && seen.insert(view.post().status.id);
             if fits && shown.len() < range.limit {
                 shown.push(view);
             }

@@ -108,7 +108,8 @@ impl IdGenerator {
 
     /// An id of now, greater than every id this method gave before.
     ///
-    /// The 16 low bits start at a random value in the lower half, so that two processes rarely meet.
+    /// The 16 low bits start at a random value in the lower half, so that two processes rarely
+    /// meet.
     pub fn next(&self) -> Id {
         let fresh = Id::first_at(self.clock.now()).0 | i64::from(self.random.u16() >> 1);
         let step = |last: i64| Some(if fresh > last { fresh } else { last + 1 });

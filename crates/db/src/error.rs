@@ -59,7 +59,8 @@ pub enum Error {
     Rows(usize),
     /// The database was written by a newer version of this program.
     #[error(
-        "the database holds migration {part} {number}, which this version does not know; run the newer version"
+        "the database holds migration {part} {number}, which this version does not know; \
+         run the newer version"
     )]
     Newer {
         /// Whose tables.

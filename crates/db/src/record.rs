@@ -49,7 +49,8 @@ macro_rules! record {
             $($(#[$field_meta])* $field_vis $field: $kind,)*
         }
         impl $crate::Record for $name {
-            const COLUMNS: &'static str = concat!(stringify!($first) $(, ", ", stringify!($field))*);
+            const COLUMNS: &'static str =
+                concat!(stringify!($first) $(, ", ", stringify!($field))*);
             const WIDTH: usize = [stringify!($first) $(, stringify!($field))*].len();
             fn read(row: &$crate::Row<'_>, first: usize) -> Result<Self, $crate::Error> {
                 let mut at = first;

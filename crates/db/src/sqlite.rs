@@ -153,7 +153,8 @@ impl Writer {
             Err(failure) => {
                 drop(hooks);
                 let _ = self.connection.execute_batch("ROLLBACK");
-                tracing::warn!(error = %failure.error, "a group commit failed; its units run alone");
+                let error = &failure.error;
+                tracing::warn!(%error, "a group commit failed; its units run alone");
                 done.into_iter().for_each(|(work, _)| self.alone(work));
             }
         }

@@ -32,7 +32,9 @@ pub trait ToValue {
 /// The parameters of a statement: `params![id, &name, Timestamp::from_ms(0)]`.
 #[macro_export]
 macro_rules! params {
-    ($($value:expr),* $(,)?) => { &[$($crate::ToValue::to_value(&$value)),*] as &[$crate::Value<'_>] };
+    ($($value:expr),* $(,)?) => {
+        &[$($crate::ToValue::to_value(&$value)),*] as &[$crate::Value<'_>]
+    };
 }
 
 /// A list of ids for `IN ids(?1)`.
@@ -178,7 +180,8 @@ macro_rules! narrow {
         impl FromColumn for $kind {
             fn from_column(row: &Row<'_>, at: usize) -> Result<Self, Error> {
                 let wide = i64::from_column(row, at)?;
-                <$kind>::try_from(wide).map_err(|_| Error::Column { column: at, expected: stringify!($kind) })
+                <$kind>::try_from(wide)
+                    .map_err(|_| Error::Column { column: at, expected: stringify!($kind) })
             }
         }
     )* };

@@ -98,7 +98,10 @@ pub enum Error {
         retry_after_ms: Option<i64>,
     },
     /// The file for the answer could not be written.
-    #[error("{path} could not be written: {cause}; check the disk and its rights", path = path.display())]
+    #[error(
+        "{path} could not be written: {cause}; check the disk and its rights",
+        path = path.display()
+    )]
     File {
         /// Where it was to be.
         path: PathBuf,

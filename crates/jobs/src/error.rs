@@ -16,7 +16,8 @@ pub enum Error {
 pub enum StartError {
     /// Rows hold jobs of a type that nobody handles.
     #[error(
-        "queue {queue} holds {count} jobs of kind {kind}, which no handler is registered for; register it, or delete them"
+        "queue {queue} holds {count} jobs of kind {kind}, which no handler is registered for; \
+         register it, or delete them"
     )]
     UnknownKind {
         /// The kind in the rows.
@@ -28,7 +29,8 @@ pub enum StartError {
     },
     /// Rows lie in a queue that no registered job type declares.
     #[error(
-        "queue {queue} holds {count} jobs, but no registered job type declares that queue; declare it, or delete them"
+        "queue {queue} holds {count} jobs, but no registered job type declares that queue; \
+         declare it, or delete them"
     )]
     UnservedQueue {
         /// The queue in the rows.
@@ -41,7 +43,8 @@ pub enum StartError {
     Twice(String),
     /// Two job types declare a queue of one name differently.
     #[error(
-        "queue {0} is declared in two ways (class, order, limit, or units beside tasks); let its job types share one constant, and give units and tasks a queue each"
+        "queue {0} is declared in two ways (class, order, limit, or units beside tasks); let its \
+         job types share one constant, and give units and tasks a queue each"
     )]
     QueueDiffers(String),
     /// The workers of this handle run already.

@@ -9,7 +9,10 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum DataDirError {
     /// It cannot be made, read or locked.
-    #[error("cannot use the data directory {}: {source}; check its owner, or name another with --data", path.display())]
+    #[error(
+        "cannot use the data directory {}: {source}; check its owner, or name another with --data",
+        path.display()
+    )]
     Unusable {
         /// The directory.
         path: PathBuf,
@@ -17,7 +20,10 @@ pub enum DataDirError {
         source: io::Error,
     },
     /// Another process uses it.
-    #[error("another weir uses the data directory {}; stop it, or name another with --data", .0.display())]
+    #[error(
+        "another weir uses the data directory {}; stop it, or name another with --data",
+        .0.display()
+    )]
     InUse(PathBuf),
 }
 

@@ -22,6 +22,10 @@ use clap::Parser;
 use cli::{Cli, Verb};
 use config::{Flag, Loaded, Modes};
 
+#[cfg(feature = "jemalloc")]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() -> ExitCode {
     // Wrong usage ends inside `parse`, with status 2.
     let cli = Cli::parse();

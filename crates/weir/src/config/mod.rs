@@ -133,7 +133,8 @@ settings! {
     /// variables, variables over this file. `weir serve --check` prints what is in effect and why.
     struct Config {
         /// What stands after the @ in the names of the people here. It cannot change once
-        /// accounts exist. Only `weir serve --dev` does without: there it is the address listened on.
+        /// accounts exist. Only `weir serve --dev` does without: there it is the address that is
+        /// listened on.
         domain: String = String::new();
         /// The directory in which all state lies: database, media, keys, the control socket.
         data: PathBuf = PathBuf::from("data");
@@ -175,7 +176,8 @@ settings! {
 
     /// How this server speaks with others.
     section federation: Federation {
-        /// open: with everybody who is not blocked. allowlist: with listed domains. off: with nobody.
+        /// open: with everybody who is not blocked. allowlist: with listed domains. off: with
+        /// nobody.
         mode: FederationMode = FederationMode::Open;
         /// Whether others must sign what they fetch, so that blocked servers can be refused.
         require_signed_fetch: bool = false;

@@ -152,7 +152,8 @@ fn public_url(loaded: &mut Loaded, modes: Modes) -> Result<(), ConfigError> {
     });
     let Some(url) = url else {
         let reason = format!(
-            "expected https:// and a host, without a path (http:// with --dev only), found \"{text}\""
+            "expected https:// and a host, without a path (http:// with --dev only), \
+             found \"{text}\""
         );
         return refuse(loaded, "http.public_url", reason);
     };

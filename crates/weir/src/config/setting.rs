@@ -224,7 +224,10 @@ fn ip(text: &str) -> Result<IpAddr, String> {
 
 /// An enum whose members are words of the configuration.
 macro_rules! words {
-    ($(#[$meta:meta])* $name:ident { $($(#[$member_meta:meta])* $member:ident = $word:literal),+ $(,)? }) => {
+    (
+        $(#[$meta:meta])*
+        $name:ident { $($(#[$member_meta:meta])* $member:ident = $word:literal),+ $(,)? }
+    ) => {
         $(#[$meta])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum $name { $($(#[$member_meta])* $member),+ }

@@ -19,6 +19,7 @@ mod registry;
 mod retry;
 mod rows;
 mod schema;
+mod turns;
 mod workers;
 
 pub use error::{Error, StartError};

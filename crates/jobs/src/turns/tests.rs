@@ -1,0 +1,204 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// The table and the directory side by side.
+struct Model {
+    turns: Turns,
+    rows: BTreeMap<Arc<str>, BTreeSet<i64>>,
+    flight: Vec<(Arc<str>, i64)>,
+    ran: Vec<(Arc<str>, i64)>,
+    next: i64,
+}
+
+impl Model {
+    fn new(order: Order, units: bool, lane_running_max: usize) -> Self {
+        let mut turns = Turns::new();
+        turns.configure(order, units, lane_running_max);
+        Self { turns, rows: BTreeMap::new(), flight: Vec::new(), ran: Vec::new(), next: 1 }
+    }
+
+    fn add(&mut self, lane: &str, count: i64) {
+        self.turns.added(lane, self.next, count);
+        self.rows.entry(lane.into()).or_default().extend(self.next..self.next + count);
+        self.next += count;
+    }
+
+    /// Selects, reads as the table would, and takes.
+    fn take(&mut self, budget: usize) -> usize {
+        let picks = self.turns.select(budget);
+        let mut taken = 0;
+        for pick in &picks {
+            let rows = self.rows.entry(pick.lane.clone()).or_default();
+            let free = |id: &&i64| !pick.without.contains(id);
+            let from = rows.range(pick.from..);
+            let mut ids: Vec<i64> = from.clone().filter(free).take(pick.oldest).copied().collect();
+            let newest = from.rev().filter(free).take(pick.newest);
+            ids.extend(newest.copied().filter(|id| !ids.contains(id)).collect::<Vec<_>>());
+            for id in &ids {
+                let job = (pick.lane.clone(), *id);
+                assert!(!self.flight.contains(&job), "{job:?} is taken twice");
+                self.flight.push(job);
+            }
+            taken += ids.len();
+            self.turns.claimed(pick, &ids);
+        }
+        taken
+    }
+
+    fn finish(&mut self, at: usize, us: i64) {
+        if self.flight.is_empty() {
+            return;
+        }
+        let (lane, id) = self.flight.remove(at % self.flight.len());
+        self.turns.finished(&lane, 1, us);
+        self.rows.get_mut(&lane).unwrap().remove(&id);
+        self.turns.removed(&lane, &[id]);
+        self.ran.push((lane, id));
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Add(u8, i64),
+    Take(usize),
+    Finish(usize, i64),
+    Release(usize),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        (0..6_u8, 1..30_i64).prop_map(|(lane, count)| Step::Add(lane, count)),
+        (1..20_usize).prop_map(Step::Take),
+        (any::<usize>(), 1..1_000_000_i64).prop_map(|(at, us)| Step::Finish(at, us)),
+        any::<usize>().prop_map(Step::Release),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn every_job_is_taken_once_whatever_happens(
+        steps in proptest::collection::vec(step(), 1..120),
+        newest_first in any::<bool>(),
+        units in any::<bool>(),
+    ) {
+        let order = if newest_first { Order::NewestFirst } else { Order::OldestFirst };
+        let mut model = Model::new(order, units, 3);
+        for step in steps {
+            match step {
+                Step::Add(lane, count) => model.add(&lane.to_string(), count),
+                Step::Take(budget) => {
+                    model.take(budget);
+                }
+                Step::Finish(at, us) => model.finish(at, us),
+                Step::Release(at) if !model.flight.is_empty() => {
+                    let at = at % model.flight.len();
+                    let (lane, id) = model.flight.remove(at);
+                    model.turns.released(&lane, &[id]);
+                }
+                Step::Release(_) => {}
+            }
+        }
+        let waiting = model.next as usize - 1 - model.ran.len();
+        for round in 0..=waiting {
+            model.take(5);
+            while !model.flight.is_empty() {
+                model.finish(round, 100);
+            }
+        }
+        prop_assert_eq!(model.ran.len() as i64, model.next - 1);
+        prop_assert_eq!(model.turns.depth(), 0);
+        model.take(1);
+        prop_assert_eq!(model.turns.lanes.len(), 0, "lanes without jobs are forgotten");
+    }
+
+    #[test]
+    fn lanes_share_the_work_evenly_whatever_their_jobs_cost(
+        costs in proptest::collection::vec(50..5_000_i64, 2..6),
+    ) {
+        let mut model = Model::new(Order::OldestFirst, false, 1_000);
+        for lane in 0..costs.len() {
+            model.add(&lane.to_string(), 6_000);
+        }
+        let mut work = vec![0_i64; costs.len()];
+        // Long enough for the measured costs to settle, short enough that no lane empties.
+        while work.iter().sum::<i64>() < 1_000_000 {
+            model.take(8);
+            while let Some((lane, _)) = model.flight.first() {
+                let lane: usize = lane.parse().unwrap();
+                work[lane] += costs[lane];
+                model.finish(0, costs[lane]);
+            }
+        }
+        let (least, most) = (work.iter().min().unwrap(), work.iter().max().unwrap());
+        prop_assert!(least * 2 > *most, "{work:?}");
+    }
+}
+
+#[test]
+fn the_first_job_of_a_quiet_lane_is_the_next_to_be_taken() {
+    let mut model = Model::new(Order::OldestFirst, true, 1_000);
+    for lane in 0..50 {
+        model.add(&format!("busy{lane}"), 200);
+    }
+    while !model.turns.fresh.is_empty() {
+        model.take(100);
+    }
+    model.add("quiet", 1);
+    let picks = model.turns.select(10);
+    assert_eq!(&*picks[0].lane, "quiet");
+    assert_eq!(picks[0].oldest, 1);
+}
+
+#[test]
+fn a_lane_that_refills_one_by_one_does_not_always_go_first() {
+    let mut model = Model::new(Order::OldestFirst, false, 1_000);
+    model.add("patient", 1_000);
+    let mut patient = 0;
+    for _ in 0..100 {
+        model.add("greedy", 1);
+        model.take(1);
+        patient += usize::from(&*model.flight[0].0 == "patient");
+        model.finish(0, 500);
+    }
+    assert!(patient >= 30, "{patient} of 100");
+}
+
+#[test]
+fn newest_first_leaves_a_tenth_for_the_oldest() {
+    let mut model = Model::new(Order::NewestFirst, false, 1_000);
+    model.add("lane", 1_000);
+    for _ in 0..100 {
+        model.take(1);
+        model.finish(0, 100);
+    }
+    let old = model.ran.iter().filter(|(_, id)| *id <= 500).count();
+    assert_eq!(old, 10);
+    assert_eq!(model.ran[0].1, 1_000);
+}
+
+#[test]
+fn a_slow_lane_holds_no_more_than_its_limit() {
+    let mut model = Model::new(Order::OldestFirst, false, 4);
+    model.add("slow", 100);
+    assert_eq!(model.take(64), 4);
+    model.add("quick", 1);
+    assert_eq!(model.take(60), 1);
+    assert_eq!(&*model.flight[4].0, "quick");
+}
+
+#[test]
+fn a_row_with_a_lower_id_that_comes_late_is_taken() {
+    let mut turns = Turns::new();
+    turns.added("lane", 10, 1);
+    let picks = turns.select(5);
+    turns.added("lane", 7, 1);
+    turns.claimed(&picks[0], &[10]);
+    let picks = turns.select(5);
+    assert_eq!((picks[0].from, picks[0].oldest), (7, 1));
+    assert_eq!(picks[0].without, [10]);
+}

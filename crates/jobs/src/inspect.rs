@@ -1,9 +1,16 @@
-//! Looking at queues and sets, and mending by hand.
+//! Looking at queues and sets.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use weir_base::{Id, Timestamp};
-use weir_db::Tx;
+use weir_db::{Class, Row, Tx, Value, params, texts};
 
+use crate::jobs::Inner;
 use crate::{Error, Jobs};
+
+/// The most entries of one list.
+const LIST_MAX: usize = 1_000;
 
 /// A set of jobs that can be listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +53,7 @@ pub struct Entry {
 /// Everything at a glance.
 #[derive(Debug, Clone, Default)]
 pub struct Stats {
-    /// Every queue that is declared or holds jobs, by name.
+    /// Every queue that is declared or held jobs, by name.
     pub queues: Vec<QueueStats>,
     /// Jobs scheduled for a time.
     pub scheduled: u64,
@@ -69,10 +76,22 @@ pub struct QueueStats {
     pub lanes: u64,
     /// Jobs (tasks) or batches (units) that run now.
     pub running: u64,
-    /// How long the oldest waiting job has waited since it was enqueued, in ms.
+    /// How long ago the oldest waiting job was enqueued, in ms. Never too low; it may be too high
+    /// until its lane's next job is taken.
     pub oldest_age_ms: i64,
     /// Whether it was paused by hand.
     pub paused: bool,
+}
+
+/// One fairness key of a queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LaneStats {
+    /// The key.
+    pub lane: String,
+    /// Jobs ready or running.
+    pub depth: u64,
+    /// Jobs that run now.
+    pub running: u64,
 }
 
 /// One kind of job, since the process started.
@@ -91,72 +110,198 @@ pub struct KindStats {
 }
 
 impl Jobs {
-    /// Takes back a waiting job, in the caller's transaction; false when it is not waiting (done,
-    /// running as a task, dead, or never was). A task that is claimed while the caller's
-    /// transaction commits may still run.
-    ///
-    /// # Errors
-    /// What the database says.
-    pub fn cancel(&self, tx: &mut Tx, id: Id) -> Result<bool, weir_db::Error> {
-        let gone = tx.execute("DELETE FROM jobs_later WHERE id = ?1", weir_db::params![id])?;
-        Ok(gone > 0)
+    /// The queues in numbers, from memory.
+    pub fn queues(&self) -> Vec<QueueStats> {
+        let now = self.inner.clock.now();
+        let one = |state: Arc<crate::directory::QueueState>| {
+            let oldest_age_ms = state.oldest_age_ms(now);
+            let turns = state.turns.lock();
+            QueueStats {
+                name: state.name.to_string(),
+                depth: turns.depth(),
+                lanes: turns.lanes() as u64,
+                running: state.running.load(Ordering::Relaxed) as u64,
+                oldest_age_ms,
+                paused: state.paused.load(Ordering::Relaxed),
+            }
+        };
+        self.inner.directory.all().into_iter().map(one).collect()
+    }
+
+    /// The deepest lanes of `queue`, at most `limit`, from memory.
+    pub fn lanes(&self, queue: &str, limit: usize) -> Vec<LaneStats> {
+        let Some(state) = self.inner.directory.find(queue) else { return Vec::new() };
+        let deepest = state.turns.lock().deepest(limit);
+        let one = |(lane, depth, running): (Arc<str>, u64, usize)| LaneStats {
+            lane: lane.to_string(),
+            depth,
+            running: running as u64,
+        };
+        deepest.into_iter().map(one).collect()
     }
 
     /// Queues, sets and kinds in numbers.
+    ///
+    /// # Errors
+    /// [`Error::Db`].
     pub async fn stats(&self) -> Result<Stats, Error> {
-        Ok(Stats::default())
+        let count = |tx: &mut Tx| {
+            let later: Vec<(i64, u64)> =
+                tx.query("SELECT state, COUNT(*) FROM jobs_later GROUP BY state", &[], |row| {
+                    Ok((row.get(0)?, row.get(1)?))
+                })?;
+            let dead: Option<u64> = tx.value("SELECT COUNT(*) FROM jobs_dead", &[])?;
+            Ok::<_, weir_db::Error>((later, dead.unwrap_or(0)))
+        };
+        let (later, dead) = self.inner.db.read(Class::Interactive, count).await?;
+        let of = |state| later.iter().filter(|(it, _)| *it == state).map(|(_, count)| count).sum();
+        Ok(Stats {
+            queues: self.queues(),
+            scheduled: of(0),
+            retries: of(1),
+            dead,
+            kinds: self.inner.totals.all(),
+        })
     }
 
-    /// At most `limit` jobs of `set`, in order of id, after the job `after`.
+    /// At most `limit` (and 1,000) jobs of `set`, after the entry `after`: the ready by queue,
+    /// lane and id, the scheduled and the retries by time, the dead from the newest.
+    ///
+    /// # Errors
+    /// [`Error::Db`].
     pub async fn list(
         &self,
         set: Set,
-        after: Option<Id>,
+        after: Option<Entry>,
         limit: usize,
     ) -> Result<Vec<Entry>, Error> {
-        let _ = (set, after, limit);
-        Ok(Vec::new())
+        let limit = limit.min(LIST_MAX);
+        let list = move |tx: &mut Tx| list(tx, set, after.as_ref(), limit);
+        Ok(self.inner.db.read(Class::Interactive, list).await?)
     }
 
-    /// The job `id`, wherever it is.
+    /// The job `id`, wherever it is; none once it is done.
+    ///
+    /// # Errors
+    /// [`Error::Db`].
     pub async fn show(&self, id: Id) -> Result<Option<Entry>, Error> {
-        let _ = id;
+        let inner = self.inner.clone();
+        let show = move |tx: &mut Tx| {
+            let in_tables = find(tx, id)?;
+            if in_tables.is_some() { Ok(in_tables) } else { inner.find_ready(tx, id) }
+        };
+        Ok(self.inner.db.read(Class::Interactive, show).await.map_err(Error::Db)?)
+    }
+}
+
+fn list(
+    tx: &mut Tx,
+    set: Set,
+    after: Option<&Entry>,
+    limit: usize,
+) -> Result<Vec<Entry>, weir_db::Error> {
+    match set {
+        Set::Ready => {
+            let (queue, lane, id) =
+                after.map_or(("", "", Id::ZERO), |after| (&after.queue, &after.lane, after.id));
+            entries(
+                tx,
+                set,
+                "SELECT id, queue, lane, kind, failures, enqueued_at, NULL, NULL, payload
+                 FROM jobs WHERE (queue, lane, id) > (?1, ?2, ?3)
+                 ORDER BY queue, lane, id LIMIT ?4",
+                params![queue, lane, id, limit],
+            )
+        }
+        Set::Scheduled | Set::Retries => {
+            let at = after.and_then(|after| after.at).unwrap_or(Timestamp::from_ms(i64::MIN));
+            let id = after.map_or(Id::ZERO, |after| after.id);
+            entries(
+                tx,
+                set,
+                "SELECT id, queue, lane, kind, failures, enqueued_at, due_at, reason, payload
+                 FROM jobs_later WHERE (due_at, id) > (?1, ?2) AND state = ?3
+                 ORDER BY due_at, id LIMIT ?4",
+                params![at, id, set == Set::Retries, limit],
+            )
+        }
+        Set::Dead => {
+            let at = after.and_then(|after| after.at).unwrap_or(Timestamp::from_ms(i64::MAX));
+            let id = after.map_or(Id::MAX, |after| after.id);
+            entries(
+                tx,
+                set,
+                "SELECT id, queue, lane, kind, failures, enqueued_at, died_at, reason, payload
+                 FROM jobs_dead WHERE (died_at, id) < (?1, ?2)
+                 ORDER BY died_at DESC, id DESC LIMIT ?3",
+                params![at, id, limit],
+            )
+        }
+    }
+}
+
+/// The job `id` if it is scheduled, waits for a retry or is dead.
+fn find(tx: &mut Tx, id: Id) -> Result<Option<Entry>, weir_db::Error> {
+    let state: Option<i64> = tx.value("SELECT state FROM jobs_later WHERE id = ?1", params![id])?;
+    let (set, sql) = match state {
+        Some(state) => (
+            if state == 0 { Set::Scheduled } else { Set::Retries },
+            "SELECT id, queue, lane, kind, failures, enqueued_at, due_at, reason, payload
+             FROM jobs_later WHERE id = ?1",
+        ),
+        None => (
+            Set::Dead,
+            "SELECT id, queue, lane, kind, failures, enqueued_at, died_at, reason, payload
+             FROM jobs_dead WHERE id = ?1",
+        ),
+    };
+    Ok(entries(tx, set, sql, params![id])?.pop())
+}
+
+impl Inner {
+    /// The row of a ready job by its id alone, looked for in the lanes that may hold it.
+    pub(crate) fn find_ready(&self, tx: &mut Tx, id: Id) -> Result<Option<Entry>, weir_db::Error> {
+        for state in self.directory.all() {
+            let lanes = state.turns.lock().candidates(id.0);
+            if lanes.is_empty() {
+                continue;
+            }
+            let found = entries(
+                tx,
+                Set::Ready,
+                "SELECT id, queue, lane, kind, failures, enqueued_at, NULL, NULL, payload
+                 FROM jobs WHERE queue = ?1 AND lane IN texts(?2) AND id = ?3",
+                params![*state.name, texts(&lanes), id],
+            )?
+            .pop();
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
         Ok(None)
     }
+}
 
-    /// Makes a scheduled, retried or dead job ready now; false when there is none.
-    pub async fn retry(&self, id: Id) -> Result<bool, Error> {
-        let _ = id;
-        Ok(false)
-    }
-
-    /// Makes all jobs of `set` ready now, and tells how many.
-    pub async fn retry_all(&self, set: Set) -> Result<u64, Error> {
-        let _ = set;
-        Ok(0)
-    }
-
-    /// Removes a job that does not run, wherever it is; false when there is none.
-    pub async fn delete(&self, id: Id) -> Result<bool, Error> {
-        let _ = id;
-        Ok(false)
-    }
-
-    /// Stops taking from `queue` until it is resumed, also over restarts. What runs goes on.
-    pub async fn pause(&self, queue: &str) -> Result<(), Error> {
-        let _ = queue;
-        Ok(())
-    }
-
-    /// Takes from `queue` again.
-    pub async fn resume(&self, queue: &str) -> Result<(), Error> {
-        let _ = queue;
-        Ok(())
-    }
-
-    /// Stops taking from all queues until the process ends. What runs goes on.
-    pub fn quiet(&self) {}
-
-    /// Looks at the clock at once: for a clock that is moved by hand.
-    pub fn wake(&self) {}
+fn entries(
+    tx: &mut Tx,
+    set: Set,
+    sql: &str,
+    params: &[Value<'_>],
+) -> Result<Vec<Entry>, weir_db::Error> {
+    let entry = |row: &Row<'_>| {
+        let in_jobs = set == Set::Ready;
+        Ok(Entry {
+            id: row.get(0)?,
+            set,
+            queue: row.get(1)?,
+            lane: row.get(2)?,
+            kind: row.get(3)?,
+            failures: row.get(4)?,
+            enqueued_at: row.get(5)?,
+            at: if in_jobs { None } else { Some(row.get(6)?) },
+            reason: if in_jobs { None } else { row.get(7)? },
+            payload: row.get(8)?,
+        })
+    };
+    tx.query(sql, params, entry)
 }

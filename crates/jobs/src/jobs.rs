@@ -1,15 +1,23 @@
 //! The handle: opening and enqueueing.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use weir_base::{Clock, Id, IdGenerator, Random, Timestamp};
-use weir_db::{Db, Tx};
+use weir_db::{Class, Db, Tx};
 
+use crate::directory::Directory;
+use crate::endings::Totals;
+use crate::later::Later;
 use crate::rows::NewRow;
 use crate::{Error, Job, rows, schema};
 
 /// The longest fairness key, in bytes.
 const LANE_BYTES_MAX: usize = 255;
+/// The largest payload, in bytes.
+const PAYLOAD_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// The engine's handle; clones share it.
 #[derive(Clone)]
@@ -22,36 +30,50 @@ pub(crate) struct Inner {
     pub(crate) clock: Clock,
     pub(crate) random: Random,
     pub(crate) ids: IdGenerator,
+    pub(crate) directory: Directory,
+    pub(crate) later: Later,
+    pub(crate) totals: Totals,
+    /// Take nothing any more.
+    pub(crate) quiet: AtomicBool,
+    /// The kinds that have a handler, once the workers run.
+    pub(crate) kinds: OnceLock<BTreeSet<&'static str>>,
+    /// What rows held at the start: queue, kind, count.
+    pub(crate) found: OnceLock<Vec<(String, String, u64)>>,
 }
 
 impl Jobs {
     /// Brings the engine's tables up to date and reads which lanes hold jobs, by one query over
-    /// the index. Blocks the calling thread meanwhile.
+    /// the clustered index. Blocks the calling thread meanwhile. One process at a time may work
+    /// on a database.
     ///
     /// # Errors
     /// [`Error::Db`].
     pub fn open(db: Db, clock: Clock, random: Random) -> Result<Jobs, Error> {
-        let ids = IdGenerator::new(clock.clone(), random.clone());
-        let inner = Arc::new(Inner { db, clock, random, ids });
-        // On a thread of its own, since a thread that drives futures may not block.
-        let reader = inner.clone();
-        std::thread::scope(|scope| {
-            scope
-                .spawn(move || reader.load())
-                .join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        })?;
-        Ok(Self { inner })
+        let inner = Inner {
+            ids: IdGenerator::new(clock.clone(), random.clone()),
+            db,
+            clock,
+            random,
+            directory: Directory::default(),
+            later: Later::new(),
+            totals: Totals::default(),
+            quiet: AtomicBool::new(false),
+            kinds: OnceLock::new(),
+            found: OnceLock::new(),
+        };
+        inner.load()?;
+        Ok(Self { inner: Arc::new(inner) })
     }
 
     /// Enqueues `job` in the caller's transaction: it runs if, and only after, that commits.
     ///
     /// # Errors
-    /// What the database says; a kind without a handler is refused once the workers run.
+    /// What the database says. A payload above 4 MiB, and once the workers run a kind without a
+    /// handler, are refused as [`weir_db::Error::Statement`].
     pub fn enqueue<J: Job>(&self, tx: &mut Tx, job: &J) -> Result<Id, weir_db::Error> {
         let row = self.row(job, None)?;
         let id = row.id;
-        rows::insert_ready(tx, &[row])?;
+        self.insert(tx, vec![row])?;
         Ok(id)
     }
 
@@ -61,10 +83,11 @@ impl Jobs {
     /// As [`enqueue`](Self::enqueue).
     pub fn enqueue_many<J: Job>(&self, tx: &mut Tx, jobs: &[J]) -> Result<(), weir_db::Error> {
         let rows = jobs.iter().map(|job| self.row(job, None)).collect::<Result<Vec<_>, _>>()?;
-        rows::insert_ready(tx, &rows)
+        self.insert(tx, rows)
     }
 
-    /// Enqueues `job` to become ready at `at` (now, when that has passed).
+    /// Enqueues `job` to become ready at `at` (now, when that has passed). What becomes ready
+    /// together runs, within a lane, in order of id.
     ///
     /// # Errors
     /// As [`enqueue`](Self::enqueue).
@@ -74,18 +97,17 @@ impl Jobs {
         at: Timestamp,
         job: &J,
     ) -> Result<Id, weir_db::Error> {
-        if at <= self.inner.clock.now() {
-            return self.enqueue(tx, job);
-        }
         let row = self.row(job, None)?;
-        rows::insert_later(tx, at, &row)?;
-        Ok(row.id)
+        let id = row.id;
+        self.insert_at(tx, at, row)?;
+        Ok(id)
     }
 
     /// Enqueues `job` to become ready at `at`, unless a job with the same `key` waits already
-    /// (ready, scheduled or for a retry): then nothing is done and there is no id. A task gives
-    /// the key free when it starts, a unit when it commits, so what happens after that enqueues
-    /// anew. Jobs of one key must be interchangeable.
+    /// (ready, scheduled or for a retry): then nothing is done and there is no id. The key is
+    /// free again when a task starts, or inside the transaction of a unit before it runs, so what
+    /// happens from then on enqueues anew. Jobs of one key must be interchangeable: one that
+    /// fails while a newer one waits is dropped in its favour.
     ///
     /// # Errors
     /// As [`enqueue`](Self::enqueue).
@@ -101,26 +123,47 @@ impl Jobs {
             return Ok(None);
         }
         let id = row.id;
-        if at <= self.inner.clock.now() {
-            rows::insert_ready(tx, &[row])?;
-        } else {
-            rows::insert_later(tx, at, &row)?;
-        }
+        self.insert_at(tx, at, row)?;
         Ok(Some(id))
     }
 
+    fn insert_at(&self, tx: &mut Tx, at: Timestamp, row: NewRow) -> Result<(), weir_db::Error> {
+        if at <= self.inner.clock.now() {
+            return self.insert(tx, vec![row]);
+        }
+        rows::insert_later(tx, at, &row)?;
+        let inner = self.inner.clone();
+        tx.after_commit(move || inner.later.due(at));
+        Ok(())
+    }
+
+    fn insert(&self, tx: &mut Tx, rows: Vec<NewRow>) -> Result<(), weir_db::Error> {
+        rows::insert_ready(tx, &rows)?;
+        let added: Vec<_> = rows.into_iter().map(|row| (row.queue, row.lane, row.id)).collect();
+        let inner = self.inner.clone();
+        tx.after_commit(move || inner.added(&added));
+        Ok(())
+    }
+
     fn row<J: Job>(&self, job: &J, key: Option<&str>) -> Result<NewRow, weir_db::Error> {
-        let payload = serde_json::to_string(job).map_err(|error| weir_db::Error::Statement {
-            reason: format!("a job of kind {} cannot be written: {error}", J::KIND),
+        let refuse = |reason: String| weir_db::Error::Statement {
+            reason: format!("a job of kind {}: {reason}", J::KIND),
             sql: "enqueue".into(),
-        })?;
+        };
+        if self.inner.kinds.get().is_some_and(|kinds| !kinds.contains(J::KIND)) {
+            return Err(refuse("no handler is registered for it".into()));
+        }
+        let payload = serde_json::to_string(job).map_err(|error| refuse(error.to_string()))?;
+        if payload.len() > PAYLOAD_BYTES_MAX {
+            return Err(refuse(format!("its payload is larger than {PAYLOAD_BYTES_MAX} bytes")));
+        }
         Ok(NewRow {
             queue: J::QUEUE.name,
             lane: lane_name(&job.lane()),
             id: self.inner.ids.next(),
             kind: J::KIND,
             enqueued_at: self.inner.clock.now(),
-            unique_key: key.map(Into::into),
+            unique_key: key.map(|key| key.replace('\0', "\u{FFFD}")),
             payload,
         })
     }
@@ -129,8 +172,60 @@ impl Jobs {
 impl Inner {
     fn load(&self) -> Result<(), Error> {
         self.db.migrate(schema::PART, schema::MIGRATIONS)?;
+        let loaded = self.db.read_blocking(Class::Interactive, load)?;
+        let mut found = loaded.later;
+        for (queue, lane, kind, count, first) in loaded.ready {
+            let state = self.directory.queue(&queue);
+            state.turns.lock().found(&lane, first, count);
+            found.push((queue, kind, u64::try_from(count).unwrap_or(0)));
+        }
+        for queue in loaded.paused {
+            self.directory.queue(&queue).paused.store(true, Ordering::Relaxed);
+        }
+        if let Some(at) = loaded.next_due {
+            self.later.due(at);
+        }
+        self.later.died(loaded.dead);
+        let _ = self.found.set(found);
         Ok(())
     }
+
+    /// Rows were committed: (queue, lane, id).
+    pub(crate) fn added<S: AsRef<str>, L: AsRef<str>>(&self, rows: &[(S, L, Id)]) {
+        for run in rows.chunk_by(|one, next| {
+            one.0.as_ref() == next.0.as_ref() && one.1.as_ref() == next.1.as_ref()
+        }) {
+            let lowest = run.iter().map(|(_, _, id)| *id).min().unwrap_or(Id::MAX);
+            let (queue, lane, _) = &run[0];
+            self.directory.queue(queue.as_ref()).added(lane.as_ref(), lowest, run.len());
+        }
+    }
+}
+
+struct Loaded {
+    ready: Vec<(String, String, String, i64, i64)>,
+    later: Vec<(String, String, u64)>,
+    paused: Vec<String>,
+    next_due: Option<Timestamp>,
+    dead: i64,
+}
+
+fn load(tx: &mut Tx) -> Result<Loaded, weir_db::Error> {
+    Ok(Loaded {
+        ready: tx.query(
+            "SELECT queue, lane, kind, COUNT(*), MIN(id) FROM jobs GROUP BY queue, lane, kind",
+            &[],
+            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?)),
+        )?,
+        later: tx.query(
+            "SELECT queue, kind, COUNT(*) FROM jobs_later GROUP BY queue, kind",
+            &[],
+            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+        )?,
+        paused: tx.column("SELECT queue FROM jobs_queues WHERE paused = 1", &[])?,
+        next_due: tx.value("SELECT due_at FROM jobs_later ORDER BY due_at, id LIMIT 1", &[])?,
+        dead: tx.value("SELECT COUNT(*) FROM jobs_dead", &[])?.unwrap_or(0),
+    })
 }
 
 /// A fairness key without what PostgreSQL cannot store, cut to its limit.

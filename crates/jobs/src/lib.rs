@@ -11,19 +11,28 @@
 //!
 //! This crate knows nothing of what the jobs are about.
 
+mod acks;
+mod directory;
+mod dispatch;
+mod endings;
 mod error;
 mod inspect;
 mod job;
 mod jobs;
+mod keeper;
+mod later;
+mod mend;
 mod registry;
 mod retry;
 mod rows;
 mod schema;
+mod tasks;
 mod turns;
+mod units;
 mod workers;
 
 pub use error::{Error, StartError};
-pub use inspect::{Entry, KindStats, QueueStats, Set, Stats};
+pub use inspect::{Entry, KindStats, LaneStats, QueueStats, Set, Stats};
 pub use job::{Claimed, Failure, Job, Order, Outcome, Prepared, Queue};
 pub use jobs::Jobs;
 pub use registry::Registry;

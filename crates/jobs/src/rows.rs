@@ -1,9 +1,12 @@
-//! The rows of jobs: how they are written, taken, moved and removed.
+//! The rows of jobs: how they are written, read, moved and removed.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use weir_base::{Id, Timestamp};
-use weir_db::{Error, Tx, Value, params};
+use weir_db::{Dialect, Error, Row, Tx, Value, ids, params};
+
+use crate::turns::Pick;
 
 /// A job as it is written.
 pub(crate) struct NewRow {
@@ -17,7 +20,7 @@ pub(crate) struct NewRow {
 }
 
 /// A job as it was taken.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Claim {
     pub(crate) lane: Arc<str>,
     pub(crate) id: Id,
@@ -38,6 +41,9 @@ const CHUNKS: [usize; 3] = [100, 10, 1];
 pub(crate) fn insert_ready(tx: &mut Tx, rows: &[NewRow]) -> Result<(), Error> {
     let mut rest = rows;
     for chunk in CHUNKS {
+        if rest.len() < chunk {
+            continue;
+        }
         let sql = insert_sql(chunk);
         while rest.len() >= chunk {
             let (now, later) = rest.split_at(chunk);
@@ -98,6 +104,59 @@ pub(crate) fn insert_later(tx: &mut Tx, due_at: Timestamp, row: &NewRow) -> Resu
     Ok(())
 }
 
+/// Writes a failed job into the retry set.
+pub(crate) fn insert_retry(
+    tx: &mut Tx,
+    due_at: Timestamp,
+    queue: &str,
+    claim: &Claim,
+    reason: &str,
+) -> Result<(), Error> {
+    tx.execute(
+        "INSERT INTO jobs_later (due_at, id, state, queue, lane, kind, failures, enqueued_at,
+           unique_key, payload, reason) VALUES (?1, ?2, 1, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+        params![
+            due_at,
+            claim.id,
+            queue,
+            *claim.lane,
+            claim.kind,
+            claim.attempt,
+            claim.enqueued_at,
+            claim.unique_key,
+            claim.payload,
+            reason
+        ],
+    )?;
+    Ok(())
+}
+
+/// Writes a failed job into the dead set.
+pub(crate) fn insert_dead(
+    tx: &mut Tx,
+    died_at: Timestamp,
+    queue: &str,
+    claim: &Claim,
+    reason: &str,
+) -> Result<(), Error> {
+    tx.execute(
+        "INSERT INTO jobs_dead (id, died_at, queue, lane, kind, failures, enqueued_at, payload,
+           reason) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        params![
+            claim.id,
+            died_at,
+            queue,
+            *claim.lane,
+            claim.kind,
+            claim.attempt,
+            claim.enqueued_at,
+            claim.payload,
+            reason
+        ],
+    )?;
+    Ok(())
+}
+
 /// Takes `key` for job `id`; false when a waiting job has it.
 pub(crate) fn take_key(tx: &mut Tx, key: &str, id: Id) -> Result<bool, Error> {
     let taken = tx.execute(
@@ -105,4 +164,146 @@ pub(crate) fn take_key(tx: &mut Tx, key: &str, id: Id) -> Result<bool, Error> {
         params![key, id],
     )?;
     Ok(taken == 1)
+}
+
+/// Gives `key` free, if it is the one of job `id`.
+pub(crate) fn free_key(tx: &mut Tx, key: &str, id: Id) -> Result<(), Error> {
+    tx.execute("DELETE FROM jobs_unique WHERE unique_key = ?1 AND id = ?2", params![key, id])?;
+    Ok(())
+}
+
+/// Reads the rows that `picks` tell, one list for each pick, in order of id.
+pub(crate) fn read(tx: &mut Tx, queue: &str, picks: &[Pick]) -> Result<Vec<Vec<Claim>>, Error> {
+    let mut found: Vec<Vec<Claim>> = match tx.dialect() {
+        Dialect::Sqlite => read_one_by_one(tx, queue, picks)?,
+        Dialect::Postgres => read_together(tx, queue, picks)?,
+    };
+    for (pick, claims) in picks.iter().zip(&mut found) {
+        claims.retain(|claim| !pick.without.contains(&claim.id.0));
+        claims.truncate(pick.oldest);
+        if pick.newest > 0 {
+            let newest = read_newest(tx, queue, pick)?;
+            let known: Vec<Id> = claims.iter().map(|claim| claim.id).collect();
+            let fresh = newest
+                .into_iter()
+                .filter(|claim| !pick.without.contains(&claim.id.0) && !known.contains(&claim.id));
+            claims.extend(fresh.take(pick.newest));
+            claims.sort_by_key(|claim| claim.id);
+        }
+    }
+    Ok(found)
+}
+
+fn read_one_by_one(tx: &mut Tx, queue: &str, picks: &[Pick]) -> Result<Vec<Vec<Claim>>, Error> {
+    let read = |pick: &Pick| {
+        if pick.oldest == 0 {
+            return Ok(Vec::new());
+        }
+        tx.query(
+            "SELECT id, kind, failures, enqueued_at, unique_key, payload FROM jobs
+             WHERE queue = ?1 AND lane = ?2 AND id >= ?3 ORDER BY id LIMIT ?4",
+            params![queue, *pick.lane, pick.from, pick.oldest + pick.without.len()],
+            |row| claim(row, 0, &pick.lane),
+        )
+    };
+    picks.iter().map(read).collect()
+}
+
+/// One round trip for all lanes: PostgreSQL is on the other side of a socket. SQLite has no
+/// lateral join, and no socket either.
+fn read_together(tx: &mut Tx, queue: &str, picks: &[Pick]) -> Result<Vec<Vec<Claim>>, Error> {
+    let list: Vec<serde_json::Value> = (picks.iter().enumerate())
+        .map(|(place, pick)| {
+            let most = if pick.oldest == 0 { 0 } else { pick.oldest + pick.without.len() };
+            serde_json::json!({
+                "place": place, "in_lane": &*pick.lane, "lowest": pick.from, "most": most,
+            })
+        })
+        .collect();
+    let mut found: Vec<Vec<Claim>> = picks.iter().map(|_| Vec::new()).collect();
+    tx.query(
+        "SELECT pick.place, job.id, job.kind, job.failures, job.enqueued_at, job.unique_key,
+           job.payload
+         FROM json_to_recordset(?1::text::json)
+           AS pick(place BIGINT, in_lane TEXT, lowest BIGINT, most BIGINT)
+         CROSS JOIN LATERAL (
+           SELECT * FROM jobs WHERE queue = ?2 AND lane = pick.in_lane AND id >= pick.lowest
+           ORDER BY id LIMIT pick.most
+         ) AS job ORDER BY pick.place, job.id",
+        params![serde_json::Value::from(list).to_string(), queue],
+        |row| {
+            let place: usize = row.get(0)?;
+            if let (Some(pick), Some(claims)) = (picks.get(place), found.get_mut(place)) {
+                claims.push(claim(row, 1, &pick.lane)?);
+            }
+            Ok(())
+        },
+    )?;
+    Ok(found)
+}
+
+fn read_newest(tx: &mut Tx, queue: &str, pick: &Pick) -> Result<Vec<Claim>, Error> {
+    tx.query(
+        "SELECT id, kind, failures, enqueued_at, unique_key, payload FROM jobs
+         WHERE queue = ?1 AND lane = ?2 AND id >= ?3 ORDER BY id DESC LIMIT ?4",
+        params![queue, *pick.lane, pick.from, pick.count() + pick.without.len()],
+        |row| claim(row, 0, &pick.lane),
+    )
+}
+
+fn claim(row: &Row<'_>, first: usize, lane: &Arc<str>) -> Result<Claim, Error> {
+    let failures: u32 = row.get(first + 2)?;
+    Ok(Claim {
+        lane: lane.clone(),
+        id: row.get(first)?,
+        kind: row.get(first + 1)?,
+        attempt: failures.saturating_add(1),
+        enqueued_at: row.get(first + 3)?,
+        unique_key: row.get(first + 4)?,
+        payload: row.get(first + 5)?,
+    })
+}
+
+/// Removes the rows of `claims` and tells which of them were still there.
+pub(crate) fn remove<'c>(
+    tx: &mut Tx,
+    queue: &str,
+    claims: impl IntoIterator<Item = &'c Claim>,
+) -> Result<Removed, Error> {
+    let mut lanes: BTreeMap<Arc<str>, Vec<Id>> = BTreeMap::new();
+    for claim in claims {
+        lanes.entry(claim.lane.clone()).or_default().push(claim.id);
+    }
+    let mut removed = Removed::default();
+    for (lane, mut claimed) in lanes {
+        claimed.sort_unstable();
+        let (first, last) = (claimed.first().copied(), claimed.last().copied());
+        // The bounds keep PostgreSQL from walking through a long lane.
+        let gone: Vec<Id> = tx.column(
+            "DELETE FROM jobs WHERE queue = ?1 AND lane = ?2 AND id IN ids(?3)
+             AND id >= ?4 AND id <= ?5 RETURNING id",
+            params![queue, *lane, ids(&claimed), first, last],
+        )?;
+        removed.present.extend(&gone);
+        let claimed = claimed.into_iter().map(|id| id.0).collect();
+        removed.lanes.push((lane, claimed, gone.len()));
+    }
+    removed.present.sort_unstable();
+    Ok(removed)
+}
+
+/// Rows that were removed.
+#[derive(Default, Clone)]
+pub(crate) struct Removed {
+    /// Their ids, sorted.
+    present: Vec<Id>,
+    /// By lane what was to be removed, and how many of them were there.
+    pub(crate) lanes: Vec<(Arc<str>, Vec<i64>, usize)>,
+}
+
+impl Removed {
+    /// Whether job `id` was there.
+    pub(crate) fn has(&self, id: Id) -> bool {
+        self.present.binary_search(&id).is_ok()
+    }
 }

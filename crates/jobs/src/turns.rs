@@ -139,9 +139,21 @@ impl Turns {
         self.lanes.iter().filter(|(_, lane)| may(lane)).map(|(name, _)| name.clone()).collect()
     }
 
-    /// Whether row `id` of `lane` has been taken.
-    pub(crate) fn in_flight(&self, lane: &str, id: i64) -> bool {
-        self.lanes.get(lane).is_some_and(|lane| lane.flight.contains(&id))
+    /// Whether row `id` of `lane` is a task that was started, or whose end is being written.
+    pub(crate) fn is_started_task(&self, lane: &str, id: i64) -> bool {
+        let in_flight = self.lanes.get(lane).is_some_and(|lane| lane.flight.contains(&id));
+        in_flight && !self.one_batch_a_lane
+    }
+
+    /// The lanes with the most rows: name, rows, jobs that run.
+    pub(crate) fn deepest(&self, limit: usize) -> Vec<(Arc<str>, u64, usize)> {
+        let rows = |lane: &Lane| u64::try_from(lane.depth).unwrap_or(0);
+        let all = self.lanes.iter().filter(|(_, lane)| lane.depth > 0);
+        let mut all: Vec<_> =
+            all.map(|(name, lane)| (name.clone(), rows(lane), lane.running)).collect();
+        all.sort_unstable_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
+        all.truncate(limit);
+        all
     }
 
     /// `count` rows, the lowest of id `id`, stand in `lane`.
@@ -309,16 +321,19 @@ impl Turns {
         }
     }
 
-    /// Rows `ids` of `lane` are gone, whether they were in flight or not.
-    pub(crate) fn removed(&mut self, lane: &str, ids: &[i64]) {
-        let Some((name, _)) = self.lanes.get_key_value(lane) else { return };
-        let name = name.clone();
+    /// Rows `ids` of `lane` are not in flight any more; `gone` of them were removed just now.
+    pub(crate) fn removed(&mut self, lane: &str, ids: &[i64], gone: usize) {
+        let gone = i64::try_from(gone).unwrap_or(i64::MAX);
+        self.depth -= gone;
+        let name = match self.lanes.get_key_value(lane) {
+            Some((name, _)) => name.clone(),
+            None => return,
+        };
         if let Some(lane) = self.lanes.get_mut(&name) {
             for id in ids {
                 lane.flight.remove(id);
             }
-            lane.depth -= ids.len() as i64;
-            self.depth -= ids.len() as i64;
+            lane.depth -= gone;
         }
         self.line_up(&name);
     }
@@ -367,7 +382,8 @@ impl Turns {
         if lane.exhausted || (self.one_batch_a_lane && lane.running > 0) {
             return 0;
         }
-        let room = if self.one_batch_a_lane {
+        // Jobs without a fairness key may have all the places.
+        let room = if self.one_batch_a_lane || name.is_empty() {
             usize::MAX
         } else {
             self.lane_running_max.saturating_sub(busy)

@@ -1,19 +1,31 @@
 //! The workers of a process.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
-use crate::{Jobs, Registry, StartError};
+use crate::dispatch::Worker;
+use crate::keeper::Keeper;
+use crate::{Jobs, Queue, Registry, StartError, acks};
 
-/// The running workers.
+/// The running workers. Dropped, they go on until their shutdown.
 #[derive(Debug)]
 pub struct Workers {
-    shutdown: CancellationToken,
+    stop: CancellationToken,
+    cut: CancellationToken,
+    runs: TaskTracker,
+    /// Dispatchers and the keeper.
+    loops: Vec<JoinHandle<()>>,
+    acks: JoinHandle<()>,
 }
 
 impl Jobs {
-    /// Starts working, until `shutdown`. To be called within a tokio runtime.
+    /// Starts working, until `shutdown`. To be called within a tokio runtime, once.
     ///
     /// # Errors
     /// [`StartError`] when rows hold kinds or queues that `registry` does not serve, or the
@@ -23,18 +35,70 @@ impl Jobs {
         registry: Registry,
         shutdown: CancellationToken,
     ) -> Result<Workers, StartError> {
-        match registry.faults.into_iter().next() {
-            Some(fault) => Err(fault),
-            None => Ok(Workers { shutdown }),
+        let Registry { handlers, periodic, faults } = registry;
+        if let Some(fault) = faults.into_iter().next() {
+            return Err(fault);
         }
+        if tokio::runtime::Handle::try_current().is_err() {
+            return Err(StartError::NoRuntime);
+        }
+        let queues: BTreeMap<&'static str, Queue> =
+            handlers.values().map(|handler| (handler.queue.name, handler.queue)).collect();
+        for (queue, kind, count) in self.inner.found.get().into_iter().flatten() {
+            let (queue, kind, count) = (queue.clone(), kind.clone(), *count);
+            if !handlers.contains_key(kind.as_str()) {
+                return Err(StartError::UnknownKind { kind, queue, count });
+            }
+            if !queues.contains_key(queue.as_str()) {
+                return Err(StartError::UnservedQueue { queue, count });
+            }
+        }
+        if self.inner.kinds.set(handlers.keys().copied().collect()).is_err() {
+            return Err(StartError::Started);
+        }
+        let (sender, receiver) = mpsc::channel(acks::WAITING_MAX);
+        let (cut, runs) = (CancellationToken::new(), TaskTracker::new());
+        let acks = tokio::spawn(acks::run(self.inner.clone(), receiver, cut.clone()));
+        let keeper = Keeper::new(self.inner.clone(), periodic);
+        let mut loops = vec![tokio::spawn(keeper.run(shutdown.clone()))];
+        let handlers = Arc::new(handlers);
+        for queue in queues.into_values() {
+            let worker = Arc::new(Worker {
+                inner: self.inner.clone(),
+                queue,
+                state: self.inner.directory.queue(queue.name),
+                handlers: handlers.clone(),
+                acks: sender.clone(),
+                runs: runs.clone(),
+                stop: shutdown.clone(),
+                cut: cut.clone(),
+            });
+            worker.configure();
+            loops.push(tokio::spawn(worker.run()));
+        }
+        Ok(Workers { stop: shutdown, cut, runs, loops, acks })
     }
 }
 
 impl Workers {
-    /// Waits until `shutdown` was asked for, and then for what runs, at most `patience`. What has
-    /// not ended by then is cut off; it stays in its row and runs again at the next start.
-    pub async fn finish(self, patience: Duration) {
-        let _ = patience;
-        self.shutdown.cancelled().await;
+    /// Waits until the shutdown was asked for, and then for what runs, at most `patience`. What
+    /// has not ended by then is cut off: it stays in its row and runs again at the next start,
+    /// as the same attempt. What ended is durable when this returns.
+    pub async fn finish(mut self, patience: Duration) {
+        self.stop.cancelled().await;
+        for each in self.loops {
+            // A loop that panicked was reported by the runtime.
+            let _ = each.await;
+        }
+        self.runs.close();
+        if tokio::time::timeout(patience, self.runs.wait()).await.is_err() {
+            self.cut.cancel();
+            self.runs.wait().await;
+        }
+        // All senders are gone with their tasks: this ends, unless the database is away.
+        if tokio::time::timeout(patience, &mut self.acks).await.is_err() {
+            self.cut.cancel();
+            let _ = self.acks.await;
+        }
     }
 }

@@ -55,7 +55,7 @@ impl Model {
         let (lane, id) = self.flight.remove(at % self.flight.len());
         self.turns.finished(&lane, 1, us);
         self.rows.get_mut(&lane).unwrap().remove(&id);
-        self.turns.removed(&lane, &[id]);
+        self.turns.removed(&lane, &[id], 1);
         self.ran.push((lane, id));
     }
 }

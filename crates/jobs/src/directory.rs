@@ -1,0 +1,122 @@
+//! Which queues and lanes hold jobs: in memory, kept up to date by what commits.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::Notify;
+use weir_base::{Id, Timestamp};
+
+use crate::turns::Turns;
+
+/// Payloads of one read take about this much memory at most.
+const CLAIM_BYTES_MAX: i64 = 8 * 1024 * 1024;
+
+/// All queues that hold, or held, jobs or are served.
+#[derive(Default)]
+pub(crate) struct Directory {
+    queues: RwLock<BTreeMap<Arc<str>, Arc<QueueState>>>,
+}
+
+/// One queue.
+pub(crate) struct QueueState {
+    pub(crate) name: Arc<str>,
+    pub(crate) turns: Mutex<Turns>,
+    /// Tells its dispatcher to look again.
+    pub(crate) wake: Notify,
+    pub(crate) paused: AtomicBool,
+    /// Jobs (tasks) or batches (units) that run now.
+    pub(crate) running: AtomicUsize,
+    /// Smoothed size of a payload.
+    payload_bytes: AtomicI64,
+}
+
+impl Directory {
+    /// The queue `name`, if anything was heard of it.
+    pub(crate) fn find(&self, name: &str) -> Option<Arc<QueueState>> {
+        self.queues.read().get(name).cloned()
+    }
+
+    /// The queue `name`, made when it is new.
+    pub(crate) fn queue(&self, name: &str) -> Arc<QueueState> {
+        if let Some(state) = self.find(name) {
+            return state;
+        }
+        let mut queues = self.queues.write();
+        let state = queues.entry(name.into()).or_insert_with(|| Arc::new(QueueState::new(name)));
+        state.clone()
+    }
+
+    pub(crate) fn all(&self) -> Vec<Arc<QueueState>> {
+        self.queues.read().values().cloned().collect()
+    }
+}
+
+impl QueueState {
+    fn new(name: &str) -> Self {
+        Self {
+            name: name.into(),
+            turns: Mutex::new(Turns::new()),
+            wake: Notify::new(),
+            paused: AtomicBool::new(false),
+            running: AtomicUsize::new(0),
+            payload_bytes: AtomicI64::new(256),
+        }
+    }
+
+    /// `count` rows were committed to `lane`, the lowest with id `id`.
+    pub(crate) fn added(&self, lane: &str, id: Id, count: usize) {
+        self.turns.lock().added(lane, id.0, i64::try_from(count).unwrap_or(i64::MAX));
+        self.wake.notify_one();
+    }
+
+    /// Rows `ids` of `lane` are settled; `gone` of them were removed just now.
+    pub(crate) fn removed(&self, lane: &str, ids: &[i64], gone: usize) {
+        self.turns.lock().removed(lane, ids, gone);
+        self.wake.notify_one();
+    }
+
+    /// `count` jobs of `lane` ended, after `us` µs of work in all.
+    pub(crate) fn finished(&self, lane: &Arc<str>, count: usize, us: i64) {
+        self.turns.lock().finished(lane, count, us);
+        self.wake.notify_one();
+    }
+
+    /// Jobs that were taken go back to waiting.
+    pub(crate) fn released(&self, lane: &Arc<str>, ids: &[i64]) {
+        self.turns.lock().released(lane, ids);
+        self.wake.notify_one();
+    }
+
+    /// A job or batch starts.
+    pub(crate) fn begin(&self) {
+        self.running.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A job or batch ended.
+    pub(crate) fn end(&self) {
+        self.running.fetch_sub(1, Ordering::Relaxed);
+        self.wake.notify_one();
+    }
+
+    /// How many payloads may be read at once, by what they measured lately.
+    pub(crate) fn claim_max(&self) -> usize {
+        let most = CLAIM_BYTES_MAX / self.payload_bytes.load(Ordering::Relaxed).max(1);
+        usize::try_from(most).unwrap_or(1).max(1)
+    }
+
+    /// Learns from the payloads of a read; a large one counts at once.
+    pub(crate) fn saw_payloads(&self, count: usize, bytes: usize) {
+        let Some(mean) = bytes.checked_div(count) else { return };
+        let mean = i64::try_from(mean).unwrap_or(i64::MAX);
+        let before = self.payload_bytes.load(Ordering::Relaxed);
+        self.payload_bytes.store(mean.max(before - before / 8).max(1), Ordering::Relaxed);
+    }
+
+    /// How long the oldest job that waits has waited, in ms; 0 when none waits. Never too low.
+    pub(crate) fn oldest_age_ms(&self, now: Timestamp) -> i64 {
+        let oldest = self.turns.lock().oldest();
+        oldest.map_or(0, |id| now.since_ms(Id(id).time()).max(0))
+    }
+}

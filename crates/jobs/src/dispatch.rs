@@ -1,0 +1,234 @@
+//! One queue's dispatcher: whose turn it is, the read of their rows, and their start.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use weir_base::Id;
+
+use crate::acks::Ack;
+use crate::directory::QueueState;
+use crate::jobs::Inner;
+use crate::registry::{Handler, Run};
+use crate::rows::{self, Claim};
+use crate::turns::Pick;
+use crate::{Outcome, Queue, Retry, tasks, units};
+
+/// Jobs of a queue of tasks that run at once, when its declaration does not say.
+const TASKS_MAX: usize = 64;
+/// Batches of a queue of units in preparation or in the database at once, likewise: one is
+/// prepared while another is written.
+const BATCHES_MAX: usize = 2;
+/// A batch should occupy the writer for about this long, in µs.
+const BATCH_US: i64 = 5_000;
+/// Jobs in one batch, and in one read.
+const BATCH_JOBS_MAX: usize = 500;
+/// The wait before the database is asked again after it failed.
+pub(crate) const AGAIN_AFTER: Duration = Duration::from_millis(500);
+
+/// What the parts of one queue's work share.
+pub(crate) struct Worker {
+    pub(crate) inner: Arc<Inner>,
+    pub(crate) queue: Queue,
+    pub(crate) state: Arc<QueueState>,
+    pub(crate) handlers: Arc<BTreeMap<&'static str, Handler>>,
+    pub(crate) acks: mpsc::Sender<Ack>,
+    pub(crate) runs: TaskTracker,
+    /// Take nothing new.
+    pub(crate) stop: CancellationToken,
+    /// End what runs.
+    pub(crate) cut: CancellationToken,
+}
+
+impl Worker {
+    /// Gives the directory what the queue's declaration says.
+    pub(crate) fn configure(&self) {
+        let units = self.is_unit();
+        // One slow or dead neighbour never has all the places.
+        let lane_running_max = if units { usize::MAX } else { self.running_max().div_ceil(4) };
+        self.state.turns.lock().configure(self.queue.order, units, lane_running_max);
+    }
+
+    /// Dispatches until it is told to stop.
+    pub(crate) async fn run(self: Arc<Self>) {
+        while !self.stop.is_cancelled() {
+            let picks = self.select();
+            if picks.is_empty() {
+                tokio::select! {
+                    () = self.state.wake.notified() => {}
+                    () = self.stop.cancelled() => {}
+                }
+                continue;
+            }
+            let picks = Arc::new(picks);
+            match self.read(picks.clone()).await {
+                Ok(found) => {
+                    let claims = self.take(&picks, found);
+                    self.start(claims).await;
+                }
+                Err(error) => {
+                    tracing::warn!(queue = %self.state.name, %error, "jobs cannot be read");
+                    self.state.turns.lock().unpicked(&picks);
+                    self.pause_for_database().await;
+                }
+            }
+        }
+    }
+
+    /// Waits a little while the database is away, unless it is time to stop.
+    pub(crate) async fn pause_for_database(&self) {
+        tokio::select! {
+            () = tokio::time::sleep(AGAIN_AFTER) => {}
+            () = self.stop.cancelled() => {}
+        }
+    }
+
+    fn is_unit(&self) -> bool {
+        let mut here = self.handlers.values().filter(|it| it.queue.name == self.queue.name);
+        here.any(|handler| handler.run.is_unit())
+    }
+
+    fn running_max(&self) -> usize {
+        match (self.queue.running_max, self.is_unit()) {
+            (0, true) => BATCHES_MAX,
+            (0, false) => TASKS_MAX,
+            (most, _) => most,
+        }
+    }
+
+    fn select(&self) -> Vec<Pick> {
+        let closed =
+            self.state.paused.load(Ordering::Relaxed) || self.inner.quiet.load(Ordering::Relaxed);
+        let running = self.state.running.load(Ordering::Relaxed);
+        let free = self.running_max().saturating_sub(running);
+        if closed || free == 0 {
+            return Vec::new();
+        }
+        let mut turns = self.state.turns.lock();
+        let budget = if self.is_unit() {
+            usize::try_from(BATCH_US / turns.job_us()).unwrap_or(1).clamp(1, BATCH_JOBS_MAX)
+        } else {
+            free.min(BATCH_JOBS_MAX)
+        };
+        turns.select(budget.min(self.state.claim_max()))
+    }
+
+    async fn read(&self, picks: Arc<Vec<Pick>>) -> Result<Vec<Vec<Claim>>, weir_db::Error> {
+        let name = self.state.name.clone();
+        let read = move |tx: &mut weir_db::Tx| rows::read(tx, &name, &picks);
+        self.inner.db.read(self.queue.class, read).await
+    }
+
+    /// Marks what was read as taken. Of a lane of units only the jobs up to the first of another
+    /// kind are kept, since a batch is of one kind and the lane's order holds over kinds.
+    fn take(&self, picks: &[Pick], found: Vec<Vec<Claim>>) -> Vec<Claim> {
+        let is_unit = self.is_unit();
+        let now = self.inner.clock.now();
+        let waited = metrics::histogram!("weir_jobs_wait_seconds",
+            "queue" => self.state.name.to_string());
+        let mut taken = Vec::new();
+        let mut turns = self.state.turns.lock();
+        for (pick, mut claims) in picks.iter().zip(found) {
+            let ids: Vec<i64> = claims.iter().map(|claim| claim.id.0).collect();
+            turns.claimed(pick, &ids);
+            if is_unit && let Some(first) = claims.first() {
+                let same = claims.iter().take_while(|claim| claim.kind == first.kind).count();
+                turns.released(&pick.lane, &ids[same..]);
+                claims.truncate(same);
+            }
+            taken.append(&mut claims);
+        }
+        drop(turns);
+        for claim in &taken {
+            waited.record(now.since_ms(claim.enqueued_at).max(0) as f64 / 1_000.0);
+        }
+        let bytes = taken.iter().map(|claim| claim.payload.len()).sum();
+        self.state.saw_payloads(taken.len(), bytes);
+        taken
+    }
+
+    async fn start(self: &Arc<Self>, claims: Vec<Claim>) {
+        let mut kinds: BTreeMap<String, Vec<Claim>> = BTreeMap::new();
+        for claim in claims {
+            kinds.entry(claim.kind.clone()).or_default().push(claim);
+        }
+        for (kind, claims) in kinds {
+            let handler = self.handlers.get(kind.as_str());
+            match handler.filter(|handler| handler.run.is_unit() == self.is_unit()) {
+                None => self.unhandled(&kind, claims).await,
+                Some(handler) => match &handler.run {
+                    Run::Unit(prepare) => units::start(self, handler, prepare, claims),
+                    Run::Task(run) => {
+                        if self.free_keys(&claims).await {
+                            tasks::start(self, handler, run, claims);
+                        } else {
+                            self.give_back(&claims);
+                        }
+                    }
+                },
+            }
+        }
+    }
+
+    /// Frees the unique keys of tasks that start; false when the database failed.
+    async fn free_keys(&self, claims: &[Claim]) -> bool {
+        let keys: Vec<(String, Id)> = (claims.iter())
+            .filter_map(|claim| Some((claim.unique_key.clone()?, claim.id)))
+            .collect();
+        if keys.is_empty() {
+            return true;
+        }
+        let free = move |tx: &mut weir_db::Tx| {
+            keys.iter().try_for_each(|(key, id)| rows::free_key(tx, key, *id))
+        };
+        let freed: Result<(), weir_db::Error> = self.inner.db.write(self.queue.class, free).await;
+        if let Err(error) = &freed {
+            tracing::warn!(queue = %self.state.name, %error, "unique jobs cannot start");
+            self.pause_for_database().await;
+        }
+        freed.is_ok()
+    }
+
+    /// Jobs that were taken wait again, without a failure being counted.
+    pub(crate) fn give_back(&self, claims: &[Claim]) {
+        for claim in claims {
+            self.state.released(&claim.lane, &[claim.id.0]);
+        }
+    }
+
+    /// Rows that came after the start, from an older or newer version of the program.
+    async fn unhandled(&self, kind: &str, claims: Vec<Claim>) {
+        tracing::error!(queue = %self.state.name, kind, "no handler here: moved to the dead set");
+        for claim in claims {
+            self.state.finished(&claim.lane, 1, 1);
+            let outcome =
+                Outcome::Dead(format!("no handler of queue {} knows it", self.state.name));
+            self.acknowledge(Arc::new(claim), Retry::DEFAULT, outcome).await;
+        }
+    }
+
+    /// Hands an end over to be written, waiting when too many are.
+    pub(crate) async fn acknowledge(&self, claim: Arc<Claim>, retry: Retry, outcome: Outcome) {
+        let ack = Ack { state: self.state.clone(), class: self.queue.class, claim, retry, outcome };
+        // The receiver goes last of all, after everything that could send.
+        let _ = self.acks.send(ack).await;
+    }
+
+    /// The reason of a failed attempt, in the log and as an outcome.
+    pub(crate) fn failed(&self, claim: &Claim, reason: String) -> Outcome {
+        let (queue, kind) = (&self.state.name, &claim.kind);
+        tracing::warn!(%queue, kind, id = %claim.id, attempt = claim.attempt, reason, "job failed");
+        Outcome::Retry { reason, after_ms: None }
+    }
+}
+
+/// What a panic said.
+pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    format!("its handler panicked: {}", text.as_deref().unwrap_or("no message"))
+}

@@ -1,0 +1,163 @@
+//! How jobs end: their rows go, or move to the retry set or the dead set, in one transaction.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use weir_db::{Error, Tx};
+
+use crate::directory::QueueState;
+use crate::jobs::Inner;
+use crate::retry::bounded_ms;
+use crate::rows::{self, Claim, Removed};
+use crate::{KindStats, Last, Outcome, Retry};
+
+/// A reason is cut to this many bytes in its row.
+const REASON_BYTES_MAX: usize = 1_000;
+
+/// Counts of what ended since the process started.
+#[derive(Default)]
+pub(crate) struct Totals {
+    kinds: Mutex<BTreeMap<String, KindStats>>,
+}
+
+impl Totals {
+    fn count(&self, ended: &BTreeMap<(String, &'static str), u64>) {
+        let mut kinds = self.kinds.lock();
+        for ((kind, outcome), count) in ended {
+            metrics::counter!("weir_jobs_ended_total", "kind" => kind.clone(),
+                "outcome" => *outcome)
+            .increment(*count);
+            let stats = kinds.entry(kind.clone()).or_default();
+            stats.kind.clone_from(kind);
+            match *outcome {
+                "done" => stats.done += count,
+                "retry" => stats.retried += count,
+                "discard" => stats.discarded += count,
+                _ => stats.dead += count,
+            }
+        }
+    }
+
+    pub(crate) fn all(&self) -> Vec<KindStats> {
+        self.kinds.lock().values().cloned().collect()
+    }
+}
+
+/// The end of one job.
+pub(crate) struct Ending<'c> {
+    pub(crate) claim: &'c Claim,
+    pub(crate) retry: Retry,
+    pub(crate) outcome: Outcome,
+}
+
+/// Frees the keys of those of `claims` that were there, before they run: what they enqueue under
+/// their own key then counts.
+pub(crate) fn free_keys<'c>(
+    tx: &mut Tx,
+    claims: impl IntoIterator<Item = &'c Claim>,
+) -> Result<(), Error> {
+    for claim in claims {
+        if let Some(key) = &claim.unique_key {
+            rows::free_key(tx, key, claim.id)?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes what follows the removal of `removed`, and tells the directory after the commit.
+pub(crate) fn record(
+    tx: &mut Tx,
+    inner: &Arc<Inner>,
+    queue: &Arc<QueueState>,
+    removed: Removed,
+    endings: Vec<Ending<'_>>,
+) -> Result<(), Error> {
+    let now = inner.clock.now();
+    let mut ended: BTreeMap<(String, &'static str), u64> = BTreeMap::new();
+    let (mut first_due, mut died) = (None, 0);
+    for Ending { claim, retry, outcome } in endings {
+        let outcome = settle(tx, inner, claim, retry, outcome)?;
+        *ended.entry((claim.kind.clone(), outcome.name())).or_default() += 1;
+        match outcome {
+            Settled::Gone(_) => {}
+            Settled::Retry(delay_ms, reason) => {
+                let due_at = now.plus_ms(delay_ms);
+                rows::insert_retry(tx, due_at, &queue.name, claim, &shortened(&reason))?;
+                first_due = Some(first_due.map_or(due_at, |first: _| due_at.min(first)));
+            }
+            Settled::Dead(reason) => {
+                rows::insert_dead(tx, now, &queue.name, claim, &shortened(&reason))?;
+                died += 1;
+            }
+        }
+    }
+    let (inner, queue) = (inner.clone(), queue.clone());
+    tx.after_commit(move || {
+        for (lane, ids, gone) in &removed.lanes {
+            queue.removed(lane, ids, *gone);
+        }
+        inner.totals.count(&ended);
+        if let Some(due_at) = first_due {
+            inner.later.due(due_at);
+        }
+        if died > 0 {
+            inner.later.died(died);
+        }
+    });
+    Ok(())
+}
+
+enum Settled {
+    Gone(&'static str),
+    Retry(i64, String),
+    Dead(String),
+}
+
+impl Settled {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Gone(name) => name,
+            Self::Retry(..) => "retry",
+            Self::Dead(_) => "dead",
+        }
+    }
+}
+
+/// What the job's policy makes of its outcome.
+fn settle(
+    tx: &mut Tx,
+    inner: &Inner,
+    claim: &Claim,
+    retry: Retry,
+    outcome: Outcome,
+) -> Result<Settled, Error> {
+    let name = outcome.name();
+    Ok(match outcome {
+        Outcome::Done | Outcome::Discard(_) => Settled::Gone(name),
+        Outcome::Dead(reason) => Settled::Dead(reason),
+        Outcome::Retry { reason, after_ms } => {
+            match (retry.delay_ms(claim.attempt, &inner.random), retry.last) {
+                (Some(delay_ms), _) => {
+                    if let Some(key) = &claim.unique_key
+                        && !rows::take_key(tx, key, claim.id)?
+                    {
+                        // A newer job of the same key waits: it does the same work.
+                        return Ok(Settled::Gone("discard"));
+                    }
+                    Settled::Retry(after_ms.map_or(delay_ms, bounded_ms), reason)
+                }
+                (None, Last::Dead) => Settled::Dead(reason),
+                (None, Last::Discard) => Settled::Gone("discard"),
+            }
+        }
+    })
+}
+
+fn shortened(reason: &str) -> String {
+    let mut end = reason.len().min(REASON_BYTES_MAX);
+    while !reason.is_char_boundary(end) {
+        end -= 1;
+    }
+    reason[..end].to_owned()
+}

@@ -1,0 +1,223 @@
+//! The keeper: brings what is due into the queues, enqueues periodic jobs, prunes the dead set.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use weir_base::{Id, Timestamp};
+use weir_db::{Class, Error, Tx, params};
+
+use crate::Jobs;
+use crate::dispatch::AGAIN_AFTER;
+use crate::jobs::Inner;
+use crate::registry::Periodic;
+
+/// Due jobs of one transaction: about 5 ms of the writer.
+const PROMOTED_MAX: usize = 500;
+/// The dead set keeps the newest of so many.
+const DEAD_MAX: i64 = 10_000;
+/// The dead set keeps jobs for this long: 180 days, in ms.
+const DEAD_AGE_MS_MAX: i64 = 180 * 24 * 3_600 * 1_000;
+/// How often the dead set's age is looked at, in ms.
+const PRUNE_EVERY_MS: i64 = 3_600 * 1_000;
+/// The longest sleep: gauges are renewed and a clock that jumped is noticed.
+const SLEEP_MAX: Duration = Duration::from_secs(5);
+
+pub(crate) struct Keeper {
+    inner: Arc<Inner>,
+    /// With the next run of each, once it was read.
+    periodic: Vec<(Arc<Periodic>, Timestamp)>,
+    prune_at: Timestamp,
+}
+
+impl Keeper {
+    pub(crate) fn new(inner: Arc<Inner>, periodic: Vec<Periodic>) -> Self {
+        let begin = Timestamp::from_ms(i64::MIN);
+        let periodic = periodic.into_iter().map(|one| (Arc::new(one), begin)).collect();
+        Self { inner, periodic, prune_at: begin }
+    }
+
+    pub(crate) async fn run(mut self, stop: CancellationToken) {
+        while !stop.is_cancelled() {
+            let sleep = match self.step().await {
+                Ok(next) => {
+                    let wait_ms = next.since_ms(self.inner.clock.now()).max(0);
+                    Duration::from_millis(wait_ms.unsigned_abs()).min(SLEEP_MAX)
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "the jobs' schedule waits for the database");
+                    AGAIN_AFTER
+                }
+            };
+            tokio::select! {
+                () = tokio::time::sleep(sleep) => {}
+                () = self.inner.later.wake.notified() => {}
+                () = stop.cancelled() => {}
+            }
+        }
+    }
+
+    /// Does what is due, and tells when something is next.
+    async fn step(&mut self) -> Result<Timestamp, Error> {
+        while self.inner.later.next() <= self.inner.clock.now() {
+            promote_due(&self.inner).await?;
+        }
+        for (periodic, next) in &mut self.periodic {
+            let now = self.inner.clock.now();
+            if *next <= now {
+                *next = run_periodic(&self.inner, periodic.clone(), now).await?;
+            }
+        }
+        let now = self.inner.clock.now();
+        if self.prune_at <= now || self.inner.later.dead() > DEAD_MAX {
+            prune(&self.inner, now).await?;
+            self.prune_at = now.plus_ms(PRUNE_EVERY_MS);
+        }
+        self.measure(now);
+        let periodic = self.periodic.iter().map(|(_, next)| *next).min();
+        let soonest = self.inner.later.next().min(self.prune_at);
+        Ok(periodic.map_or(soonest, |next| next.min(soonest)))
+    }
+
+    fn measure(&self, now: Timestamp) {
+        for state in self.inner.directory.all() {
+            let queue = state.name.to_string();
+            let (depth, lanes) = {
+                let turns = state.turns.lock();
+                (turns.depth(), turns.lanes())
+            };
+            let running = state.running.load(std::sync::atomic::Ordering::Relaxed);
+            let age_s = state.oldest_age_ms(now) as f64 / 1_000.0;
+            metrics::gauge!("weir_jobs_depth_jobs", "queue" => queue.clone()).set(depth as f64);
+            metrics::gauge!("weir_jobs_lanes", "queue" => queue.clone()).set(lanes as f64);
+            metrics::gauge!("weir_jobs_running", "queue" => queue.clone()).set(running as f64);
+            metrics::gauge!("weir_jobs_oldest_seconds", "queue" => queue).set(age_s);
+        }
+        metrics::gauge!("weir_jobs_dead_jobs").set(self.inner.later.dead() as f64);
+    }
+}
+
+/// Moves a group of due jobs into their queues.
+pub(crate) async fn promote_due(inner: &Arc<Inner>) -> Result<usize, Error> {
+    inner.later.reset();
+    let (now, shared) = (inner.clock.now(), inner.clone());
+    let promoted = inner
+        .db
+        .write(Class::Inbound, move |tx| {
+            let moved = promote(tx, now)?;
+            let next: Option<Timestamp> =
+                tx.value("SELECT due_at FROM jobs_later ORDER BY due_at, id LIMIT 1", &[])?;
+            let (count, shared) = (moved.len(), shared.clone());
+            tx.after_commit(move || {
+                shared.added(&moved);
+                if let Some(next) = next {
+                    shared.later.due(next);
+                }
+            });
+            Ok(count)
+        })
+        .await;
+    if promoted.is_err() {
+        inner.later.due(now);
+    }
+    promoted
+}
+
+/// The rows that were moved, sorted by queue and lane.
+fn promote(tx: &mut Tx, now: Timestamp) -> Result<Vec<(String, String, Id)>, Error> {
+    let last: Option<(Timestamp, Id)> = tx.query_opt(
+        "SELECT due_at, id FROM jobs_later WHERE due_at <= ?1
+         ORDER BY due_at, id LIMIT 1 OFFSET ?2",
+        params![now, PROMOTED_MAX - 1],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
+    let (due_at, id) = last.unwrap_or((now, Id::MAX));
+    let mut moved: Vec<(String, String, Id)> = tx.query(
+        "INSERT INTO jobs (queue, lane, id, kind, failures, enqueued_at, unique_key, payload)
+         SELECT queue, lane, id, kind, failures, enqueued_at, unique_key, payload
+         FROM jobs_later WHERE (due_at, id) <= (?1, ?2)
+         RETURNING queue, lane, id",
+        params![due_at, id],
+        |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+    )?;
+    tx.execute("DELETE FROM jobs_later WHERE (due_at, id) <= (?1, ?2)", params![due_at, id])?;
+    moved.sort_unstable();
+    Ok(moved)
+}
+
+/// Enqueues a periodic job if its time has come, and tells when it comes next.
+async fn run_periodic(
+    inner: &Arc<Inner>,
+    periodic: Arc<Periodic>,
+    now: Timestamp,
+) -> Result<Timestamp, Error> {
+    let jobs = Jobs { inner: inner.clone() };
+    inner
+        .db
+        .write(Class::Housekeeping, move |tx| {
+            let (name, every_ms) = (periodic.name, periodic.every_ms);
+            let found: Option<Timestamp> =
+                tx.value("SELECT next_at FROM jobs_periodic WHERE name = ?1", params![name])?;
+            // An interval that was shortened holds at once.
+            if let Some(next_at) = found
+                && next_at > now
+                && next_at <= now.plus_ms(every_ms)
+            {
+                return Ok(next_at);
+            }
+            (periodic.enqueue)(&jobs, tx, &format!("periodic:{name}"), now)?;
+            let next_at = next_after(found.unwrap_or(now), now, every_ms);
+            tx.execute(
+                "INSERT INTO jobs_periodic (name, next_at) VALUES (?1, ?2)
+                 ON CONFLICT (name) DO UPDATE SET next_at = excluded.next_at",
+                params![name, next_at],
+            )?;
+            Ok(next_at)
+        })
+        .await
+}
+
+/// The first moment after `now` that lies whole intervals after `planned`.
+fn next_after(planned: Timestamp, now: Timestamp, every_ms: i64) -> Timestamp {
+    let late_ms = now.since_ms(planned);
+    if late_ms < 0 {
+        return now.plus_ms(every_ms);
+    }
+    planned.plus_ms((late_ms / every_ms).saturating_add(1).saturating_mul(every_ms))
+}
+
+/// Forgets the oldest dead jobs beyond the limits.
+async fn prune(inner: &Arc<Inner>, now: Timestamp) -> Result<(), Error> {
+    let gone: u64 = inner
+        .db
+        .write(Class::Housekeeping, move |tx| {
+            let old = tx.execute(
+                "DELETE FROM jobs_dead WHERE id IN (SELECT id FROM jobs_dead
+                 WHERE died_at < ?1 ORDER BY died_at, id LIMIT 1000)",
+                params![now.plus_ms(-DEAD_AGE_MS_MAX)],
+            )?;
+            let many = tx.execute(
+                "DELETE FROM jobs_dead WHERE id IN (SELECT id FROM jobs_dead
+                 ORDER BY died_at DESC, id DESC LIMIT 1000 OFFSET ?1)",
+                params![DEAD_MAX],
+            )?;
+            Ok::<_, Error>(old + many)
+        })
+        .await?;
+    inner.later.buried(gone);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missed_runs_of_a_periodic_job_collapse_into_one() {
+        let at = Timestamp::from_ms;
+        assert_eq!(next_after(at(1_000), at(1_000), 100), at(1_100));
+        assert_eq!(next_after(at(1_000), at(1_950), 100), at(2_000));
+        assert_eq!(next_after(at(9_000), at(1_000), 100), at(1_100));
+        assert!(next_after(at(0), at(i64::MAX), 100) > at(0));
+    }
+}

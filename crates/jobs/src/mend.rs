@@ -1,0 +1,193 @@
+//! Steering by hand: cancelling, retrying, deleting, pausing.
+
+use std::sync::atomic::Ordering;
+
+use weir_base::Id;
+use weir_db::{Class, Tx, params};
+
+use crate::{Error, Jobs, Set, rows};
+
+/// Jobs that one transaction moves.
+const MOVED_MAX: usize = 500;
+
+impl Jobs {
+    /// Takes back a waiting job, in the caller's transaction; false when it is not waiting (done,
+    /// started as a task, dead, enqueued in this same transaction, or never was). A unit is not
+    /// run when this commits first. A task that is taken while the caller's transaction commits
+    /// may still run.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub fn cancel(&self, tx: &mut Tx, id: Id) -> Result<bool, weir_db::Error> {
+        let later: Option<Option<String>> = tx.query_opt(
+            "DELETE FROM jobs_later WHERE id = ?1 RETURNING unique_key",
+            params![id],
+            |row| row.get(0),
+        )?;
+        if let Some(key) = later {
+            free(tx, key, id)?;
+            return Ok(true);
+        }
+        let Some(entry) = self.inner.find_ready(tx, id)? else { return Ok(false) };
+        let state = self.inner.directory.queue(&entry.queue);
+        if state.turns.lock().is_started_task(&entry.lane, id.0) {
+            return Ok(false);
+        }
+        let ready: Option<Option<String>> = tx.query_opt(
+            "DELETE FROM jobs WHERE queue = ?1 AND lane = ?2 AND id = ?3 RETURNING unique_key",
+            params![entry.queue, entry.lane, id],
+            |row| row.get(0),
+        )?;
+        let Some(key) = ready else { return Ok(false) };
+        free(tx, key, id)?;
+        tx.after_commit(move || state.removed(&entry.lane, &[id.0], 1));
+        Ok(true)
+    }
+
+    /// Makes a scheduled, retried or dead job ready now; false when there is none. A dead job
+    /// begins anew, with all its attempts.
+    ///
+    /// # Errors
+    /// [`Error::Db`].
+    pub async fn retry(&self, id: Id) -> Result<bool, Error> {
+        let jobs = self.clone();
+        let retry = move |tx: &mut Tx| {
+            let now = jobs.inner.clock.now();
+            let moved = tx.execute(
+                "UPDATE jobs_later SET due_at = ?1 WHERE id = ?2 AND due_at > ?1",
+                params![now, id],
+            )?;
+            let raised = jobs.raise(tx, &[id])?;
+            jobs.due_now(tx);
+            Ok::<_, weir_db::Error>(moved + raised > 0)
+        };
+        Ok(self.inner.db.write(Class::Interactive, retry).await?)
+    }
+
+    /// Makes all jobs of `set` ready now, and tells how many. The ready are so already.
+    ///
+    /// # Errors
+    /// [`Error::Db`]; what was moved before it stays moved.
+    pub async fn retry_all(&self, set: Set) -> Result<u64, Error> {
+        let mut all = 0;
+        loop {
+            let jobs = self.clone();
+            let some = move |tx: &mut Tx| jobs.retry_some(tx, set);
+            let moved: u64 = self.inner.db.write(Class::Housekeeping, some).await?;
+            all += moved;
+            if moved == 0 {
+                return Ok(all);
+            }
+        }
+    }
+
+    fn retry_some(&self, tx: &mut Tx, set: Set) -> Result<u64, weir_db::Error> {
+        let now = self.inner.clock.now();
+        let moved = match set {
+            Set::Ready => 0,
+            Set::Scheduled | Set::Retries => tx.execute(
+                "UPDATE jobs_later SET due_at = ?1 WHERE id IN (SELECT id FROM jobs_later
+                 WHERE due_at > ?1 AND state = ?2 ORDER BY due_at, id LIMIT ?3)",
+                params![now, set == Set::Retries, MOVED_MAX],
+            )?,
+            Set::Dead => {
+                let some: Vec<Id> = tx.column(
+                    "SELECT id FROM jobs_dead ORDER BY died_at, id LIMIT ?1",
+                    params![MOVED_MAX],
+                )?;
+                self.raise(tx, &some)?
+            }
+        };
+        self.due_now(tx);
+        Ok(moved)
+    }
+
+    /// Moves dead jobs to where they are due at once.
+    fn raise(&self, tx: &mut Tx, list: &[Id]) -> Result<u64, weir_db::Error> {
+        let raised = tx.execute(
+            "INSERT INTO jobs_later (due_at, id, state, queue, lane, kind, failures, enqueued_at,
+               payload, reason)
+             SELECT CAST(?1 AS BIGINT), id, 1, queue, lane, kind, 0, enqueued_at, payload, reason
+             FROM jobs_dead WHERE id IN ids(?2)",
+            params![self.inner.clock.now(), weir_db::ids(list)],
+        )?;
+        if raised > 0 {
+            tx.execute("DELETE FROM jobs_dead WHERE id IN ids(?1)", params![weir_db::ids(list)])?;
+            let inner = self.inner.clone();
+            tx.after_commit(move || inner.later.buried(raised));
+        }
+        Ok(raised)
+    }
+
+    fn due_now(&self, tx: &mut Tx) {
+        let (inner, now) = (self.inner.clone(), self.inner.clock.now());
+        tx.after_commit(move || inner.later.due(now));
+    }
+
+    /// Removes a job that does not run as a task, wherever it is; false when there is none.
+    ///
+    /// # Errors
+    /// [`Error::Db`].
+    pub async fn delete(&self, id: Id) -> Result<bool, Error> {
+        let jobs = self.clone();
+        let delete = move |tx: &mut Tx| {
+            if jobs.cancel(tx, id)? {
+                return Ok(true);
+            }
+            let gone = tx.execute("DELETE FROM jobs_dead WHERE id = ?1", params![id])?;
+            let inner = jobs.inner.clone();
+            tx.after_commit(move || inner.later.buried(gone));
+            Ok::<_, weir_db::Error>(gone > 0)
+        };
+        Ok(self.inner.db.write(Class::Interactive, delete).await?)
+    }
+
+    /// Stops taking from `queue` until it is resumed, also over restarts. What runs goes on.
+    ///
+    /// # Errors
+    /// [`Error::NoQueue`], [`Error::Db`].
+    pub async fn pause(&self, queue: &str) -> Result<(), Error> {
+        self.set_paused(queue, true).await
+    }
+
+    /// Takes from `queue` again.
+    ///
+    /// # Errors
+    /// [`Error::NoQueue`], [`Error::Db`].
+    pub async fn resume(&self, queue: &str) -> Result<(), Error> {
+        self.set_paused(queue, false).await
+    }
+
+    async fn set_paused(&self, queue: &str, paused: bool) -> Result<(), Error> {
+        let state = self.inner.directory.find(queue);
+        let state = state.ok_or_else(|| Error::NoQueue(queue.into()))?;
+        let set = move |tx: &mut Tx| {
+            tx.execute(
+                "INSERT INTO jobs_queues (queue, paused) VALUES (?1, ?2)
+                 ON CONFLICT (queue) DO UPDATE SET paused = excluded.paused",
+                params![*state.name, paused],
+            )?;
+            let state = state.clone();
+            tx.after_commit(move || {
+                state.paused.store(paused, Ordering::Relaxed);
+                state.wake.notify_one();
+            });
+            Ok::<_, weir_db::Error>(())
+        };
+        Ok(self.inner.db.write(Class::Interactive, set).await?)
+    }
+
+    /// Stops taking from all queues until the process ends. What runs goes on.
+    pub fn quiet(&self) {
+        self.inner.quiet.store(true, Ordering::Relaxed);
+    }
+
+    /// Looks at the clock at once: for a clock that is moved by hand, which no timer follows.
+    pub fn wake(&self) {
+        self.inner.later.wake.notify_one();
+    }
+}
+
+fn free(tx: &mut Tx, key: Option<String>, id: Id) -> Result<(), weir_db::Error> {
+    key.map_or(Ok(()), |key| rows::free_key(tx, &key, id))
+}

@@ -1,0 +1,249 @@
+//! Running units: a batch is prepared, then written in one transaction with its removal.
+
+use std::ops::Range;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::FutureExt;
+use weir_db::{Error, Tx};
+
+use crate::dispatch::{Worker, panic_text};
+use crate::endings::{Ending, free_keys, record};
+use crate::registry::{Handler, Prepare, PreparedBatch, RunItems, Slot};
+use crate::rows::{self, Claim};
+use crate::{Outcome, Retry};
+
+/// Jobs of one kind that are prepared, on their way into the database.
+struct Batch {
+    worker: Arc<Worker>,
+    retry: Retry,
+    claims: Arc<Vec<Claim>>,
+    /// For each claim its outcome if it ended before the transaction.
+    ended: Vec<Option<Outcome>>,
+    /// For each claim the number of items before it.
+    items: Vec<usize>,
+    run: RunItems,
+}
+
+/// What a batch's own code is told by.
+#[derive(Clone, Copy)]
+struct Policy {
+    retry: Retry,
+    timeout: Duration,
+}
+
+/// Starts a batch of `claims`, all of one kind.
+pub(crate) fn start(
+    worker: &Arc<Worker>,
+    handler: &Handler,
+    prepare: &Prepare,
+    claims: Vec<Claim>,
+) {
+    let policy = Policy { retry: handler.retry, timeout: handler.timeout };
+    let (worker, prepare) = (worker.clone(), prepare.clone());
+    worker.state.begin();
+    let runs = worker.runs.clone();
+    runs.spawn(async move {
+        let started = Instant::now();
+        if let Some(first) = claims.first() {
+            let kind = first.kind.clone();
+            let whole = run(&worker, &prepare, policy, claims);
+            tokio::select! {
+                () = whole => {}
+                // Either committed or not at all: what is not stays in its rows.
+                () = worker.cut.cancelled() => {}
+            }
+            metrics::histogram!("weir_jobs_run_seconds", "kind" => kind)
+                .record(started.elapsed().as_secs_f64());
+        }
+        worker.state.end();
+    });
+}
+
+async fn run(worker: &Arc<Worker>, prepare: &Prepare, policy: Policy, claims: Vec<Claim>) {
+    if claims.len() == 1 {
+        return run_prepared(worker, prepare, policy, Arc::new(claims)).await;
+    }
+    let claims = Arc::new(claims);
+    match prepared(prepare, policy, claims.clone()).await {
+        Ok(batch) => write(Batch::new(worker, policy, claims, batch)).await,
+        Err(reason) => {
+            tracing::warn!(queue = %worker.state.name, reason, "a batch is prepared job by job");
+            for claim in Arc::unwrap_or_clone(claims) {
+                run_prepared(worker, prepare, policy, Arc::new(vec![claim])).await;
+            }
+        }
+    }
+}
+
+/// A batch of one.
+async fn run_prepared(
+    worker: &Arc<Worker>,
+    prepare: &Prepare,
+    policy: Policy,
+    claims: Arc<Vec<Claim>>,
+) {
+    let batch = prepared(prepare, policy, claims.clone()).await.unwrap_or_else(|reason| {
+        let failed = |claim: &Claim| Slot::Ended(worker.failed(claim, reason.clone()));
+        PreparedBatch {
+            slots: claims.iter().map(failed).collect(),
+            run: Arc::new(|_: &mut Tx, _: Range<usize>| Ok(Vec::new())),
+        }
+    });
+    write(Batch::new(worker, policy, claims, batch)).await;
+}
+
+async fn prepared(
+    prepare: &Prepare,
+    policy: Policy,
+    claims: Arc<Vec<Claim>>,
+) -> Result<PreparedBatch, String> {
+    let body = async { prepare(claims).await };
+    let caught = AssertUnwindSafe(body).catch_unwind();
+    match tokio::time::timeout(policy.timeout, caught).await {
+        Ok(Ok(batch)) => Ok(batch),
+        Ok(Err(panic)) => Err(panic_text(&*panic)),
+        Err(_) => Err(format!("not prepared within {} s", policy.timeout.as_secs())),
+    }
+}
+
+/// Writes a batch; when it fails as a whole, job by job.
+async fn write(batch: Batch) {
+    let batch = Arc::new(batch);
+    let all = 0..batch.claims.len();
+    match commit(&batch, all.clone(), None).await {
+        Ok(()) => {}
+        Err(error) if is_absent(&error) => batch.give_back(all, &error).await,
+        Err(error) if batch.claims.len() == 1 => fail(&batch, 0, error).await,
+        Err(error) => {
+            let queue = &batch.worker.state.name;
+            tracing::warn!(%queue, %error, "a batch failed; its jobs run one by one");
+            metrics::counter!("weir_jobs_split_total", "queue" => queue.to_string()).increment(1);
+            for at in all {
+                match commit(&batch, at..at + 1, None).await {
+                    Ok(()) => {}
+                    Err(error) if is_absent(&error) => batch.give_back(at..at + 1, &error).await,
+                    Err(error) => fail(&batch, at, error).await,
+                }
+            }
+        }
+    }
+}
+
+/// The database's own trouble, which says nothing about the job.
+fn is_absent(error: &Error) -> bool {
+    error.is_passing() && !matches!(error, Error::Contended)
+}
+
+/// Records that a job failed by itself.
+async fn fail(batch: &Arc<Batch>, at: usize, error: Error) {
+    let Some(claim) = batch.claims.get(at) else { return };
+    let outcome = batch.worker.failed(claim, error.to_string());
+    if let Err(error) = commit(batch, at..at + 1, Some(outcome)).await {
+        batch.give_back(at..at + 1, &error).await;
+    }
+}
+
+/// One transaction: the rows of `range` go, their items run (or all end with `instead`), and what
+/// follows from their outcomes is written.
+async fn commit(
+    batch: &Arc<Batch>,
+    range: Range<usize>,
+    instead: Option<Outcome>,
+) -> Result<(), Error> {
+    let (shared, part) = (batch.clone(), range.clone());
+    let work = move |tx: &mut Tx| {
+        shared.work(tx, part.clone(), instead.as_ref())?;
+        Ok(i64::try_from(tx.elapsed().as_micros()).unwrap_or(i64::MAX))
+    };
+    let took_us = batch.worker.inner.db.write(batch.worker.queue.class, work).await?;
+    batch.finished(range, took_us);
+    Ok(())
+}
+
+impl Batch {
+    fn new(
+        worker: &Arc<Worker>,
+        policy: Policy,
+        claims: Arc<Vec<Claim>>,
+        prepared: PreparedBatch,
+    ) -> Self {
+        let mut before = 0;
+        let mut items = Vec::with_capacity(claims.len());
+        let mut ended = Vec::with_capacity(claims.len());
+        for slot in prepared.slots {
+            items.push(before);
+            ended.push(match slot {
+                Slot::Item => {
+                    before += 1;
+                    None
+                }
+                Slot::Ended(outcome) => Some(outcome),
+            });
+        }
+        let (worker, retry, run) = (worker.clone(), policy.retry, prepared.run);
+        Self { worker, retry, claims, ended, items, run }
+    }
+
+    fn work(
+        &self,
+        tx: &mut Tx,
+        range: Range<usize>,
+        instead: Option<&Outcome>,
+    ) -> Result<(), Error> {
+        let state = &self.worker.state;
+        let claims = self.claims.get(range.clone()).unwrap_or_default();
+        let removed = rows::remove(tx, &state.name, claims)?;
+        free_keys(tx, claims.iter().filter(|claim| removed.has(claim.id)))?;
+        let mut endings = Vec::with_capacity(claims.len());
+        let mut to_run = Vec::new();
+        for (at, claim) in range.zip(claims) {
+            let known = instead.cloned().or_else(|| self.ended.get(at).cloned().flatten());
+            match (removed.has(claim.id), known) {
+                (false, _) => {}
+                (true, Some(outcome)) => {
+                    endings.push(Ending { claim, retry: self.retry, outcome });
+                }
+                (true, None) => to_run.push((self.items.get(at).copied().unwrap_or(0), claim)),
+            }
+        }
+        // Neighbours in one call; what was cancelled meanwhile stands between them.
+        for run in to_run.chunk_by(|one, next| one.0 + 1 == next.0) {
+            let items = run[0].0..run[0].0 + run.len();
+            let outcomes = (self.run)(tx, items)?;
+            if outcomes.len() != run.len() {
+                return Err(Error::Statement {
+                    reason: format!(
+                        "the handler gave {} outcomes for {} jobs: a fault of the program",
+                        outcomes.len(),
+                        run.len()
+                    ),
+                    sql: String::new(),
+                });
+            }
+            for ((_, claim), outcome) in run.iter().zip(outcomes) {
+                endings.push(Ending { claim, retry: self.retry, outcome });
+            }
+        }
+        record(tx, &self.worker.inner, state, removed, endings)
+    }
+
+    /// Tells the directory how much work each lane of `range` was.
+    fn finished(&self, range: Range<usize>, took_us: i64) {
+        let claims = self.claims.get(range).unwrap_or_default();
+        let each_us = took_us / i64::try_from(claims.len().max(1)).unwrap_or(1);
+        for run in claims.chunk_by(|one, next| one.lane == next.lane) {
+            let us = each_us.saturating_mul(i64::try_from(run.len()).unwrap_or(1));
+            self.worker.state.finished(&run[0].lane, run.len(), us);
+        }
+    }
+
+    /// The database is away: the jobs of `range` wait again, and no failure is counted.
+    async fn give_back(&self, range: Range<usize>, error: &Error) {
+        let queue = &self.worker.state.name;
+        tracing::warn!(%queue, %error, "jobs wait for the database");
+        self.worker.pause_for_database().await;
+        self.worker.give_back(self.claims.get(range).unwrap_or_default());
+    }
+}

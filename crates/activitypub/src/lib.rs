@@ -1,1 +1,3 @@
 //! ActivityPub between servers.
+
+pub mod signature;

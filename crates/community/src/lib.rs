@@ -7,6 +7,8 @@
 //! knows JSON-LD, a stanza or an entity of the Mastodon API.
 
 pub mod accounts;
+pub mod announcements;
+pub mod conversations;
 mod env;
 mod error;
 pub mod federation;
@@ -17,9 +19,11 @@ pub mod markers;
 pub mod notifications;
 pub mod oauth;
 pub mod relationships;
+pub mod reports;
 mod schema;
 pub mod statuses;
 pub mod streams;
+pub mod suggestions;
 pub mod tags;
 pub mod text;
 pub mod timelines;

@@ -18,6 +18,7 @@ pub mod lists;
 pub mod markers;
 pub mod notifications;
 pub mod oauth;
+pub mod push;
 pub mod relationships;
 pub mod reports;
 mod schema;

@@ -1,1 +1,3 @@
 //! The Mastodon API.
+
+pub mod push;

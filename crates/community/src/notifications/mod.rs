@@ -9,7 +9,7 @@ use weir_db::{Tx, params};
 
 use crate::notifications::policy::Treatment;
 use crate::streams::{Event, Topic};
-use crate::{Env, Error};
+use crate::{Env, Error, push};
 
 pub use groups::{Group, dismiss_group, group, group_accounts, groups, unread_count};
 pub use list::{Notification, Page, clear, dismiss, get, list};
@@ -125,6 +125,7 @@ pub fn notify(
         policy::request(tx, env, to, from, status)?;
     } else if inserted > 0 {
         env.streams.tell(tx, Topic::Own(to), Event::Notification { account: to, id });
+        push::enqueue(tx, env, to, id, kind, from, status)?;
     }
     Ok(())
 }

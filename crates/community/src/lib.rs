@@ -13,6 +13,7 @@ mod env;
 mod error;
 pub mod federation;
 pub mod filters;
+pub mod hosts;
 pub mod instance;
 pub mod lists;
 pub mod markers;

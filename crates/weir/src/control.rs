@@ -20,6 +20,7 @@ use crate::command::{self, Command};
 use crate::config::Loaded;
 use crate::data_dir::{DataDir, DataDirError};
 use crate::parts::Parts;
+use crate::site;
 
 /// The socket's name in the data directory.
 const NAME: &str = "control.sock";
@@ -49,7 +50,9 @@ pub fn run(loaded: &Loaded, command: Command) -> Result<Value, String> {
         Err(DataDirError::InUse(path)) => return ask(&path, &command),
         Err(error) => return Err(error.to_string()),
     };
-    let parts = Parts::open(&loaded.config, data.path()).map_err(|error| error.to_string())?;
+    let site = site::recall(&data, &loaded.config).map_err(|error| error.to_string())?;
+    let parts =
+        Parts::open(&loaded.config, data.path(), site).map_err(|error| error.to_string())?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

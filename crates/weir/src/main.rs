@@ -13,6 +13,7 @@ mod parts;
 mod process;
 mod routes;
 mod serve;
+mod site;
 
 use std::path::Path;
 use std::process::ExitCode;

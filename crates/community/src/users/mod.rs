@@ -1,5 +1,6 @@
 //! What only people who log in here have: address, password, role, preferences.
 
+mod change;
 mod password;
 mod sessions;
 
@@ -9,6 +10,7 @@ use weir_db::{Json, Tx, params};
 
 use crate::{Env, Error};
 
+pub use change::{UserChange, change, list};
 pub use password::{
     PASSWORD_BYTES_MAX, PASSWORD_CHARACTERS_MIN, check_password, hash_password, verify_password,
 };

@@ -129,7 +129,7 @@ async fn serve(checked: &Checked, _extra_ca: Option<&Path>) -> Result<(), ServeE
         ..Limits::default()
     };
     let serving = Serving {
-        router: routes::router(),
+        router: routes::router(checked, &parts),
         tls: tls.clone(),
         limits,
         trusted_proxies: config.http.trusted_proxies.clone().into(),

@@ -46,8 +46,6 @@ pub enum Topic {
     TagLocal(String),
     /// Posts for a list.
     List(Id),
-    /// Everybody who is logged in: announcements.
-    Everybody,
 }
 
 /// What is told.

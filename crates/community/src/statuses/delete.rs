@@ -5,7 +5,7 @@ use weir_db::{Tx, params};
 
 use super::{Status, by_id, publish};
 use crate::federation::{self, Message};
-use crate::{Env, Error, conversations};
+use crate::{Env, Error};
 
 /// `by` deletes their own post `id`; boosts of it go too, other servers are told.
 ///
@@ -103,7 +103,6 @@ fn remove(tx: &mut Tx, env: &Env, status: &Status) -> Result<(), Error> {
             params![parent.id],
         )?;
     }
-    conversations::status_removed(tx, status)?;
     env.feeds.removed(tx, status.account_id, status.id, &tags);
     env.streams.status_deleted(tx, status, &mentioned);
     Ok(())

@@ -1,5 +1,4 @@
 //! The community on both databases.
 
-mod breadth;
 mod place;
 mod walk;

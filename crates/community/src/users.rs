@@ -1,0 +1,278 @@
+//! What only people who log in here have: address, password, role, preferences.
+
+use std::sync::LazyLock;
+
+use argon2::password_hash::phc::PasswordHash;
+use argon2::{Algorithm, Argon2, Params, PasswordHasher, PasswordVerifier, Version};
+use serde::{Deserialize, Serialize};
+use tokio::sync::Semaphore;
+use weir_base::{Id, Secret, Timestamp};
+use weir_db::{Json, Tx, params};
+
+use crate::{Env, Error};
+
+/// The shortest password, in characters.
+pub const PASSWORD_CHARACTERS_MIN: usize = 8;
+/// The longest password, in bytes, so that nobody makes the hash slow.
+pub const PASSWORD_BYTES_MAX: usize = 1_024;
+/// Hashes computed at once: each takes 19 MiB and a core.
+static HASHING: LazyLock<Semaphore> =
+    LazyLock::new(|| Semaphore::new(std::thread::available_parallelism().map_or(2, usize::from)));
+
+/// What a person may do beyond their own account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Nothing.
+    User,
+    /// Act on reports and accounts.
+    Moderator,
+    /// Everything.
+    Admin,
+}
+
+impl Role {
+    /// The name in rows and commands.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Moderator => "moderator",
+            Self::Admin => "admin",
+        }
+    }
+
+    /// The role of that name.
+    pub fn parse(name: &str) -> Option<Self> {
+        [Self::User, Self::Moderator, Self::Admin].into_iter().find(|role| role.name() == name)
+    }
+}
+
+/// What a person prefers; stored as JSON, every part with a default.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Preferences {
+    /// The visibility of new posts: `public`, `unlisted` or `private`.
+    pub default_visibility: String,
+    /// Whether new posts' media is marked sensitive.
+    pub default_sensitive: bool,
+    /// The language of new posts.
+    pub default_language: Option<String>,
+    /// `default`, `show_all` or `hide_all`.
+    pub expand_media: String,
+    /// Whether content warnings are opened.
+    pub expand_spoilers: bool,
+    /// Whether animations play by themselves.
+    pub autoplay_gifs: bool,
+    /// Languages to see in public timelines; all when empty.
+    pub chosen_languages: Vec<String>,
+}
+
+impl Default for Preferences {
+    fn default() -> Self {
+        Self {
+            default_visibility: "public".into(),
+            default_sensitive: false,
+            default_language: None,
+            expand_media: "default".into(),
+            expand_spoilers: false,
+            autoplay_gifs: true,
+            chosen_languages: Vec::new(),
+        }
+    }
+}
+
+weir_db::record! {
+    /// The part of a local account that logs in.
+    #[derive(Debug, Clone)]
+    pub struct User {
+        /// Whose.
+        pub account_id: Id,
+        /// The mail address.
+        pub email: String,
+        /// An address that waits for its confirmation.
+        pub unconfirmed_email: Option<String>,
+        /// Argon2id over the hex SHA-256 of the password, in PHC form.
+        pub password_hash: String,
+        /// `user`, `moderator` or `admin`.
+        pub role: String,
+        /// When the address was confirmed.
+        pub confirmed_at: Option<Timestamp>,
+        /// Whether staff let the person in.
+        pub approved: bool,
+        /// Whether staff shut the person out.
+        pub disabled: bool,
+        /// The language of pages and mails.
+        pub locale: String,
+        /// What the person prefers.
+        pub settings: Json<Preferences>,
+        /// Why the person wants to join.
+        pub reason: String,
+        /// When the person joined.
+        pub created_at: Timestamp,
+        /// When the person last logged in.
+        pub last_sign_in_at: Option<Timestamp>,
+    }
+}
+
+/// What a user is made from.
+#[derive(Debug, Clone)]
+pub struct NewUser {
+    /// The mail address.
+    pub email: String,
+    /// What [`hash_password`] gave.
+    pub password_hash: Secret<String>,
+    /// The role.
+    pub role: Role,
+    /// Whether the address counts as confirmed.
+    pub confirmed: bool,
+    /// Whether staff need not look.
+    pub approved: bool,
+    /// The language of pages and mails.
+    pub locale: String,
+    /// Why the person wants to join.
+    pub reason: String,
+    /// From which network address.
+    pub ip: String,
+    /// By which invitation.
+    pub invite_id: Option<Id>,
+}
+
+pub(crate) fn insert(tx: &mut Tx, env: &Env, account: Id, new: &NewUser) -> Result<(), Error> {
+    let email = new.email.trim();
+    check_email(email)?;
+    let inserted = tx.execute(
+        "INSERT INTO users (account_id, email, email_key, password_hash, role, confirmed_at,
+           approved, locale, reason, sign_up_ip, invite_id, created_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+         ON CONFLICT DO NOTHING",
+        params![
+            account,
+            email,
+            email.to_lowercase(),
+            new.password_hash.expose(),
+            new.role.name(),
+            new.confirmed.then(|| env.clock.now()),
+            new.approved,
+            new.locale,
+            new.reason,
+            new.ip,
+            new.invite_id,
+            env.clock.now()
+        ],
+    )?;
+    if inserted == 0 {
+        return Err(Error::invalid("email", "ERR_TAKEN", "has already been taken"));
+    }
+    Ok(())
+}
+
+/// Whether `email` could be a mail address.
+///
+/// # Errors
+/// [`Error::Invalid`].
+pub fn check_email(email: &str) -> Result<(), Error> {
+    if email.is_empty() {
+        return Err(Error::invalid("email", "ERR_BLANK", "can't be blank"));
+    }
+    let parts = email.rsplit_once('@');
+    let fits = parts.is_some_and(|(name, domain)| {
+        !name.is_empty()
+            && !domain.is_empty()
+            && email.len() <= 254
+            && !email.contains(|c: char| c.is_whitespace() || c.is_control() || c == ',')
+    });
+    if fits { Ok(()) } else { Err(Error::invalid("email", "ERR_INVALID", "is not a mail address")) }
+}
+
+/// The user of a local account.
+///
+/// # Errors
+/// [`Error::NotFound`].
+pub fn by_account(tx: &mut Tx, account: Id) -> Result<User, Error> {
+    tx.record("SELECT {} FROM users WHERE account_id = ?1", params![account])?
+        .ok_or(Error::NotFound("User"))
+}
+
+/// The user who logs in as `name`: a mail address or a username.
+///
+/// # Errors
+/// The database's.
+pub fn by_login(tx: &mut Tx, name: &str) -> Result<Option<User>, Error> {
+    let key = name.trim().trim_start_matches('@').to_lowercase();
+    Ok(tx.record(
+        "SELECT {} FROM users WHERE email_key = ?1 OR account_id =
+           (SELECT id FROM accounts WHERE username_key = ?1 AND domain = '')",
+        params![key],
+    )?)
+}
+
+/// Whether the password can be used.
+///
+/// # Errors
+/// [`Error::Invalid`].
+pub fn check_password(password: &str) -> Result<(), Error> {
+    if password.chars().count() < PASSWORD_CHARACTERS_MIN {
+        let message = format!("is too short (minimum is {PASSWORD_CHARACTERS_MIN} characters)");
+        return Err(Error::invalid("password", "ERR_TOO_SHORT", message));
+    }
+    if password.len() > PASSWORD_BYTES_MAX {
+        let message = format!("is too long (maximum is {PASSWORD_BYTES_MAX} bytes)");
+        return Err(Error::invalid("password", "ERR_TOO_LONG", message));
+    }
+    Ok(())
+}
+
+fn hasher() -> Argon2<'static> {
+    // 19 MiB, two passes: the first recommendation of OWASP for Argon2id.
+    let params = Params::new(19 * 1024, 2, 1, None).unwrap_or_default();
+    Argon2::new(Algorithm::Argon2id, Version::V0x13, params)
+}
+
+/// What is hashed in a password's place: its SHA-256 as hex, so that the digest that DDP clients
+/// send and the plain text that the others send meet one hash.
+fn digest(password: &str) -> String {
+    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, password.as_bytes());
+    digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Argon2id over the password, in a bounded pool off the serving threads.
+///
+/// # Errors
+/// [`Error::Upstream`] when the pool is gone (the process is stopping).
+pub async fn hash_password(password: &str) -> Result<Secret<String>, Error> {
+    let digest = digest(password);
+    in_pool(move || {
+        let mut salt = [0; 16];
+        weir_base::Random::system().fill(&mut salt);
+        let hash = hasher().hash_password_with_salt(digest.as_bytes(), &salt);
+        hash.map(|hash| Secret::new(hash.to_string()))
+            .map_err(|error| Error::Upstream(format!("password: {error}")))
+    })
+    .await?
+}
+
+/// Whether `password` is the one behind `hash`; an empty `hash` takes as long and is always wrong,
+/// so that nobody learns by the time which names exist.
+///
+/// # Errors
+/// As [`hash_password`].
+pub async fn verify_password(hash: &str, password: &str) -> Result<bool, Error> {
+    if password.len() > PASSWORD_BYTES_MAX {
+        return Ok(false);
+    }
+    let (hash, digest) = (hash.to_owned(), digest(password));
+    in_pool(move || match PasswordHash::new(&hash) {
+        Ok(known) => hasher().verify_password(digest.as_bytes(), &known).is_ok(),
+        Err(_) => {
+            let _ = hasher().hash_password_with_salt(digest.as_bytes(), &[0; 16]);
+            false
+        }
+    })
+    .await
+}
+
+async fn in_pool<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
+    let stopped = || Error::Upstream("the server is stopping".into());
+    let _place = HASHING.acquire().await.map_err(|_| stopped())?;
+    tokio::task::spawn_blocking(work).await.map_err(|_| stopped())
+}

@@ -1,8 +1,0 @@
-//! The engine on both databases.
-
-mod fairness;
-mod house;
-mod life;
-mod start;
-mod tasks;
-mod units;

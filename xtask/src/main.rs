@@ -10,7 +10,8 @@ use std::process::{Command, ExitCode};
 const USAGE: &str = "usage: cargo xtask COMMAND
   tidy             check the house rules
   deny             check licences and banned crates of the dependencies, by deny.toml
-  example-config   write weir.example.toml from the code";
+  example-config   write weir.example.toml from the code
+  schema           write schema/, the sum of the migrations, with WEIR_TEST_POSTGRES set";
 
 fn main() -> ExitCode {
     let command = std::env::args().nth(1).unwrap_or_default();
@@ -18,6 +19,7 @@ fn main() -> ExitCode {
         "tidy" => report(tidy::check(&root())),
         "deny" => report(deny::check(&root())),
         "example-config" => example_config(),
+        "schema" => schema(),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);
@@ -53,12 +55,25 @@ fn example_config() -> Result<(), String> {
     std::fs::write(root().join("weir.example.toml"), text).map_err(|error| error.to_string())
 }
 
+/// The test that compares the schemas writes them when it is told to.
+fn schema() -> Result<(), String> {
+    let status = cargo(&["test", "--quiet", "--package", "weir", "--test", "schema"])
+        .env("WEIR_TEST_UPDATE", "1")
+        .status()
+        .map_err(|error| format!("cannot run cargo: {error}"))?;
+    if status.success() { Ok(()) } else { Err("the schemas were not written".into()) }
+}
+
+fn cargo(args: &[&str]) -> Command {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let mut command = Command::new(cargo);
+    command.args(args).current_dir(root());
+    command
+}
+
 /// What `cargo` with `args` prints.
 fn output(args: &[&str]) -> Result<Vec<u8>, String> {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let output = Command::new(cargo)
-        .args(args)
-        .current_dir(root())
+    let output = cargo(args)
         .stderr(std::process::Stdio::inherit())
         .output()
         .map_err(|error| format!("cannot run cargo: {error}"))?;

@@ -7,19 +7,25 @@
 //! knows JSON-LD, a stanza or an entity of the Mastodon API.
 
 pub mod accounts;
+pub mod announcements;
+pub mod conversations;
 mod env;
 mod error;
 pub mod federation;
 pub mod filters;
+pub mod hosts;
 pub mod instance;
 pub mod lists;
 pub mod markers;
 pub mod notifications;
 pub mod oauth;
+pub mod push;
 pub mod relationships;
+pub mod reports;
 mod schema;
 pub mod statuses;
 pub mod streams;
+pub mod suggestions;
 pub mod tags;
 pub mod text;
 pub mod timelines;

@@ -46,6 +46,8 @@ pub enum Topic {
     TagLocal(String),
     /// Posts for a list.
     List(Id),
+    /// Everybody who is logged in: announcements.
+    Everybody,
 }
 
 /// What is told.

@@ -1,6 +1,6 @@
 //! Hashtags.
 
-use weir_base::Id;
+use weir_base::{Id, Timestamp};
 use weir_db::{Tx, params, texts};
 
 use crate::{Env, Error, text};
@@ -47,4 +47,214 @@ pub fn ensure(tx: &mut Tx, env: &Env, names: &[&str]) -> Result<Vec<Tag>, Error>
     }
     let keys = texts(keys.iter().map(|(key, _)| key));
     Ok(tx.records("SELECT {} FROM tags WHERE name IN texts(?1) ORDER BY name", &[keys])?)
+}
+
+/// Whether `reader` follows each of `tags`.
+///
+/// # Errors
+/// The database's.
+pub fn followed_among(tx: &mut Tx, reader: Id, tags: &[Id]) -> Result<Vec<Id>, Error> {
+    Ok(tx.column(
+        "SELECT tag_id FROM followed_tags WHERE account_id = ?1 AND tag_id IN ids(?2)",
+        &[weir_db::ToValue::to_value(&reader), weir_db::ids(tags)],
+    )?)
+}
+
+/// `by` follows the hashtag: its public posts come into the home timeline.
+///
+/// # Errors
+/// [`Error::Invalid`] when the name cannot be a hashtag.
+pub fn follow(tx: &mut Tx, env: &Env, by: Id, name: &str) -> Result<Tag, Error> {
+    let tag = named(tx, env, name)?;
+    let inserted = tx.execute(
+        "INSERT INTO followed_tags (account_id, tag_id, id) VALUES (?1, ?2, ?3)
+         ON CONFLICT DO NOTHING",
+        params![by, tag.id, env.ids.next()],
+    )?;
+    if inserted > 0 {
+        env.feeds.tag_followed(tx, by, tag.id);
+    }
+    Ok(tag)
+}
+
+/// `by` no longer follows the hashtag.
+///
+/// # Errors
+/// [`Error::Invalid`] when the name cannot be a hashtag.
+pub fn unfollow(tx: &mut Tx, env: &Env, by: Id, name: &str) -> Result<Tag, Error> {
+    let tag = named(tx, env, name)?;
+    tx.execute(
+        "DELETE FROM followed_tags WHERE account_id = ?1 AND tag_id = ?2",
+        params![by, tag.id],
+    )?;
+    env.feeds.tag_unfollowed(tx, by, tag.id);
+    Ok(tag)
+}
+
+/// The tag of this name, made where it is new.
+///
+/// # Errors
+/// [`Error::Invalid`] when the name cannot be a hashtag.
+pub fn named(tx: &mut Tx, env: &Env, name: &str) -> Result<Tag, Error> {
+    let name = name.trim().trim_start_matches('#');
+    let whole = format!("#{name}");
+    let fits = text::pieces(&whole) == [text::Piece::Tag(name)];
+    let invalid = || Error::invalid("hashtag", "ERR_INVALID", "is not a hashtag");
+    if !fits {
+        return Err(invalid());
+    }
+    ensure(tx, env, &[name])?.pop().ok_or_else(invalid)
+}
+
+/// The hashtags `by` follows, the newest first, below `before`: with the follow's id.
+///
+/// # Errors
+/// The database's.
+pub fn followed(tx: &mut Tx, by: Id, before: Id, limit: usize) -> Result<Vec<(Id, Tag)>, Error> {
+    use weir_db::Record;
+    let sql = format!(
+        "SELECT f.id, {} FROM followed_tags f JOIN tags t ON t.id = f.tag_id
+         WHERE f.account_id = ?1 AND f.id < ?2 ORDER BY f.id DESC LIMIT ?3",
+        Tag::columns_of("t")
+    );
+    Ok(tx.query(&sql, params![by, before, limit], |row| Ok((row.get(0)?, Tag::read(row, 1)?)))?)
+}
+
+/// How often hashtags were used on each of the last seven days, today first: day (its beginning),
+/// posts, people. Counted from the newest thousand public posts of each tag.
+///
+/// # Errors
+/// The database's.
+pub fn history(tx: &mut Tx, env: &Env, tag: Id) -> Result<Vec<(Timestamp, i64, i64)>, Error> {
+    const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
+    let today = env.clock.now().as_ms() / DAY_MS * DAY_MS;
+    let oldest = Id::first_at(Timestamp::from_ms(today - 6 * DAY_MS));
+    let uses: Vec<(Id, Id)> = tx.query(
+        "SELECT s.id, s.account_id FROM status_tags t JOIN statuses s ON s.id = t.status_id
+         WHERE t.tag_id = ?1 AND t.status_id >= ?2 AND s.visibility = 0
+         ORDER BY t.status_id DESC LIMIT 1000",
+        params![tag, oldest],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
+    let day = |number: i64| {
+        let start = today - number * DAY_MS;
+        let on_day = |id: Id| (start..start + DAY_MS).contains(&id.time().as_ms());
+        let of_day: Vec<Id> =
+            uses.iter().filter(|(id, _)| on_day(*id)).map(|(_, by)| *by).collect();
+        let people: std::collections::HashSet<Id> = of_day.iter().copied().collect();
+        (Timestamp::from_ms(start), of_day.len() as i64, people.len() as i64)
+    };
+    Ok((0..7).map(day).collect())
+}
+
+/// Hashtags used by the most people in the last days, for discovery.
+///
+/// # Errors
+/// The database's.
+pub fn trending(tx: &mut Tx, env: &Env, limit: usize, offset: usize) -> Result<Vec<Tag>, Error> {
+    use weir_db::Record;
+    const WINDOW_MS: i64 = 2 * 24 * 60 * 60 * 1_000;
+    let since = Id::first_at(env.clock.now().plus_ms(-WINDOW_MS));
+    let sql = format!(
+        "SELECT {} FROM tags t JOIN (
+           SELECT tag_id, count(DISTINCT s.account_id) AS people FROM status_tags st
+           JOIN statuses s ON s.id = st.status_id
+           WHERE s.id > ?1 AND s.visibility = 0 GROUP BY tag_id) u ON u.tag_id = t.id
+         ORDER BY u.people DESC, t.id LIMIT ?2 OFFSET ?3",
+        Tag::columns_of("t")
+    );
+    Ok(tx.query(&sql, params![since, limit, offset], |row| Tag::read(row, 0))?)
+}
+
+/// A hashtag somebody shows on their profile.
+#[derive(Debug, Clone)]
+pub struct Featured {
+    /// The entry's id.
+    pub id: Id,
+    /// The hashtag.
+    pub tag: Tag,
+    /// Public posts of theirs with it.
+    pub statuses_count: i64,
+    /// The newest of them.
+    pub last_status_at: Option<Timestamp>,
+}
+
+/// Hashtags a profile may show.
+const FEATURED_MAX: usize = 10;
+
+/// The hashtags `of` shows.
+///
+/// # Errors
+/// The database's.
+pub fn featured(tx: &mut Tx, of: Id) -> Result<Vec<Featured>, Error> {
+    use weir_db::Record;
+    let sql = format!(
+        "SELECT f.id,
+           (SELECT count(*) FROM status_tags x JOIN statuses s ON s.id = x.status_id
+             WHERE x.tag_id = t.id AND s.account_id = ?1 AND s.visibility <= 1),
+           (SELECT max(s.created_at) FROM status_tags x JOIN statuses s ON s.id = x.status_id
+             WHERE x.tag_id = t.id AND s.account_id = ?1 AND s.visibility <= 1), {}
+         FROM featured_tags f JOIN tags t ON t.id = f.tag_id WHERE f.account_id = ?1 ORDER BY f.id",
+        Tag::columns_of("t")
+    );
+    Ok(tx.query(&sql, params![of], |row| {
+        Ok(Featured {
+            id: row.get(0)?,
+            statuses_count: row.get(1)?,
+            last_status_at: row.get(2)?,
+            tag: Tag::read(row, 3)?,
+        })
+    })?)
+}
+
+/// `by` shows the hashtag on their profile; again gives the same entry.
+///
+/// # Errors
+/// [`Error::Invalid`].
+pub fn feature(tx: &mut Tx, env: &Env, by: Id, name: &str) -> Result<Featured, Error> {
+    let tag = named(tx, env, name)?;
+    let there = featured(tx, by)?;
+    if let Some(known) = there.iter().find(|one| one.tag.id == tag.id) {
+        return Ok(known.clone());
+    }
+    if there.len() >= FEATURED_MAX {
+        let message = "the maximum number of hashtags is shown already";
+        return Err(Error::invalid("hashtags", "ERR_TOO_MANY", message));
+    }
+    tx.execute(
+        "INSERT INTO featured_tags (id, account_id, tag_id) VALUES (?1, ?2, ?3)",
+        params![env.ids.next(), by, tag.id],
+    )?;
+    let entry = featured(tx, by)?.into_iter().find(|one| one.tag.id == tag.id);
+    entry.ok_or(Error::NotFound("Featured tag"))
+}
+
+/// `by` no longer shows entry `id` (or the hashtag with this id).
+///
+/// # Errors
+/// [`Error::NotFound`].
+pub fn unfeature(tx: &mut Tx, by: Id, id: Id) -> Result<(), Error> {
+    let removed = tx.execute(
+        "DELETE FROM featured_tags WHERE account_id = ?1 AND (id = ?2 OR tag_id = ?2)",
+        params![by, id],
+    )?;
+    if removed == 0 { Err(Error::NotFound("Featured tag")) } else { Ok(()) }
+}
+
+/// Hashtags `by` used most in their newest posts and does not show yet.
+///
+/// # Errors
+/// The database's.
+pub fn suggested(tx: &mut Tx, by: Id) -> Result<Vec<Tag>, Error> {
+    use weir_db::Record;
+    let sql = format!(
+        "SELECT {} FROM tags t JOIN (
+           SELECT x.tag_id, count(*) AS uses FROM status_tags x
+           JOIN (SELECT id FROM statuses WHERE account_id = ?1 ORDER BY id DESC LIMIT 1000) s
+             ON s.id = x.status_id GROUP BY x.tag_id) u ON u.tag_id = t.id
+         WHERE t.id NOT IN (SELECT tag_id FROM featured_tags WHERE account_id = ?1)
+         ORDER BY u.uses DESC, t.id LIMIT 10",
+        Tag::columns_of("t")
+    );
+    Ok(tx.query(&sql, params![by], |row| Tag::read(row, 0))?)
 }

@@ -12,14 +12,19 @@ pub enum Dialect {
 }
 
 /// The text of a statement for `dialect`: `?1` becomes `$1`, `ids(?1)` and `texts(?1)` become a
-/// sub-select over a JSON list. Quoted text is left alone.
+/// sub-select over a JSON list, and SQLite, which has one writer, loses a last `FOR UPDATE`. Quoted
+/// text and comments are left alone.
 pub(crate) fn translate(dialect: Dialect, sql: &str) -> Cow<'_, str> {
+    let sql = match dialect {
+        Dialect::Sqlite => sql.strip_suffix(" FOR UPDATE").unwrap_or(sql),
+        Dialect::Postgres => sql,
+    };
     if dialect == Dialect::Sqlite && !sql.contains("ids(?") && !sql.contains("texts(?") {
         return Cow::Borrowed(sql);
     }
     let mut out = String::with_capacity(sql.len() + 64);
     let mut rest = sql;
-    while let Some(at) = rest.find(['?', '\'', 'i', 't']) {
+    while let Some(at) = rest.find(['?', '\'', 'i', 't', '-']) {
         out.push_str(&rest[..at]);
         rest = &rest[at..];
         let boundary = !out.ends_with(|last: char| last.is_alphanumeric() || last == '_');
@@ -34,6 +39,10 @@ pub(crate) fn translate(dialect: Dialect, sql: &str) -> Cow<'_, str> {
             rest = push_list(dialect, "bigint", list, &mut out);
         } else if boundary && let Some(list) = rest.strip_prefix("texts(?") {
             rest = push_list(dialect, "text", list, &mut out);
+        } else if rest.starts_with("--") {
+            let end = rest.find('\n').unwrap_or(rest.len());
+            out.push_str(&rest[..end]);
+            rest = &rest[end..];
         } else {
             out.push_str(&rest[..1]);
             rest = &rest[1..];
@@ -101,5 +110,15 @@ mod tests {
             translate(Dialect::Sqlite, "SELECT 1 WHERE a IN ids(?1) AND b = ?2"),
             "SELECT 1 WHERE a IN (SELECT value FROM json_each(?1)) AND b = ?2"
         );
+    }
+
+    #[test]
+    fn comments_are_left_alone_and_only_postgres_locks_rows() {
+        let sql = "SELECT 1 -- isn't ?1\n WHERE a - b = ?1 FOR UPDATE";
+        assert_eq!(
+            translate(Dialect::Postgres, sql),
+            "SELECT 1 -- isn't ?1\n WHERE a - b = $1 FOR UPDATE"
+        );
+        assert_eq!(translate(Dialect::Sqlite, "SELECT 1 FOR UPDATE"), "SELECT 1");
     }
 }

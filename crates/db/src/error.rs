@@ -29,6 +29,12 @@ pub enum Error {
     /// A row that must be unique stands there already.
     #[error("already there: {0}")]
     Unique(String),
+    /// A rule of the table (CHECK, NOT NULL, a reference) refuses the row.
+    #[error("the table refuses this: {0}")]
+    Constraint(String),
+    /// A unit that only reads held its snapshot while the log grew past its limit.
+    #[error("reading took too long while others wrote; read in smaller parts")]
+    TooLong,
     /// The unit met others that changed the same rows, more often than it may be repeated.
     #[error("too many others change the same thing; try again")]
     Contended,

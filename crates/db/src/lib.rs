@@ -20,8 +20,12 @@
 //! `DOUBLE PRECISION`, `TEXT` and `BLOB`. `IN ids(?1)` and `IN texts(?1)` take a list
 //! ([`ids`], [`texts`]). Where the dialects cannot agree, [`Tx::dialect`] tells which it is.
 
+mod column;
 mod dialect;
 mod error;
+mod hooks;
+mod log;
+mod meters;
 mod migrate;
 mod postgres;
 mod queue;
@@ -30,9 +34,11 @@ mod sqlite;
 mod tx;
 mod unit;
 mod value;
+mod writer;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 pub use dialect::Dialect;
 pub use error::Error;
@@ -45,6 +51,11 @@ pub use value::{FromColumn, Json, ToValue, Value, ids, texts};
 use queue::ClassQueue;
 use unit::{Unit, Work};
 
+/// 64 MiB: longer, and each reading would search a longer index of the log.
+const LOG_BYTES_MAX: u64 = 64 << 20;
+/// About ten times what a commit costs, and still little to wait for.
+const GROUP_TIME_MAX: Duration = Duration::from_millis(2);
+
 /// How a database is opened.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -52,13 +63,22 @@ pub struct Options {
     pub connections_max: usize,
     /// Whether commits wait for the disk. Off only in the test that shows what is lost then.
     pub sync: bool,
+    /// SQLite's write-ahead log is cut at this length, and reads that forbid that are cancelled.
+    pub log_bytes_max: u64,
+    /// SQLite's writer commits a group of units after about this much work.
+    pub group_time_max: Duration,
 }
 
 impl Default for Options {
     /// Connections derived from the machine: two for each core, at least four.
     fn default() -> Self {
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
-        Self { connections_max: (2 * cores).clamp(4, 64), sync: true }
+        Self {
+            connections_max: (2 * cores).clamp(4, 64),
+            sync: true,
+            log_bytes_max: LOG_BYTES_MAX,
+            group_time_max: GROUP_TIME_MAX,
+        }
     }
 }
 
@@ -73,6 +93,8 @@ struct Shared {
     /// On SQLite only the readers' queue; on PostgreSQL both are the same.
     reads: Arc<ClassQueue<Box<dyn Work>>>,
     writes: Arc<ClassQueue<Box<dyn Work>>>,
+    /// SQLite's.
+    log: Option<Arc<log::Log>>,
     threads: parking_lot::Mutex<Vec<std::thread::JoinHandle<()>>>,
 }
 
@@ -80,6 +102,9 @@ impl Drop for Shared {
     fn drop(&mut self) {
         self.reads.close();
         self.writes.close();
+        if let Some(log) = &self.log {
+            log.close();
+        }
         let here = std::thread::current().id();
         for thread in self.threads.get_mut().drain(..) {
             // The last handle may be dropped by a closure on one of these threads.
@@ -91,29 +116,27 @@ impl Drop for Shared {
 }
 
 impl Db {
+    /// Install the metrics recorder before: the meters of a database are looked up once, here.
+    ///
     /// Opens `url`: `sqlite:PATH` (relative to `base`), `sqlite::memory:` is not offered, or
     /// `postgres://…`.
     pub fn open(url: &str, base: &Path, options: &Options) -> Result<Db, Error> {
-        if let Some(path) = url.strip_prefix("sqlite:") {
+        let options =
+            Options { connections_max: options.connections_max.max(1), ..options.clone() };
+        let shared = if let Some(path) = url.strip_prefix("sqlite:") {
             let path = base.join(path.trim_start_matches("//"));
-            let opened = sqlite::open(&path, options)?;
-            Ok(Self::from_parts(Dialect::Sqlite, opened.reads, opened.writes, opened.threads))
+            let sqlite::Opened { reads, writes, log, threads } = sqlite::open(&path, &options)?;
+            let threads = parking_lot::Mutex::new(threads);
+            Shared { dialect: Dialect::Sqlite, reads, writes, log: Some(log), threads }
         } else if url.starts_with("postgres://") || url.starts_with("postgresql://") {
-            let (queue, threads) = postgres::open(url, options)?;
-            Ok(Self::from_parts(Dialect::Postgres, queue.clone(), queue, threads))
+            let (queue, threads) = postgres::open(url, &options)?;
+            let threads = parking_lot::Mutex::new(threads);
+            let reads = queue.clone();
+            Shared { dialect: Dialect::Postgres, reads, writes: queue, log: None, threads }
         } else {
-            Err(Error::Url)
-        }
-    }
-
-    fn from_parts(
-        dialect: Dialect,
-        reads: Arc<ClassQueue<Box<dyn Work>>>,
-        writes: Arc<ClassQueue<Box<dyn Work>>>,
-        threads: Vec<std::thread::JoinHandle<()>>,
-    ) -> Self {
-        let threads = parking_lot::Mutex::new(threads);
-        Self { shared: Arc::new(Shared { dialect, reads, writes, threads }) }
+            return Err(Error::Url);
+        };
+        Ok(Self { shared: Arc::new(shared) })
     }
 
     /// Which database this is.

@@ -18,13 +18,19 @@ pub(crate) fn run(
     part: &'static str,
     migrations: &'static [Migration],
 ) -> Result<(), Error> {
+    let mut tries = 0;
+    while let Err(error) = db.write_blocking(Class::Interactive, make_table) {
+        // Two programs that start at once: PostgreSQL refuses the second, who then finds it made.
+        tries += 1;
+        if tries >= 3 {
+            return Err(error);
+        }
+    }
     db.write_blocking(Class::Interactive, move |tx| {
-        tx.batch(&dialect::migration(
-            tx.dialect(),
-            "CREATE TABLE IF NOT EXISTS schema_migrations (
-                part TEXT NOT NULL, number BIGINT NOT NULL, name TEXT NOT NULL,
-                PRIMARY KEY (part, number))",
-        ))?;
+        if tx.dialect() == Dialect::Postgres {
+            // Before the first query, so that the snapshot is taken when the lock is held.
+            tx.batch("LOCK TABLE schema_migrations IN EXCLUSIVE MODE")?;
+        }
         let done: i64 = tx
             .value(
                 "SELECT coalesce(max(number), 0) FROM schema_migrations WHERE part = ?1",
@@ -44,6 +50,15 @@ pub(crate) fn run(
         }
         Ok(())
     })
+}
+
+fn make_table(tx: &mut Tx) -> Result<(), Error> {
+    tx.batch(&dialect::migration(
+        tx.dialect(),
+        "CREATE TABLE IF NOT EXISTS schema_migrations (
+            part TEXT NOT NULL, number BIGINT NOT NULL, name TEXT NOT NULL,
+            PRIMARY KEY (part, number))",
+    ))
 }
 
 pub(crate) fn dump(tx: &mut Tx) -> Result<String, Error> {

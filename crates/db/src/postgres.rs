@@ -7,13 +7,16 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use ::postgres::error::SqlState;
-use ::postgres::types::{IsNull, ToSql, Type, private::BytesMut, to_sql_checked};
+use ::postgres::types::ToSql;
 use ::postgres::{Client, NoTls, Statement};
 
+use crate::hooks::{CommitOrder, Hook};
+use crate::meters::Meters;
 use crate::queue::ClassQueue;
+use crate::sqlite::{Queue, shortened};
 use crate::tx::{Connection, Failure};
 use crate::unit::Work;
-use crate::{Error, Options, Row, Tx, Value, sqlite};
+use crate::{Dialect, Error, Options, Row, Tx, Value, dialect};
 
 /// How often a unit is repeated that met others.
 const REPEATS_MAX: u32 = 40;
@@ -21,15 +24,24 @@ const REPEATS_MAX: u32 = 40;
 const RECONNECTS_MAX: u32 = 3;
 /// Prepared statements kept a connection; all are forgotten when there are more.
 const STATEMENTS_MAX: usize = 500;
-
-type Queue = Arc<ClassQueue<Box<dyn Work>>>;
+/// How long a connection may take to be made, unless the URL says.
+const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
+/// How long the server's machine may be silent, unless the URL says.
+const SILENCE_TIME_MAX: Duration = Duration::from_secs(30);
 
 pub(crate) fn open(url: &str, options: &Options) -> Result<(Queue, Vec<JoinHandle<()>>), Error> {
-    let queue: Queue = Arc::new(ClassQueue::new());
-    let config: ::postgres::Config = url.parse().map_err(|error: ::postgres::Error| {
-        Error::Open { path: "database.url".into(), reason: error.to_string() }
+    let queue: Queue = Arc::new(ClassQueue::new(options.connections_max, "all"));
+    let mut config: ::postgres::Config = url.parse().map_err(|error: ::postgres::Error| {
+        Error::Open { path: "database.url".into(), reason: reason(&error) }
     })?;
+    if config.get_connect_timeout().is_none() {
+        config.connect_timeout(CONNECT_TIME_MAX);
+    }
+    if config.get_tcp_user_timeout().is_none() {
+        config.tcp_user_timeout(SILENCE_TIME_MAX);
+    }
     let place = format!("{:?} {}", config.get_hosts(), config.get_dbname().unwrap_or_default());
+    let order = Arc::new(CommitOrder::new());
     let mut threads = Vec::new();
     // Each thread makes its own connection: the driver may not block the caller's thread, which
     // may run asynchronous code.
@@ -40,6 +52,8 @@ pub(crate) fn open(url: &str, options: &Options) -> Result<(Queue, Vec<JoinHandl
             sync: options.sync,
             connection: None,
             queue: queue.clone(),
+            order: order.clone(),
+            is_down: false,
         };
         let tell = tell.clone();
         let body = move || {
@@ -51,15 +65,11 @@ pub(crate) fn open(url: &str, options: &Options) -> Result<(Queue, Vec<JoinHandl
                 server.run();
             }
         };
-        let thread = std::thread::Builder::new()
-            .name(format!("db-{number}"))
-            .spawn(body)
-            .map_err(|error| Error::Open { path: place.clone(), reason: error.to_string() });
-        match thread {
+        match std::thread::Builder::new().name(format!("db-{number}")).spawn(body) {
             Ok(thread) => threads.push(thread),
             Err(error) => {
                 queue.close();
-                return Err(error);
+                return Err(Error::Open { path: place, reason: error.to_string() });
             }
         }
     }
@@ -83,57 +93,78 @@ struct Server {
     sync: bool,
     connection: Option<PgConnection>,
     queue: Queue,
+    order: Arc<CommitOrder>,
+    /// The last attempt to connect failed: the next unit tries once and does not wait.
+    is_down: bool,
 }
 
 /// How one run of a unit ended.
 enum End {
+    /// Its result stands and nothing follows.
     Answer,
+    /// Committed; its hooks have this place in the order of commits.
+    Follow(u64, Vec<Hook>),
+    /// It met others: once more.
     Repeat,
+    /// A unique row stood there: once more, lest it was only the snapshot that did not show it.
+    LookAgain,
+    /// The connection broke before the commit.
     Reconnect,
+    /// The commit failed.
     Fail(Error),
 }
 
 impl Server {
     fn connect(&mut self) -> Result<(), String> {
-        self.connection = Some(PgConnection::connect(&self.config, self.sync)?);
+        let connected = PgConnection::connect(&self.config, self.sync);
+        self.is_down = connected.is_err();
+        self.connection = Some(connected?);
         Ok(())
     }
 
     fn run(&mut self) {
-        while let Some((class, work)) = self.queue.pop() {
-            let kind = if work.reads_only() { "read" } else { "write" };
+        let meters = [Meters::new("write"), Meters::new("read")];
+        let mut done = None;
+        while let Some((turn, work)) = self.queue.pop(done.take()) {
             let started = Instant::now();
-            self.unit(work);
-            metrics::histogram!("weir_db_unit_seconds", "class" => class.name(), "kind" => kind)
-                .record(started.elapsed().as_secs_f64());
+            let reads_only = work.reads_only();
+            if !reads_only || work.is_wanted() {
+                self.unit(work);
+                meters[usize::from(reads_only)].unit(turn.class, started.elapsed());
+            }
+            done = Some((turn, started.elapsed()));
         }
     }
 
     fn unit(&mut self, mut work: Box<dyn Work>) {
-        let (mut repeats, mut reconnects) = (0, 0);
+        let mut repeats = 0;
+        let mut looked_again = false;
+        let mut reconnects = if self.is_down { RECONNECTS_MAX } else { 0 };
         loop {
-            if self.connection.is_none() {
-                match self.connect() {
-                    Ok(()) => {}
-                    Err(reason) if reconnects >= RECONNECTS_MAX => {
-                        return work.fail(Error::Unavailable(reason));
-                    }
-                    Err(_) => {
-                        reconnects += 1;
-                        std::thread::sleep(Duration::from_millis(100 << reconnects));
-                        continue;
-                    }
+            if self.connection.is_none()
+                && let Err(reason) = self.connect()
+            {
+                if reconnects >= RECONNECTS_MAX {
+                    return work.fail(Error::Unavailable(reason));
                 }
+                reconnects += 1;
+                std::thread::sleep(Duration::from_millis(100 << reconnects));
+                continue;
             }
             let Some(connection) = self.connection.as_mut() else { continue };
-            match attempt(connection, &mut *work) {
+            match attempt(connection, &mut *work, &self.order) {
                 End::Answer => return work.answer(),
+                End::Follow(ticket, hooks) => {
+                    return self.order.finish(ticket, Some((hooks, work)));
+                }
                 End::Fail(error) => {
                     if matches!(error, Error::Unavailable(_)) {
                         self.connection = None;
                     }
                     return work.fail(error);
                 }
+                End::LookAgain if looked_again => return work.answer(),
+                End::LookAgain => looked_again = true,
                 End::Repeat if repeats < REPEATS_MAX => {
                     repeats += 1;
                     metrics::counter!("weir_db_repeats_total").increment(1);
@@ -142,6 +173,7 @@ impl Server {
                 End::Repeat => return work.fail(Error::Contended),
                 End::Reconnect => {
                     self.connection = None;
+                    metrics::counter!("weir_db_reconnects_total").increment(1);
                     reconnects += 1;
                     if reconnects > RECONNECTS_MAX {
                         return work.fail(Error::Unavailable("the connection broke".into()));
@@ -158,7 +190,7 @@ fn back_off(repeats: u32) {
     std::thread::sleep(Duration::from_micros(weir_base::Random::system().below(most_us)));
 }
 
-fn attempt(connection: &mut PgConnection, work: &mut dyn Work) -> End {
+fn attempt(connection: &mut PgConnection, work: &mut dyn Work, order: &CommitOrder) -> End {
     let begin = if work.reads_only() {
         "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
     } else {
@@ -168,29 +200,35 @@ fn attempt(connection: &mut PgConnection, work: &mut dyn Work) -> End {
         return if failure.broken { End::Reconnect } else { End::Fail(failure.error) };
     }
     let mut tx = Tx::new(Connection::Postgres(connection));
-    let committed = work.run(&mut tx) && !tx.failed;
-    let (conflict, broken) = (tx.conflict, tx.broken);
+    let kept = work.run(&mut tx);
+    let (conflict, unique, broken) = (tx.conflict, tx.unique, tx.broken);
     let hooks = std::mem::take(&mut tx.hooks);
     drop(tx);
     if broken {
         return End::Reconnect;
     }
-    if !committed || conflict {
-        let undone = connection.batch("ROLLBACK");
-        return match undone {
-            Err(failure) if failure.broken => End::Reconnect,
-            _ if conflict => End::Repeat,
-            _ => End::Answer,
+    if !kept || conflict {
+        return match connection.batch("ROLLBACK") {
+            // Nothing is known of such a connection.
+            Err(_) => End::Reconnect,
+            Ok(()) if conflict => End::Repeat,
+            Ok(()) if unique => End::LookAgain,
+            Ok(()) => End::Answer,
         };
     }
-    match connection.batch("COMMIT") {
-        Ok(()) => {
-            hooks.into_iter().for_each(|hook| hook());
-            End::Answer
+    let ticket = (!hooks.is_empty()).then(|| order.ticket());
+    let committed = connection.batch("COMMIT");
+    match (committed, ticket) {
+        (Ok(()), Some(ticket)) => End::Follow(ticket, hooks),
+        (Ok(()), None) => End::Answer,
+        (Err(failure), ticket) => {
+            if let Some(ticket) = ticket {
+                order.finish(ticket, None);
+            }
+            // When the connection broke it is unknown whether the commit reached the disk: only
+            // who asked can look.
+            if failure.conflict { End::Repeat } else { End::Fail(failure.error) }
         }
-        Err(failure) if failure.conflict => End::Repeat,
-        // Whether the commit reached the disk is unknown: only who asked can look.
-        Err(failure) => End::Fail(failure.error),
     }
 }
 
@@ -200,7 +238,7 @@ impl PgConnection {
         let sync = if sync { "on" } else { "off" };
         client
             .batch_execute(&format!(
-                "SET synchronous_commit = {sync}; SET client_min_messages = warning"
+                "SET synchronous_commit = {sync}; SET client_min_messages = warning; SET jit = off"
             ))
             .map_err(|error| reason(&error))?;
         Ok(Self { client, statements: HashMap::new() })
@@ -214,7 +252,8 @@ impl PgConnection {
         if let Some(statement) = self.statements.get(sql) {
             return Ok(statement.clone());
         }
-        let statement = self.client.prepare(sql).map_err(|error| failure(error, sql))?;
+        let text = dialect::translate(Dialect::Postgres, sql);
+        let statement = self.client.prepare(&text).map_err(|error| failure(error, sql))?;
         if self.statements.len() >= STATEMENTS_MAX {
             self.statements.clear();
         }
@@ -223,9 +262,6 @@ impl PgConnection {
     }
 
     pub(crate) fn execute(&mut self, sql: &str, params: &[Value<'_>]) -> Result<u64, Failure> {
-        if params.is_empty() && sql.contains("SAVEPOINT") {
-            return self.batch(sql).map(|()| 0);
-        }
         let statement = self.prepared(sql)?;
         let params = refs(params);
         self.client.execute(&statement, &params).map_err(|error| failure(error, sql))
@@ -261,83 +297,25 @@ fn failure(error: ::postgres::Error, sql: &str) -> Failure {
         if error.is_closed() || error.source().is_some_and(|source| source.is::<std::io::Error>()) {
             return Failure { error: Error::Unavailable(text), conflict: false, broken: true };
         }
-        return Error::Statement { reason: text, sql: sqlite::shortened(sql) }.into();
+        return Error::Statement { reason: text, sql: shortened(sql) }.into();
     };
     match *code {
         SqlState::T_R_SERIALIZATION_FAILURE | SqlState::T_R_DEADLOCK_DETECTED => {
             Failure { error: Error::Contended, conflict: true, broken: false }
         }
-        // A row that a transaction after this one's snapshot inserted: seen by the index only.
-        // Repeated, the unit sees the row; it is the caller's own doing if it still stands there.
         SqlState::UNIQUE_VIOLATION => Error::Unique(text).into(),
+        SqlState::CHECK_VIOLATION
+        | SqlState::NOT_NULL_VIOLATION
+        | SqlState::FOREIGN_KEY_VIOLATION
+        | SqlState::EXCLUSION_VIOLATION => Error::Constraint(text).into(),
         SqlState::DISK_FULL => Error::Full.into(),
         SqlState::ADMIN_SHUTDOWN | SqlState::CRASH_SHUTDOWN | SqlState::CANNOT_CONNECT_NOW => {
             Failure { error: Error::Unavailable(text), conflict: false, broken: true }
         }
-        _ => Error::Statement { reason: text, sql: sqlite::shortened(sql) }.into(),
-    }
-}
-
-impl ToSql for Value<'_> {
-    fn to_sql(
-        &self,
-        kind: &Type,
-        out: &mut BytesMut,
-    ) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
-        match self {
-            Self::Null => Ok(IsNull::Yes),
-            Self::Int(int) => match *kind {
-                Type::INT4 => i32::try_from(*int)?.to_sql(kind, out),
-                Type::INT2 => i16::try_from(*int)?.to_sql(kind, out),
-                Type::FLOAT8 => (*int as f64).to_sql(kind, out),
-                Type::BOOL => (*int != 0).to_sql(kind, out),
-                Type::TEXT | Type::VARCHAR => int.to_string().to_sql(kind, out),
-                _ => int.to_sql(kind, out),
-            },
-            Self::Real(real) => real.to_sql(kind, out),
-            Self::Text(text) => text.to_sql(kind, out),
-            Self::Blob(blob) => blob.as_ref().to_sql(kind, out),
+        // A table was changed since the statement was prepared; a new connection knows nothing old.
+        SqlState::FEATURE_NOT_SUPPORTED if text.contains("cached plan") => {
+            Failure { error: Error::Unavailable(text), conflict: false, broken: true }
         }
+        _ => Error::Statement { reason: text, sql: shortened(sql) }.into(),
     }
-
-    fn accepts(_: &Type) -> bool {
-        true
-    }
-
-    to_sql_checked!();
-}
-
-pub(crate) fn int(row: &::postgres::Row, at: usize) -> Result<Option<i64>, Error> {
-    let wrong = |_| Error::Column { column: at, expected: "BIGINT" };
-    match row.columns().get(at).map(::postgres::Column::type_) {
-        Some(&Type::INT4) => row.try_get::<_, Option<i32>>(at).map(|int| int.map(i64::from)),
-        Some(&Type::INT2) => row.try_get::<_, Option<i16>>(at).map(|int| int.map(i64::from)),
-        Some(&Type::BOOL) => row.try_get::<_, Option<bool>>(at).map(|flag| flag.map(i64::from)),
-        _ => row.try_get(at),
-    }
-    .map_err(wrong)
-}
-
-pub(crate) fn real(row: &::postgres::Row, at: usize) -> Result<Option<f64>, Error> {
-    let wrong = |_| Error::Column { column: at, expected: "DOUBLE PRECISION" };
-    match row.columns().get(at).map(::postgres::Column::type_) {
-        Some(&Type::FLOAT4) => row.try_get::<_, Option<f32>>(at).map(|real| real.map(f64::from)),
-        _ => row.try_get(at),
-    }
-    .map_err(wrong)
-}
-
-pub(crate) fn is_null(row: &::postgres::Row, at: usize) -> Result<bool, Error> {
-    struct Null;
-    impl ::postgres::types::FromSql<'_> for Null {
-        fn from_sql(_: &Type, _: &[u8]) -> Result<Self, Box<dyn std::error::Error + Sync + Send>> {
-            Ok(Self)
-        }
-        fn accepts(_: &Type) -> bool {
-            true
-        }
-    }
-    row.try_get::<_, Option<Null>>(at)
-        .map(|value| value.is_none())
-        .map_err(|_| Error::Column { column: at, expected: "a column" })
 }

@@ -1,6 +1,7 @@
 //! Work that waits for a database thread, by class.
 
 use std::collections::VecDeque;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
@@ -40,27 +41,73 @@ impl Class {
 
 /// The most units of one class that may wait.
 const WAITING_MAX: usize = 20_000;
-/// One turn in this many goes to the classes in rotation, so that each keeps at least 5 %
-/// of the turns however much more urgent work there is.
-const SHARED_TURN: u64 = 4;
+/// A class that waits is owed one part in this many of the time that other classes get: 5 %.
+const SHARE_DIVISOR: i64 = 20;
+/// A class is served out of turn once it is owed this much: after 5 ms of others' work.
+const OWED_MIN_NS: i64 = 250_000;
+/// No class can be owed more than one long unit (5 ms), however long it waits.
+const OWED_MAX_NS: i64 = 5_000_000;
+/// Nor owe more than this, however long a unit of it took: it waits at most 20 s for the next.
+const OWING_MAX_NS: i64 = -1_000_000_000;
 
-/// A bounded queue of work with one line a class.
+/// A bounded queue of work with one line a class, served by a fixed number of threads.
+///
+/// The most urgent line goes first. Whoever waits behind it is owed a twentieth of the *time* that
+/// goes by (not of the turns: a background unit may be a hundred times as long as an interactive
+/// one) and is served out of turn when that has added up.
 pub(crate) struct ClassQueue<T> {
     state: Mutex<State<T>>,
     wake: Condvar,
+    waiting: [metrics::Gauge; 5],
+    refused: [metrics::Counter; 5],
+    wait_seconds: [metrics::Histogram; 5],
 }
 
 struct State<T> {
-    lines: [VecDeque<T>; 5],
-    turn: u64,
-    rotation: usize,
+    lines: [VecDeque<(Instant, T)>; 5],
+    owed_ns: [i64; 5],
+    running: [usize; 5],
+    threads: usize,
     closed: bool,
 }
 
+/// Why and for which class work was taken; given back when it is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Turn {
+    pub(crate) class: Class,
+    /// Taken out of turn, from the class's share.
+    shared: bool,
+}
+
+/// A turn that is over, and how long its work took.
+pub(crate) type Done = (Turn, Duration);
+
 impl<T> ClassQueue<T> {
-    pub(crate) fn new() -> Self {
-        let state = State { lines: Default::default(), turn: 0, rotation: 0, closed: false };
-        Self { state: Mutex::new(state), wake: Condvar::new() }
+    /// A queue that `threads` threads serve; `name` is its label in metrics.
+    pub(crate) fn new(threads: usize, name: &'static str) -> Self {
+        let state = State {
+            lines: Default::default(),
+            owed_ns: [0; 5],
+            running: [0; 5],
+            threads,
+            closed: false,
+        };
+        Self {
+            state: Mutex::new(state),
+            wake: Condvar::new(),
+            waiting: Class::ALL.map(|class| {
+                let class = class.name();
+                metrics::gauge!("weir_db_waiting_units", "queue" => name, "class" => class)
+            }),
+            refused: Class::ALL.map(|class| {
+                let class = class.name();
+                metrics::counter!("weir_db_refused_total", "queue" => name, "class" => class)
+            }),
+            wait_seconds: Class::ALL.map(|class| {
+                let class = class.name();
+                metrics::histogram!("weir_db_wait_seconds", "queue" => name, "class" => class)
+            }),
+        }
     }
 
     /// Puts `work` at the end of its class's line.
@@ -71,21 +118,24 @@ impl<T> ClassQueue<T> {
         }
         let line = &mut state.lines[class as usize];
         if line.len() >= WAITING_MAX {
-            metrics::counter!("weir_db_refused_total", "class" => class.name()).increment(1);
+            self.refused[class as usize].increment(1);
             return Err(Error::Busy);
         }
-        line.push_back(work);
+        line.push_back((Instant::now(), work));
+        self.waiting[class as usize].set(line.len() as f64);
         drop(state);
         self.wake.notify_one();
         Ok(())
     }
 
-    /// The next work, waiting for it; none when the queue is closed and empty.
-    pub(crate) fn pop(&self) -> Option<(Class, T)> {
+    /// The next work, waiting for it; none when the queue is closed and empty. `done` is what the
+    /// same thread took before.
+    pub(crate) fn pop(&self, done: Option<Done>) -> Option<(Turn, T)> {
         let mut state = self.state.lock();
+        state.settle(done);
         loop {
-            if let Some(next) = state.take() {
-                return Some(next);
+            if let Some(turn) = state.choose() {
+                return Some(self.take(&mut state, turn));
             }
             if state.closed {
                 return None;
@@ -94,13 +144,25 @@ impl<T> ClassQueue<T> {
         }
     }
 
-    /// The next work if there is one and none more urgent than `class` waits.
-    pub(crate) fn pop_unless_more_urgent_than(&self, class: Class) -> Option<(Class, T)> {
+    /// The next work for a group in which `most_urgent` is the most urgent class so far; none
+    /// when the group should be committed, because nothing waits or only less urgent work does.
+    /// So urgent work joins a background group at once, and its commit waits for no more of it.
+    pub(crate) fn pop_into_group(&self, done: Done, most_urgent: Class) -> Option<(Turn, T)> {
         let mut state = self.state.lock();
-        if state.lines[..class as usize].iter().any(|line| !line.is_empty()) {
-            return None;
-        }
-        state.take()
+        state.settle(Some(done));
+        let turn = state.choose().filter(|turn| turn.shared || turn.class <= most_urgent)?;
+        Some(self.take(&mut state, turn))
+    }
+
+    fn take(&self, state: &mut State<T>, turn: Turn) -> (Turn, T) {
+        let at = turn.class as usize;
+        let line = &mut state.lines[at];
+        // `choose` names only lines in which something waits, under the same lock.
+        let (since, work) = line.pop_front().expect("a line that is not empty");
+        self.waiting[at].set(line.len() as f64);
+        state.running[at] += 1;
+        self.wait_seconds[at].record(since.elapsed().as_secs_f64());
+        (turn, work)
     }
 
     /// How many wait.
@@ -116,22 +178,40 @@ impl<T> ClassQueue<T> {
 }
 
 impl<T> State<T> {
-    fn take(&mut self) -> Option<(Class, T)> {
-        self.turn += 1;
-        if self.turn.is_multiple_of(SHARED_TURN) {
-            for step in 0..Class::ALL.len() {
-                let at = (self.rotation + step) % Class::ALL.len();
-                if let Some(work) = self.lines[at].pop_front() {
-                    self.rotation = at + 1;
-                    return Some((Class::ALL[at], work));
-                }
+    fn settle(&mut self, done: Option<Done>) {
+        let Some((turn, took)) = done else { return };
+        self.running[turn.class as usize] -= 1;
+        let took_ns = i64::try_from(took.as_nanos()).unwrap_or(i64::MAX);
+        for class in Class::ALL {
+            let owed = &mut self.owed_ns[class as usize];
+            if class == turn.class && turn.shared {
+                *owed = owed.saturating_sub(took_ns).max(OWING_MAX_NS);
+            } else if class != turn.class && !self.lines[class as usize].is_empty() {
+                *owed = owed.saturating_add(took_ns / SHARE_DIVISOR).min(OWED_MAX_NS);
             }
-            return None;
         }
-        Class::ALL.into_iter().find_map(|class| {
-            let work = self.lines[class as usize].pop_front()?;
-            Some((class, work))
+    }
+
+    fn choose(&self) -> Option<Turn> {
+        let mut waiting = Class::ALL.into_iter().filter(|&class| self.may_run(class));
+        let first = waiting.next()?;
+        let owed = |class: &Class| self.owed_ns[*class as usize];
+        let due = waiting.filter(|class| owed(class) >= OWED_MIN_NS).max_by_key(owed);
+        Some(match due {
+            Some(class) => Turn { class, shared: true },
+            None => Turn { class: first, shared: false },
         })
+    }
+
+    /// Whether work of `class` waits and leaves enough threads: one is always kept for people who
+    /// wait, and half of them for what is more urgent than deliveries and housekeeping.
+    fn may_run(&self, class: Class) -> bool {
+        let running = |from: Class| self.running[from as usize..].iter().sum::<usize>();
+        let others_max = (self.threads - 1).max(1);
+        let background_max = (self.threads / 2).max(1);
+        !self.lines[class as usize].is_empty()
+            && (class < Class::Live || running(Class::Live) < others_max)
+            && (class < Class::Outbound || running(Class::Outbound) < background_max)
     }
 }
 
@@ -139,33 +219,95 @@ impl<T> State<T> {
 mod tests {
     use super::*;
 
+    fn queue(threads: usize) -> ClassQueue<u32> {
+        ClassQueue::new(threads, "test")
+    }
+
     #[test]
-    fn urgent_work_goes_first_and_every_class_keeps_a_twentieth() {
-        let queue = ClassQueue::new();
-        for class in Class::ALL {
-            for _ in 0..1_000 {
-                queue.push(class, class).unwrap();
+    fn urgent_work_goes_first_and_every_waiting_class_gets_a_twentieth_of_the_time() {
+        let queue = queue(1);
+        let cost_us = [50, 100, 500, 1_000, 5_000];
+        let mut spent_us = [0_u64; 5];
+        let mut done = None;
+        for _ in 0..30_000 {
+            for class in Class::ALL {
+                queue.push(class, 0).unwrap();
+                if queue.state.lock().lines[class as usize].len() > 10 {
+                    queue.state.lock().lines[class as usize].pop_back();
+                }
+            }
+            let (turn, _) = queue.pop(done).unwrap();
+            let cost = cost_us[turn.class as usize];
+            spent_us[turn.class as usize] += cost;
+            done = Some((turn, Duration::from_micros(cost)));
+        }
+        let all: u64 = spent_us.iter().sum();
+        let percent = spent_us.map(|spent| spent * 100 / all);
+        assert!((75..=85).contains(&percent[0]), "{percent:?}");
+        assert!(percent[1..].iter().all(|share| (3..=6).contains(share)), "{percent:?}");
+    }
+
+    #[test]
+    fn a_class_that_ran_while_nobody_else_waited_owes_nothing() {
+        let queue = queue(1);
+        queue.push(Class::Housekeeping, 0).unwrap();
+        let (turn, _) = queue.pop(None).unwrap();
+        queue.push(Class::Housekeeping, 1).unwrap();
+        let (turn, _) = queue.pop(Some((turn, Duration::from_secs(60)))).unwrap();
+        queue.push(Class::Housekeeping, 2).unwrap();
+        queue.push(Class::Interactive, 3).unwrap();
+        let (turn, work) = queue.pop(Some((turn, Duration::from_secs(60)))).unwrap();
+        assert_eq!((turn.class, work), (Class::Interactive, 3));
+        queue.push(Class::Interactive, 4).unwrap();
+        let (_, work) = queue.pop(Some((turn, Duration::from_millis(6)))).unwrap();
+        assert_eq!(work, 2, "6 ms of others' work must earn housekeeping its turn");
+    }
+
+    #[test]
+    fn urgent_work_joins_a_group_and_the_group_takes_no_more_of_what_is_less_urgent() {
+        let queue = queue(1);
+        queue.push(Class::Housekeeping, 0).unwrap();
+        let (turn, _) = queue.pop(None).unwrap();
+        queue.push(Class::Housekeeping, 1).unwrap();
+        queue.push(Class::Interactive, 2).unwrap();
+        let done = (turn, Duration::from_micros(10));
+        let (turn, work) = queue.pop_into_group(done, Class::Housekeeping).unwrap();
+        assert_eq!(work, 2);
+        let done = (turn, Duration::from_micros(10));
+        assert_eq!(queue.pop_into_group(done, Class::Interactive), None);
+        let (_, work) = queue.pop(None).unwrap();
+        assert_eq!(work, 1);
+    }
+
+    #[test]
+    fn background_work_never_takes_the_last_thread() {
+        let queue = queue(4);
+        for class in [Class::Housekeeping, Class::Inbound] {
+            for at in 0..10 {
+                queue.push(class, at).unwrap();
             }
         }
-        let mut taken = [0; 5];
-        for _ in 0..1_000 {
-            let (class, _) = queue.pop().unwrap();
-            taken[class as usize] += 1;
-        }
-        assert!(taken[0] >= 750, "{taken:?}");
-        assert!(taken.iter().all(|&turns| turns >= 50), "{taken:?}");
+        let inbound = queue.pop(None).unwrap().0;
+        assert_eq!(inbound.class, Class::Inbound);
+        let state = || queue.state.lock();
+        state().lines[Class::Inbound as usize].clear();
+        assert_eq!(queue.pop(None).unwrap().0.class, Class::Housekeeping);
+        assert_eq!(queue.pop(None).unwrap().0.class, Class::Housekeeping);
+        assert_eq!(state().choose(), None, "the fourth thread is kept for people");
+        queue.push(Class::Interactive, 7).unwrap();
+        assert_eq!(queue.pop(None).unwrap().1, 7);
     }
 
     #[test]
     fn a_full_line_refuses_and_a_closed_queue_drains() {
-        let queue = ClassQueue::new();
+        let queue = queue(1);
         for at in 0..WAITING_MAX {
-            queue.push(Class::Inbound, at).unwrap();
+            queue.push(Class::Inbound, at as u32).unwrap();
         }
         assert!(matches!(queue.push(Class::Inbound, 0), Err(Error::Busy)));
         queue.push(Class::Interactive, 7).unwrap();
         queue.close();
-        assert_eq!(queue.pop(), Some((Class::Interactive, 7)));
+        assert_eq!(queue.pop(None).map(|(_, work)| work), Some(7));
         assert_eq!(queue.len(), WAITING_MAX);
         assert!(matches!(queue.push(Class::Inbound, 0), Err(Error::Closed)));
     }

@@ -1,12 +1,11 @@
 //! The transaction that a unit of work sees.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::hooks::Hook;
 use crate::postgres::PgConnection;
-use crate::{Dialect, Error, FromColumn, Record, Value, dialect, postgres, sqlite};
-
-/// Work for after the commit.
-pub(crate) type Hook = Box<dyn FnOnce() + Send>;
+use crate::{Dialect, Error, FromColumn, Record, Value, column, sqlite};
 
 /// An open transaction.
 pub struct Tx<'c> {
@@ -17,8 +16,12 @@ pub struct Tx<'c> {
     pub(crate) failed: bool,
     /// The failure was a meeting with others: the unit is worth repeating.
     pub(crate) conflict: bool,
+    /// The failure was a row that is unique, which may stand there only since the snapshot.
+    pub(crate) unique: bool,
     /// The connection broke.
     pub(crate) broken: bool,
+    /// Set by others when this unit holds up the log.
+    cancelled: Option<&'c AtomicBool>,
 }
 
 pub(crate) enum Connection<'c> {
@@ -42,8 +45,15 @@ impl<'c> Tx<'c> {
             started: Instant::now(),
             failed: false,
             conflict: false,
+            unique: false,
             broken: false,
+            cancelled: None,
         }
+    }
+
+    /// A transaction whose next statement fails once `cancelled` is set.
+    pub(crate) fn cancellable(connection: Connection<'c>, cancelled: &'c AtomicBool) -> Self {
+        Self { cancelled: Some(cancelled), ..Self::new(connection) }
     }
 
     /// Which database this is, for the few places where the dialects cannot agree.
@@ -155,28 +165,39 @@ impl<'c> Tx<'c> {
         &mut self,
         body: impl FnOnce(&mut Tx) -> Result<T, E>,
     ) -> Result<T, E> {
-        self.execute("SAVEPOINT inner_unit", &[])?;
+        self.mark("SAVEPOINT inner_unit")?;
         let hooks = self.hooks.len();
-        match body(self) {
-            Ok(done) => {
-                self.execute("RELEASE SAVEPOINT inner_unit", &[])?;
-                Ok(done)
+        let done = match body(self) {
+            // It went on after a failed statement: as if it had told.
+            Ok(_) if self.failed => Err(E::from(Error::Aborted)),
+            done => done,
+        };
+        if done.is_err() {
+            self.hooks.truncate(hooks);
+            if self.conflict || self.broken || self.is_cancelled() {
+                return done;
             }
-            Err(error) => {
-                self.hooks.truncate(hooks);
-                if !self.conflict && !self.broken {
-                    self.failed = false;
-                    self.execute("ROLLBACK TO SAVEPOINT inner_unit", &[])?;
-                    self.execute("RELEASE SAVEPOINT inner_unit", &[])?;
-                }
-                Err(error)
-            }
+            self.failed = false;
+            self.mark("ROLLBACK TO SAVEPOINT inner_unit")?;
         }
+        self.mark("RELEASE SAVEPOINT inner_unit")?;
+        done
+    }
+
+    fn mark(&mut self, sql: &'static str) -> Result<(), Error> {
+        self.statement(sql, |connection, sql| match connection {
+            Connection::Sqlite(connection) => sqlite::execute(connection, sql, &[]).map(|_| ()),
+            Connection::Postgres(connection) => connection.batch(sql),
+        })
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.cancelled.is_some_and(|cancelled| cancelled.load(Ordering::Acquire))
     }
 
     /// Runs several statements without parameters: migrations.
     pub(crate) fn batch(&mut self, sql: &str) -> Result<(), Error> {
-        self.statement(sql, |connection, _| match connection {
+        self.statement(sql, |connection, sql| match connection {
             Connection::Sqlite(connection) => sqlite::batch(connection, sql),
             Connection::Postgres(connection) => connection.batch(sql),
         })
@@ -190,10 +211,14 @@ impl<'c> Tx<'c> {
         if self.failed {
             return Err(Error::Aborted);
         }
-        let sql = dialect::translate(self.dialect(), sql);
-        run(&mut self.connection, &sql).map_err(|failure| {
+        if self.is_cancelled() {
+            self.failed = true;
+            return Err(Error::TooLong);
+        }
+        run(&mut self.connection, sql).map_err(|failure| {
             self.failed = true;
             self.conflict |= failure.conflict;
+            self.unique |= matches!(failure.error, Error::Unique(_));
             self.broken |= failure.broken;
             failure.error
         })
@@ -226,7 +251,7 @@ impl Row<'_> {
         let wrong = |_| Error::Column { column: at, expected: "BIGINT" };
         match self {
             Self::Sqlite(row) => row.get(at).map_err(wrong),
-            Self::Postgres(row) => postgres::int(row, at),
+            Self::Postgres(row) => column::int(row, at),
         }
     }
 
@@ -234,7 +259,7 @@ impl Row<'_> {
         let wrong = |_| Error::Column { column: at, expected: "DOUBLE PRECISION" };
         match self {
             Self::Sqlite(row) => row.get(at).map_err(wrong),
-            Self::Postgres(row) => postgres::real(row, at),
+            Self::Postgres(row) => column::real(row, at),
         }
     }
 
@@ -267,7 +292,7 @@ impl Row<'_> {
                 Ok(value) => Ok(value == rusqlite::types::ValueRef::Null),
                 Err(_) => Err(wrong),
             },
-            Self::Postgres(row) => postgres::is_null(row, at),
+            Self::Postgres(row) => column::is_null(row, at),
         }
     }
 }

@@ -15,8 +15,12 @@ use crate::{Error, Tx};
 pub(crate) trait Work: Send {
     /// Whether it only reads.
     fn reads_only(&self) -> bool;
+    /// Whether anybody still waits for what it reads.
+    fn is_wanted(&self) -> bool;
     /// Runs it; may be called again after a rollback. True when its transaction is to be committed.
     fn run(&mut self, tx: &mut Tx) -> bool;
+    /// Puts `error` in the place of the last run's result.
+    fn spoil(&mut self, error: Error);
     /// Gives the last run's result to who waits for it.
     fn answer(self: Box<Self>);
     /// Gives `error` instead.
@@ -55,12 +59,25 @@ where
         self.reads_only
     }
 
+    fn is_wanted(&self) -> bool {
+        !self.reply.is_closed()
+    }
+
     fn run(&mut self, tx: &mut Tx) -> bool {
         let result = catch_unwind(AssertUnwindSafe(|| (self.body)(tx)))
             .unwrap_or_else(|panic| Err(E::from(Error::Panicked(panic_text(&*panic)))));
+        // A statement failed and the unit went on as if it had not: nothing of it can be kept.
+        let result = match result {
+            Ok(_) if tx.failed => Err(E::from(Error::Aborted)),
+            result => result,
+        };
         let commit = result.is_ok();
         self.result = Some(result);
         commit
+    }
+
+    fn spoil(&mut self, error: Error) {
+        self.result = Some(Err(E::from(error)));
     }
 
     fn answer(self: Box<Self>) {

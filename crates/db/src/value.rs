@@ -66,6 +66,31 @@ fn without_nul(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// The same for JSON, where U+0000 is an escape, unless its backslash is itself escaped.
+fn without_escaped_nul(json: String) -> String {
+    const NUL: &str = "\\u0000";
+    if !json.contains(NUL) {
+        return json;
+    }
+    let mut out = String::with_capacity(json.len());
+    let mut rest = json.as_str();
+    while let Some(at) = rest.find('\\') {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        if let Some(after) = rest.strip_prefix(NUL) {
+            out.push('\u{FFFD}');
+            rest = after;
+        } else {
+            // A backslash and what it escapes, which is ASCII.
+            let end = rest.len().min(2);
+            out.push_str(&rest[..end]);
+            rest = &rest[end..];
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
 macro_rules! int_value {
     ($($kind:ty),*) => { $(
         impl ToValue for $kind {
@@ -160,7 +185,7 @@ impl<T: Serialize> ToValue for Json<T> {
     fn to_value(&self) -> Value<'_> {
         // JSON of our own types cannot fail: no map with keys that are not text.
         let text = serde_json::to_string(&self.0).unwrap_or_else(|_| "null".into());
-        Value::Text(Cow::Owned(text.replace("\\u0000", "\u{FFFD}")))
+        Value::Text(Cow::Owned(without_escaped_nul(text)))
     }
 }
 
@@ -228,5 +253,20 @@ impl<T: DeserializeOwned> FromColumn for Json<T> {
 impl<T: FromColumn> FromColumn for Option<T> {
     fn from_column(row: &Row<'_>, at: usize) -> Result<Self, Error> {
         if row.is_null(at)? { Ok(None) } else { T::from_column(row, at).map(Some) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_nul_in_json_is_replaced_and_a_text_that_looks_like_one_is_kept() {
+        for text in ["a\0b", "\\u0000", "\\\0", "\\\\u0000", "plain", "é\\", "\"\0\""] {
+            let value = Json(text);
+            let Value::Text(json) = value.to_value() else { panic!("not a text") };
+            let back: String = serde_json::from_str(&json).unwrap();
+            assert_eq!(back, text.replace('\0', "\u{FFFD}"));
+        }
     }
 }

@@ -190,7 +190,7 @@ impl Jobs {
             let in_tables = find(tx, id)?;
             if in_tables.is_some() { Ok(in_tables) } else { inner.find_ready(tx, id) }
         };
-        Ok(self.inner.db.read(Class::Interactive, show).await.map_err(Error::Db)?)
+        self.inner.db.read(Class::Interactive, show).await.map_err(Error::Db)
     }
 }
 

@@ -13,6 +13,7 @@ mod error;
 mod face;
 mod page;
 mod pictures;
+pub mod push;
 mod timelines;
 
 use axum::Router;

@@ -62,6 +62,9 @@ pub enum Verb {
     /// Print a commented configuration file with every key and its default.
     #[command(hide = true, after_help = "Example:\n  weir example-config > weir.toml")]
     ExampleConfig,
+    /// Bring the database's tables up to date and print them.
+    #[command(hide = true, after_help = "Example:\n  weir schema --data data/demo")]
+    Schema,
 }
 
 /// How to serve.

@@ -20,6 +20,7 @@ use crate::command::{self, Command};
 use crate::config::Loaded;
 use crate::data_dir::{DataDir, DataDirError};
 use crate::parts::Parts;
+use crate::site;
 
 /// The socket's name in the data directory.
 const NAME: &str = "control.sock";
@@ -44,17 +45,26 @@ enum Answer {
 /// # Errors
 /// One line that says what to do.
 pub fn run(loaded: &Loaded, command: Command) -> Result<Value, String> {
-    let data = match DataDir::open(&loaded.config.data) {
-        Ok(data) => data,
-        Err(DataDirError::InUse(path)) => return ask(&path, &command),
-        Err(error) => return Err(error.to_string()),
-    };
-    let parts = Parts::open(&loaded.config, data.path()).map_err(|error| error.to_string())?;
+    if let Err(DataDirError::InUse(path)) = DataDir::open(&loaded.config.data) {
+        return ask(&path, &command);
+    }
+    let (parts, _data) = open_here(loaded)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| error.to_string())?;
     runtime.block_on(command::execute(&parts, command))
+}
+
+/// Opens the parts in this process, which holds the data directory meanwhile.
+///
+/// # Errors
+/// One line that says what to do.
+pub fn open_here(loaded: &Loaded) -> Result<(Parts, DataDir), String> {
+    let data = DataDir::open(&loaded.config.data).map_err(|error| error.to_string())?;
+    let site = site::recall(&data, &loaded.config).map_err(|error| error.to_string())?;
+    let parts = Parts::open(&loaded.config, data.path(), site);
+    Ok((parts.map_err(|error| error.to_string())?, data))
 }
 
 fn ask(data: &Path, command: &Command) -> Result<Value, String> {

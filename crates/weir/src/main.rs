@@ -8,11 +8,13 @@ mod control;
 mod data_dir;
 mod log;
 mod metrics;
+mod options;
 mod output;
 mod parts;
 mod process;
 mod routes;
 mod serve;
+mod site;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -62,6 +64,11 @@ fn run(cli: &Cli) -> Result<(), String> {
         }
         Verb::ExampleConfig => {
             output::text(&config::example());
+            Ok(())
+        }
+        Verb::Schema => {
+            let (parts, _data) = control::open_here(&load(cli, Vec::new())?)?;
+            output::text(&parts.db.schema().map_err(|error| error.to_string())?);
             Ok(())
         }
     }

@@ -52,17 +52,33 @@ pub fn value(value: &Value, json: bool) {
 fn for_people(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
-        Value::Object(fields) => {
-            let width = fields.keys().map(String::len).max().unwrap_or(0);
-            let lines = fields.iter().map(|(name, value)| {
-                format!("{}  {}\n", format_args!("{:<width$}", name.replace('_', " ")), cell(value))
-            });
-            lines.collect()
+        // One thing needs no name: `TOKEN=$(weir account token alice)`.
+        Value::Object(fields) if fields.len() == 1 => {
+            fields.values().map(|value| format!("{}\n", cell(value))).collect()
         }
-        Value::Array(rows) if rows.iter().all(Value::is_object) => table(rows),
+        Value::Object(fields) => {
+            let (tables, lines): (Vec<_>, Vec<_>) =
+                fields.iter().partition(|(_, value)| is_table(value));
+            let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+            let mut text = String::new();
+            for (name, value) in lines {
+                let name = name.replace('_', " ");
+                text.push_str(&format!("{name:<width$}  {}\n", cell(value)));
+            }
+            for (_, value) in tables {
+                text.push('\n');
+                text.push_str(&for_people(value));
+            }
+            text
+        }
+        Value::Array(rows) if is_table(value) => table(rows),
         Value::Array(rows) => rows.iter().map(|row| format!("{}\n", cell(row))).collect(),
         _ => format!("{}\n", cell(value)),
     }
+}
+
+fn is_table(value: &Value) -> bool {
+    value.as_array().is_some_and(|rows| rows.iter().all(Value::is_object))
 }
 
 fn cell(value: &Value) -> String {
@@ -108,6 +124,9 @@ mod tests {
         assert_eq!(for_people(&rows), "name   posts\nalice  12\nbo     3\n");
         assert_eq!(for_people(&json!({"name": "a", "is_bot": true})), "is bot  yes\nname    a\n");
         assert_eq!(for_people(&json!([])), "");
+        let both = json!({"dead": 1, "queues": [{"queue": "mail"}]});
+        assert_eq!(for_people(&both), "dead  1\n\nqueue\nmail\n");
+        assert_eq!(for_people(&json!({"token": "abc"})), "abc\n");
     }
 
     #[test]

@@ -2,14 +2,17 @@
 
 use std::path::Path;
 
+use weir_base::{Clock, Random};
+use weir_community::{Community, Setup, Site};
 use weir_db::{Db, Options};
+use weir_jobs::Jobs;
 
 use crate::config::{Config, setting_without_password};
 
 /// Why the parts cannot be put together.
 #[derive(Debug, thiserror::Error)]
 pub enum PartsError {
-    /// The database cannot be opened or brought up to date.
+    /// The database cannot be opened.
     #[error("cannot open the database {url}: {source}; check `url` under [database]")]
     Database {
         /// Its address, without the password.
@@ -17,20 +20,32 @@ pub enum PartsError {
         /// What the database said.
         source: weir_db::Error,
     },
+    /// The jobs' tables cannot be read or brought up to date.
+    #[error("cannot open the jobs: {0}")]
+    Jobs(#[from] weir_jobs::Error),
+    /// The community's tables cannot be read or brought up to date.
+    #[error("cannot open the community: {0}")]
+    Community(#[from] weir_community::Error),
 }
 
 /// The parts that commands work on.
 pub struct Parts {
-    /// The community's rows.
+    /// The rows.
     pub db: Db,
+    /// Background work.
+    pub jobs: Jobs,
+    /// The nouns and the rules.
+    pub community: Community,
+    /// Where passwords that are made up come from.
+    pub random: Random,
 }
 
 impl Parts {
-    /// Opens the database and brings its tables up to date.
+    /// Opens the database and brings its tables up to date. Blocks the calling thread.
     ///
     /// # Errors
     /// [`PartsError`] says which part and why.
-    pub fn open(config: &Config, data: &Path) -> Result<Self, PartsError> {
+    pub fn open(config: &Config, data: &Path, site: Site) -> Result<Self, PartsError> {
         let url = config.database.url.expose();
         let failed = |source| PartsError::Database { url: setting_without_password(url), source };
         let mut options = Options::default();
@@ -38,6 +53,16 @@ impl Parts {
             options.connections_max = config.database.max_connections as usize;
         }
         let db = Db::open(url, data, &options).map_err(failed)?;
-        Ok(Self { db })
+        let (clock, random) = (Clock::system(), Random::system());
+        let jobs = Jobs::open(db.clone(), clock.clone(), random.clone())?;
+        let community = Community::open(Setup {
+            db: db.clone(),
+            jobs: jobs.clone(),
+            clock,
+            random: random.clone(),
+            site,
+            data: data.to_owned(),
+        })?;
+        Ok(Self { db, jobs, community, random })
     }
 }

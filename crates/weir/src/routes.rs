@@ -1,10 +1,83 @@
 //! Which face answers which path.
 
 use axum::Router;
-use axum::routing::get;
+use axum::body::Body;
+use axum::routing::{any_service, get};
+use http::{HeaderMap, Request, header};
+use tower::{ServiceExt, service_fn};
+use weir_pages::Pages;
+
+use crate::config::Checked;
+use crate::options;
+use crate::parts::Parts;
 
 /// Everything that is served over HTTP.
-pub fn router() -> Router {
+pub fn router(checked: &Checked, parts: &Parts) -> Router {
+    let pages = Pages::new(parts.community.clone(), options::pages(checked));
     let own = Router::new().route("/health", get(async || "OK"));
-    weir_http::with_route_names(own)
+    let web = own.merge(weir_pages::router(pages));
+    by_what_is_asked(web, Router::new())
+}
+
+/// Lets `federation` answer those who ask for activities, and `web` everybody else. What the one
+/// has no path for, the other is asked.
+fn by_what_is_asked(web: Router, federation: Router) -> Router {
+    let web = weir_http::with_route_names(web);
+    let federation = weir_http::with_route_names(federation);
+    let to_servers = federation.clone().fallback_service(web.clone());
+    let to_people = web.fallback_service(federation);
+    Router::new().fallback_service(any_service(service_fn(move |request: Request<Body>| {
+        let router = if asks_for_activities(request.headers()) { &to_servers } else { &to_people };
+        router.clone().oneshot(request)
+    })))
+}
+
+/// Whether one of ActivityPub's forms (its section 3.2) is asked for before a page.
+fn asks_for_activities(headers: &HeaderMap) -> bool {
+    const ACTIVITIES: &[&str] = &["application/activity+json", "application/ld+json"];
+    const PAGES: &[&str] = &["text/html", "application/xhtml+xml"];
+    let accept = headers.get_all(header::ACCEPT);
+    let forms = accept.iter().filter_map(|value| value.to_str().ok());
+    let forms = forms.flat_map(|value| value.split(',')).map(str::trim);
+    let is = |form: &str, known: &[&str]| known.iter().any(|known| form.starts_with(known));
+    forms
+        .map(|form| (is(form, ACTIVITIES), is(form, PAGES)))
+        .find(|(activity, page)| *activity || *page)
+        .is_some_and(|(activity, _)| activity)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn answer(router: &Router, path: &str, accept: &str) -> String {
+        let request = Request::get(path).header(header::ACCEPT, accept);
+        let request = request.body(Body::empty()).unwrap();
+        let response = router.clone().oneshot(request).await.unwrap();
+        let status = response.status();
+        let body = axum::body::to_bytes(response.into_body(), 1_000).await.unwrap();
+        format!("{} {}", status.as_u16(), String::from_utf8_lossy(&body))
+    }
+
+    #[tokio::test]
+    async fn one_path_serves_people_and_servers_each_in_their_form() {
+        let web = Router::new()
+            .route("/@{name}", get(async || "page"))
+            .route("/about", get(async || "about"));
+        let federation = Router::new()
+            .route("/@{name}", get(async || "actor"))
+            .route("/nodeinfo/2.1", get(async || "nodeinfo"));
+        let router = by_what_is_asked(web, federation);
+        let ld = "application/ld+json; profile=\"https://www.w3.org/ns/activitystreams\"";
+        for accept in [ld, "application/activity+json", "application/activity+json, text/html"] {
+            assert_eq!(answer(&router, "/@alice", accept).await, "200 actor", "{accept}");
+        }
+        for accept in ["text/html,application/activity+json", "*/*", "", "application/json"] {
+            assert_eq!(answer(&router, "/@alice", accept).await, "200 page", "{accept}");
+        }
+        assert_eq!(answer(&router, "/about", ld).await, "200 about");
+        assert_eq!(answer(&router, "/nodeinfo/2.1", "*/*").await, "200 nodeinfo");
+        assert!(answer(&router, "/none", "*/*").await.starts_with("404"));
+        assert!(answer(&router, "/none", ld).await.starts_with("404"));
+    }
 }

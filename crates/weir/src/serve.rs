@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,12 +11,14 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use weir_base::Random;
+use weir_community::{Site, streams};
 use weir_http::{Limits, Serving, Tls, TlsError};
 
-use crate::config::{Checked, Loaded};
+use crate::config::{Checked, Config, Loaded};
 use crate::control::ControlSocket;
 use crate::data_dir::{DataDir, DataDirError};
 use crate::parts::{Parts, PartsError};
+use crate::site::{self, SiteError};
 use crate::{log, metrics, process, routes};
 
 /// How long the end may take; what is cut off then is as after a crash: nothing accepted is lost.
@@ -34,6 +36,9 @@ pub enum ServeError {
     /// A part.
     #[error(transparent)]
     Parts(#[from] PartsError),
+    /// The names under which the community is reached.
+    #[error(transparent)]
+    Site(#[from] SiteError),
     /// The certificate.
     #[error(transparent)]
     Tls(#[from] TlsError),
@@ -106,7 +111,10 @@ async fn serve(checked: &Checked, _extra_ca: Option<&Path>) -> Result<(), ServeE
     };
     let handle = metrics::start().map_err(ServeError::Metrics)?;
     tokio::spawn(metrics::keep_up(handle.clone()));
-    let parts = Arc::new(Parts::open(config, data.path())?);
+    let bound = listeners.http_address;
+    let site = Site { domain: checked.domain(bound), base: checked.public_url(bound) };
+    let site = site::claim(&data, site)?;
+    let parts = Arc::new(open(config.clone(), data.path().to_owned(), site).await?);
     let socket = ControlSocket::bind(&data)
         .map_err(|source| ServeError::System { what: "make the control socket", source })?;
 
@@ -121,7 +129,7 @@ async fn serve(checked: &Checked, _extra_ca: Option<&Path>) -> Result<(), ServeE
         ..Limits::default()
     };
     let serving = Serving {
-        router: routes::router(),
+        router: routes::router(checked, &parts),
         tls: tls.clone(),
         limits,
         trusted_proxies: config.http.trusted_proxies.clone().into(),
@@ -139,14 +147,16 @@ async fn serve(checked: &Checked, _extra_ca: Option<&Path>) -> Result<(), ServeE
         };
         tasks.spawn(weir_http::serve(listener, serving, shutdown.clone()));
     }
-    tasks.spawn(socket.serve(parts, shutdown.clone()));
+    tasks.spawn(socket.serve(parts.clone(), shutdown.clone()));
+    tasks.spawn(streams::run(parts.community.clone(), shutdown.clone()));
+    drop(parts);
 
     let metrics_address = listeners.metrics_address.map(|address| address.to_string());
     tracing::info!(
-        http = %listeners.http_address,
+        http = %bound,
         metrics = metrics_address.unwrap_or_default(),
-        domain = checked.domain(listeners.http_address),
-        url = checked.public_url(listeners.http_address),
+        domain = checked.domain(bound),
+        url = checked.public_url(bound),
         data = %data.path().display(),
         "ready"
     );
@@ -158,6 +168,14 @@ async fn serve(checked: &Checked, _extra_ca: Option<&Path>) -> Result<(), ServeE
     tasks.wait().await;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Opens the parts on a thread that may wait for the disk.
+async fn open(config: Config, data: PathBuf, site: Site) -> Result<Parts, ServeError> {
+    let opened = tokio::task::spawn_blocking(move || Parts::open(&config, &data, site)).await;
+    let opened = opened
+        .map_err(|error| ServeError::System { what: "open the data", source: error.into() })?;
+    Ok(opened?)
 }
 
 /// How many connections to hold: as told, or what the descriptors allow.

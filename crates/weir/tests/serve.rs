@@ -70,6 +70,11 @@ fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
+fn json(output: &Output) -> serde_json::Value {
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
 fn get(address: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\nHost: weir\r\nConnection: close\r\n\r\n").unwrap();
@@ -98,7 +103,7 @@ fn sigterm_ends_it_with_status_0_and_frees_the_data_directory() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
     for _ in 0..2 {
-        let mut server = Server::start(&data, &[]);
+        let mut server = Server::start(&data, &["--domain", "localhost"]);
         let idle = TcpStream::connect(server.address("http")).unwrap();
         server.signal(libc::SIGTERM);
         assert_eq!(server.process.wait().unwrap().code(), Some(0));
@@ -122,11 +127,68 @@ fn commands_reach_a_running_server_through_its_socket_also_at_a_long_path() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("a-long-name-".repeat(12)).join("data");
     std::fs::create_dir(data.parent().unwrap()).unwrap();
-    let alone = run(&data, &["jobs", "stats", "--json"]);
+    let create = |name: &str| {
+        let email = format!("{name}@example.test");
+        json(&run(&data, &["account", "create", name, "--email", &email, "--json"]))
+    };
+    let server = Server::start(&data, &["--domain", "localhost"]);
+    assert_eq!(create("alice")["role"], "user");
+    drop(server);
+    // The same without a server: it knows its names from the first start.
+    assert!(create("bob")["password"].as_str().unwrap().len() >= 12);
+    let names = |value: serde_json::Value| -> Vec<String> {
+        let rows = value.as_array().unwrap();
+        rows.iter().map(|row| row["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names(json(&run(&data, &["account", "list", "--json"]))), ["alice", "bob"]);
+    let _server = Server::start(&data, &["--domain", "localhost"]);
+    assert_eq!(names(json(&run(&data, &["account", "list", "--json"]))), ["alice", "bob"]);
+}
+
+#[test]
+fn accounts_are_made_changed_and_given_tokens() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
     let _server = Server::start(&data, &[]);
-    let through = run(&data, &["jobs", "stats", "--json"]);
-    assert_eq!(alone.status.code(), through.status.code(), "{alone:?} {through:?}");
-    assert!(!stderr(&through).contains("does not answer"), "{through:?}");
+    let alice = ["account", "create", "alice", "--email", "alice@example.test"];
+    assert_eq!(run(&data, &alice).status.code(), Some(0));
+    let again = run(&data, &alice);
+    assert_eq!((again.status.code(), stderr(&again).lines().count()), (Some(1), 1), "{again:?}");
+    let changed = run(&data, &["account", "set", "alice", "--role", "admin", "--json"]);
+    assert_eq!(json(&changed)["role"], "admin");
+    let token = run(&data, &["account", "token", "alice", "--scopes", "read write"]);
+    assert!(String::from_utf8(token.stdout).unwrap().trim().len() >= 32);
+    assert_eq!(
+        run(&data, &["account", "token", "alice", "--scopes", "all"]).status.code(),
+        Some(1)
+    );
+    let missing = run(&data, &["account", "show", "nobody"]);
+    assert_eq!(stderr(&missing), "weir: Account not found\n");
+}
+
+#[test]
+fn other_servers_are_blocked_and_unblocked() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    let _server = Server::start(&data, &[]);
+    assert_eq!(json(&run(&data, &["federation", "hosts", "--json"])), serde_json::json!([]));
+    assert_eq!(run(&data, &["federation", "block", "Spam.example"]).status.code(), Some(0));
+    let shown = json(&run(&data, &["federation", "show", "spam.example", "--json"]));
+    assert_eq!(shown["block"], "suspend");
+    assert_eq!(run(&data, &["federation", "unblock", "spam.example"]).status.code(), Some(0));
+    assert_eq!(run(&data, &["federation", "unblock", "spam.example"]).status.code(), Some(1));
+    assert_eq!(run(&data, &["federation", "block", "not/a/domain"]).status.code(), Some(1));
+}
+
+#[test]
+fn a_data_directory_is_served_under_one_name_only() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    drop(Server::start(&data, &["--domain", "a.test"]));
+    let args = ["serve", "--dev", "--listen", "127.0.0.1:0", "--domain", "b.test"];
+    let refused = run(&data, &args);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(stderr(&refused).contains("belongs to a.test"), "{refused:?}");
 }
 
 #[test]

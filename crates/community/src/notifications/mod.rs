@@ -1,13 +1,17 @@
 //! What people are told about: mentions, follows, favourites, boosts, …
 
+mod groups;
 mod list;
+pub mod policy;
 
 use weir_base::Id;
 use weir_db::{Tx, params};
 
+use crate::notifications::policy::Treatment;
 use crate::streams::{Event, Topic};
-use crate::{Env, Error};
+use crate::{Env, Error, push};
 
+pub use groups::{Group, dismiss_group, group, group_accounts, groups, unread_count};
 pub use list::{Notification, Page, clear, dismiss, get, list};
 
 /// Why somebody is told.
@@ -107,15 +111,38 @@ pub fn notify(
     }
     let id = env.ids.next();
     let group = group_key(kind, id, status);
-    let filtered = false;
+    let treatment = policy::treat(tx, env, to, kind, from, status)?;
+    if treatment == Treatment::Drop {
+        return Ok(());
+    }
+    let filtered = treatment == Treatment::Filter;
     let inserted = tx.execute(
         "INSERT INTO notifications (id, account_id, kind, from_account_id, status_id, group_key,
            filtered) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING",
         params![id, to, kind.name(), from, status.unwrap_or(Id::ZERO), group, filtered],
     )?;
-    if inserted > 0 && !filtered {
+    if inserted > 0 && filtered {
+        policy::request(tx, env, to, from, status)?;
+    } else if inserted > 0 {
         env.streams.tell(tx, Topic::Own(to), Event::Notification { account: to, id });
+        push::enqueue(tx, env, to, id, kind, from, status)?;
     }
+    Ok(())
+}
+
+/// Tells `to`, of staff, that `by` reported somebody.
+///
+/// # Errors
+/// The database's.
+pub fn notify_report(tx: &mut Tx, env: &Env, to: Id, by: Id, report: Id) -> Result<(), Error> {
+    let id = env.ids.next();
+    let kind = Kind::AdminReport;
+    tx.execute(
+        "INSERT INTO notifications (id, account_id, kind, from_account_id, report_id, group_key)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING",
+        params![id, to, kind.name(), by, report, group_key(kind, id, None)],
+    )?;
+    env.streams.tell(tx, Topic::Own(to), Event::Notification { account: to, id });
     Ok(())
 }
 

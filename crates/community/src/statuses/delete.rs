@@ -5,7 +5,7 @@ use weir_db::{Tx, params};
 
 use super::{Status, by_id, publish};
 use crate::federation::{self, Message};
-use crate::{Env, Error};
+use crate::{Env, Error, conversations};
 
 /// `by` deletes their own post `id`; boosts of it go too, other servers are told.
 ///
@@ -104,6 +104,7 @@ fn remove(tx: &mut Tx, env: &Env, status: &Status) -> Result<(), Error> {
             params![parent.id],
         )?;
     }
+    conversations::status_removed(tx, status)?;
     env.feeds.removed(tx, status.account_id, status.id, &tags);
     env.streams.status_deleted(tx, status, &mentioned);
     Ok(())

@@ -11,7 +11,7 @@ use crate::accounts::{self, Account};
 use crate::federation::{self, Message};
 use crate::notifications::{self, Kind};
 use crate::text::{self, Person, Piece};
-use crate::{Env, Error, tags};
+use crate::{Env, Error, conversations, tags};
 
 /// People a post may mention.
 const MENTIONS_MAX: usize = 100;
@@ -389,6 +389,7 @@ pub(crate) fn announce(
     mentioned: &[Id],
 ) -> Result<(), Error> {
     env.feeds.posted(tx, status.account_id, status.id);
+    conversations::add(tx, env, status, mentioned)?;
     for &account in mentioned {
         notifications::notify(tx, env, account, Kind::Mention, status.account_id, Some(status.id))?;
     }

@@ -1,4 +1,5 @@
 //! The community on both databases.
 
+mod breadth;
 mod place;
 mod walk;

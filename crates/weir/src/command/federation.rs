@@ -2,9 +2,16 @@
 
 use clap::Subcommand;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
+use weir_base::Timestamp;
+use weir_community::Error;
+use weir_community::hosts::{self, Host, Severity};
+use weir_db::{Class, Tx};
 
 use crate::parts::Parts;
+
+/// Servers read in one go when all are listed.
+const PAGE: usize = 500;
 
 /// What to do about other servers.
 #[derive(Debug, Clone, Subcommand, Serialize, Deserialize)]
@@ -33,6 +40,84 @@ pub enum FederationCommand {
     },
 }
 
-pub(super) async fn execute(_parts: &Parts, _command: FederationCommand) -> Result<Value, String> {
-    Err("this version does not speak with other servers yet".into())
+pub(super) async fn execute(parts: &Parts, command: FederationCommand) -> Result<Value, String> {
+    let done = match command {
+        FederationCommand::Hosts => list(parts).await,
+        FederationCommand::Show { host } => show(parts, host.to_lowercase()).await,
+        FederationCommand::Block { host } => block(parts, host.to_lowercase()).await,
+        FederationCommand::Unblock { host } => unblock(parts, host.to_lowercase()).await,
+    };
+    done.map_err(|error| error.to_string())
+}
+
+async fn list(parts: &Parts) -> Result<Value, Error> {
+    let mut rows = Vec::new();
+    let mut after = String::new();
+    loop {
+        let start = after.clone();
+        let unit = move |tx: &mut Tx, _: &_| hosts::list(tx, &start, PAGE);
+        let page = parts.community.read(Class::Interactive, unit).await?;
+        rows.extend(page.iter().map(|(host, block)| {
+            json!({
+                "host": host.domain,
+                "software": host.software,
+                "block": block,
+                "delivered_at": shown(host.delivered_at),
+                "failing_since": shown(host.failing_since),
+            })
+        }));
+        match page.last() {
+            Some((last, _)) if page.len() == PAGE => after.clone_from(&last.domain),
+            _ => return Ok(Value::Array(rows)),
+        }
+    }
+}
+
+fn shown(time: Option<Timestamp>) -> Option<String> {
+    time.map(|time| time.to_string())
+}
+
+async fn show(parts: &Parts, domain: String) -> Result<Value, Error> {
+    let name = domain.clone();
+    let unit = move |tx: &mut Tx, _: &_| {
+        let host = hosts::by_domain(tx, &name)?;
+        let block = hosts::severity(tx, &name)?;
+        Ok((host, block, hosts::accounts_count(tx, &name)?))
+    };
+    let (host, block, accounts) = parts.community.read(Class::Interactive, unit).await?;
+    let Some(host) = host else {
+        return match block {
+            Some(block) => Ok(json!({ "host": domain, "block": block, "accounts": accounts })),
+            None => Err(Error::NotFound("Host")),
+        };
+    };
+    let Host { software, signature_form, first_seen_at, delivered_at, .. } = host;
+    Ok(json!({
+        "host": domain,
+        "software": software,
+        "signature_form": signature_form,
+        "block": block,
+        "accounts": accounts,
+        "first_seen_at": first_seen_at.to_string(),
+        "delivered_at": shown(delivered_at),
+        "failed_at": shown(host.failed_at),
+        "failing_since": shown(host.failing_since),
+        "failure": host.failure,
+    }))
+}
+
+async fn block(parts: &Parts, domain: String) -> Result<Value, Error> {
+    let answer = json!({ "host": domain, "block": Severity::Suspend.name() });
+    let unit = move |tx: &mut Tx, env: &_| hosts::block(tx, env, &domain, Severity::Suspend);
+    parts.community.write(Class::Interactive, unit).await?;
+    Ok(answer)
+}
+
+async fn unblock(parts: &Parts, domain: String) -> Result<Value, Error> {
+    let answer = json!({ "host": domain, "block": null });
+    let unit = move |tx: &mut Tx, _: &_| hosts::unblock(tx, &domain);
+    match parts.community.write(Class::Interactive, unit).await? {
+        true => Ok(answer),
+        false => Err(Error::NotFound("A block of this host")),
+    }
 }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use url::{Host, Url};
 
-use super::{Config, ConfigError, Loaded, Origin, Role};
+use super::{Auto, Config, ConfigError, Loaded, Origin, RegistrationMode, Role};
 
 /// What `serve` was told to be.
 #[derive(Debug, Clone, Copy, Default)]
@@ -58,6 +58,9 @@ pub fn check(loaded: &mut Loaded, modes: Modes) -> Result<Checked, ConfigError> 
     domain(loaded, modes)?;
     public_url(loaded, modes)?;
     listeners(loaded, modes)?;
+    if modes.dev {
+        open_up(loaded);
+    }
     let config = &loaded.config;
     if config.tls.cert.is_some() != config.tls.key.is_some() {
         let (set, missing) = if config.tls.cert.is_some() {
@@ -159,6 +162,20 @@ fn public_url(loaded: &mut Loaded, modes: Modes) -> Result<(), ConfigError> {
     };
     loaded.config.http.public_url = url.as_str().trim_end_matches('/').to_owned();
     Ok(())
+}
+
+/// In development everybody may sign up, unless a test says otherwise.
+fn open_up(loaded: &mut Loaded) {
+    let mut choose = |key: &str, choice: &dyn Fn(&mut Config)| {
+        if *loaded.origin(key) == Origin::Default {
+            choice(&mut loaded.config);
+            loaded.origins.insert(key.to_owned(), Origin::Mode("--dev"));
+        }
+    };
+    choose("registrations.mode", &|config| config.registrations.mode = RegistrationMode::Open);
+    choose("registrations.confirm_email", &|config| {
+        config.registrations.confirm_email = Auto::Off;
+    });
 }
 
 fn listeners(loaded: &mut Loaded, modes: Modes) -> Result<(), ConfigError> {

@@ -1,23 +1,23 @@
 //! What only people who log in here have: address, password, role, preferences.
 
-use std::sync::LazyLock;
+mod change;
+mod password;
+mod sessions;
 
-use argon2::password_hash::phc::PasswordHash;
-use argon2::{Algorithm, Argon2, Params, PasswordHasher, PasswordVerifier, Version};
 use serde::{Deserialize, Serialize};
-use tokio::sync::Semaphore;
 use weir_base::{Id, Secret, Timestamp};
 use weir_db::{Json, Tx, params};
 
 use crate::{Env, Error};
 
-/// The shortest password, in characters.
-pub const PASSWORD_CHARACTERS_MIN: usize = 8;
-/// The longest password, in bytes, so that nobody makes the hash slow.
-pub const PASSWORD_BYTES_MAX: usize = 1_024;
-/// Hashes computed at once: each takes 19 MiB and a core.
-static HASHING: LazyLock<Semaphore> =
-    LazyLock::new(|| Semaphore::new(std::thread::available_parallelism().map_or(2, usize::from)));
+pub use change::{UserChange, change, list};
+pub use password::{
+    PASSWORD_BYTES_MAX, PASSWORD_CHARACTERS_MIN, check_password, hash_password, verify_password,
+};
+pub use sessions::{
+    NewSession, Session, Standing, end_other_sessions, end_session, session, sessions_of,
+    start_session, touch_session,
+};
 
 /// What a person may do beyond their own account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -204,75 +204,4 @@ pub fn by_login(tx: &mut Tx, name: &str) -> Result<Option<User>, Error> {
            (SELECT id FROM accounts WHERE username_key = ?1 AND domain = '')",
         params![key],
     )?)
-}
-
-/// Whether the password can be used.
-///
-/// # Errors
-/// [`Error::Invalid`].
-pub fn check_password(password: &str) -> Result<(), Error> {
-    if password.chars().count() < PASSWORD_CHARACTERS_MIN {
-        let message = format!("is too short (minimum is {PASSWORD_CHARACTERS_MIN} characters)");
-        return Err(Error::invalid("password", "ERR_TOO_SHORT", message));
-    }
-    if password.len() > PASSWORD_BYTES_MAX {
-        let message = format!("is too long (maximum is {PASSWORD_BYTES_MAX} bytes)");
-        return Err(Error::invalid("password", "ERR_TOO_LONG", message));
-    }
-    Ok(())
-}
-
-fn hasher() -> Argon2<'static> {
-    // 19 MiB, two passes: the first recommendation of OWASP for Argon2id.
-    let params = Params::new(19 * 1024, 2, 1, None).unwrap_or_default();
-    Argon2::new(Algorithm::Argon2id, Version::V0x13, params)
-}
-
-/// What is hashed in a password's place: its SHA-256 as hex, so that the digest that DDP clients
-/// send and the plain text that the others send meet one hash.
-fn digest(password: &str) -> String {
-    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, password.as_bytes());
-    digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// Argon2id over the password, in a bounded pool off the serving threads.
-///
-/// # Errors
-/// [`Error::Upstream`] when the pool is gone (the process is stopping).
-pub async fn hash_password(password: &str) -> Result<Secret<String>, Error> {
-    let digest = digest(password);
-    in_pool(move || {
-        let mut salt = [0; 16];
-        weir_base::Random::system().fill(&mut salt);
-        let hash = hasher().hash_password_with_salt(digest.as_bytes(), &salt);
-        hash.map(|hash| Secret::new(hash.to_string()))
-            .map_err(|error| Error::Upstream(format!("password: {error}")))
-    })
-    .await?
-}
-
-/// Whether `password` is the one behind `hash`; an empty `hash` takes as long and is always wrong,
-/// so that nobody learns by the time which names exist.
-///
-/// # Errors
-/// As [`hash_password`].
-pub async fn verify_password(hash: &str, password: &str) -> Result<bool, Error> {
-    if password.len() > PASSWORD_BYTES_MAX {
-        return Ok(false);
-    }
-    let (hash, digest) = (hash.to_owned(), digest(password));
-    in_pool(move || match PasswordHash::new(&hash) {
-        Ok(known) => hasher().verify_password(digest.as_bytes(), &known).is_ok(),
-        Err(_) => {
-            let _ = hasher().hash_password_with_salt(digest.as_bytes(), &[0; 16]);
-            false
-        }
-    })
-    .await
-}
-
-async fn in_pool<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
-    let stopped = || Error::Upstream("the server is stopping".into());
-    let _place = HASHING.acquire().await.map_err(|_| stopped())?;
-    tokio::task::spawn_blocking(work).await.map_err(|_| stopped())
 }

@@ -1,0 +1,189 @@
+//! Direct messages as each person sees them: one row for each conversation and set of people.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use weir_base::Id;
+use weir_db::{Json, Tx, Value, params};
+
+use crate::accounts::{self, Account};
+use crate::statuses::{self, Status, View, Visibility};
+use crate::streams::{Event, Topic};
+use crate::timelines::Range;
+use crate::{Env, Error};
+
+/// A conversation as it is shown.
+#[derive(Debug, Clone)]
+pub struct Conversation {
+    /// Its id.
+    pub id: Id,
+    /// Whether there is something new in it.
+    pub unread: bool,
+    /// The others in it.
+    pub accounts: Vec<Arc<Account>>,
+    /// The newest post; none when it may not be seen (any more).
+    pub last_status: Option<View>,
+    /// The newest post's id, by which conversations are ordered.
+    pub last_status_id: Id,
+}
+
+/// Puts a direct post into the conversations of the local people it concerns.
+///
+/// # Errors
+/// The database's.
+pub fn add(tx: &mut Tx, env: &Env, status: &Status, mentioned: &[Id]) -> Result<(), Error> {
+    if status.visibility != Visibility::Direct {
+        return Ok(());
+    }
+    let mut people: Vec<Id> = mentioned.to_vec();
+    people.push(status.account_id);
+    people.sort();
+    people.dedup();
+    let local: Vec<Id> = tx.column(
+        "SELECT id FROM accounts WHERE domain = '' AND id IN ids(?1)",
+        &[weir_db::ids(&people)],
+    )?;
+    for owner in local {
+        let others: Vec<Id> = people.iter().copied().filter(|id| *id != owner).collect();
+        let unread = owner != status.account_id;
+        tx.execute(
+            "INSERT INTO conversations (id, account_id, conversation_id, participants,
+               last_status_id, unread) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+             ON CONFLICT (account_id, conversation_id, participants) DO UPDATE
+             SET last_status_id = CASE WHEN conversations.last_status_id < excluded.last_status_id
+                 THEN excluded.last_status_id ELSE conversations.last_status_id END,
+               unread = excluded.unread",
+            params![
+                env.ids.next(),
+                owner,
+                status.conversation_id,
+                Json(&others),
+                status.id,
+                unread
+            ],
+        )?;
+        let id: Option<Id> = tx.value(
+            "SELECT id FROM conversations WHERE account_id = ?1 AND conversation_id = ?2
+               AND participants = ?3",
+            params![owner, status.conversation_id, Json(&others)],
+        )?;
+        if let Some(id) = id {
+            let event = Event::Conversation { account: owner, id };
+            env.streams.tell(tx, Topic::Direct(owner), event);
+        }
+    }
+    Ok(())
+}
+
+/// A page of `reader`'s conversations, in order of their newest posts.
+///
+/// # Errors
+/// The database's.
+pub fn list(tx: &mut Tx, env: &Env, reader: Id, range: Range) -> Result<Vec<Conversation>, Error> {
+    let (order, bounds) = range.sql("last_status_id", 2);
+    let (low, high) = range.bounds();
+    let sql = format!(
+        "SELECT id, participants, last_status_id, unread FROM conversations
+         WHERE account_id = ?1 AND {bounds} ORDER BY last_status_id {order} LIMIT ?4"
+    );
+    let values = [
+        Value::Int(reader.0),
+        Value::Int(low.0),
+        Value::Int(high.0),
+        Value::Int(range.limit as i64),
+    ];
+    let mut rows = tx.query(&sql, &values, row)?;
+    if range.ascends() {
+        rows.reverse();
+    }
+    fill(tx, env, reader, rows)
+}
+
+/// `reader`'s conversation `id`.
+///
+/// # Errors
+/// [`Error::NotFound`].
+pub fn get(tx: &mut Tx, env: &Env, reader: Id, id: Id) -> Result<Conversation, Error> {
+    let sql = "SELECT id, participants, last_status_id, unread FROM conversations
+               WHERE account_id = ?1 AND id = ?2";
+    let rows = tx.query(sql, params![reader, id], row)?;
+    fill(tx, env, reader, rows)?.pop().ok_or(Error::NotFound("Conversation"))
+}
+
+type Bare = (Id, Vec<Id>, Id, bool);
+
+fn row(row: &weir_db::Row<'_>) -> Result<Bare, weir_db::Error> {
+    Ok((row.get(0)?, row.get::<Json<Vec<Id>>>(1)?.0, row.get(2)?, row.get(3)?))
+}
+
+fn fill(tx: &mut Tx, env: &Env, reader: Id, rows: Vec<Bare>) -> Result<Vec<Conversation>, Error> {
+    let people: Vec<Id> = rows.iter().flat_map(|row| row.1.clone()).collect();
+    let people: HashMap<Id, Arc<Account>> = accounts::by_ids(tx, &people)?
+        .into_iter()
+        .map(|account| (account.id, Arc::new(account)))
+        .collect();
+    let posts: Vec<Id> = rows.iter().map(|row| row.2).collect();
+    let posts: HashMap<Id, View> = statuses::load(tx, env, Some(reader), &posts)?
+        .into_iter()
+        .map(|view| (view.status.id, view))
+        .collect();
+    let filled = rows.into_iter().map(|(id, others, last, unread)| Conversation {
+        id,
+        unread,
+        accounts: others.iter().filter_map(|other| people.get(other).cloned()).collect(),
+        last_status: posts.get(&last).cloned(),
+        last_status_id: last,
+    });
+    Ok(filled.collect())
+}
+
+/// Marks `reader`'s conversation as read, or as unread.
+///
+/// # Errors
+/// [`Error::NotFound`].
+pub fn mark(tx: &mut Tx, reader: Id, id: Id, unread: bool) -> Result<(), Error> {
+    let changed = tx.execute(
+        "UPDATE conversations SET unread = ?3 WHERE account_id = ?1 AND id = ?2",
+        params![reader, id, unread],
+    )?;
+    if changed == 0 { Err(Error::NotFound("Conversation")) } else { Ok(()) }
+}
+
+/// Takes the conversation from `reader`'s list; its posts stay.
+///
+/// # Errors
+/// [`Error::NotFound`].
+pub fn remove(tx: &mut Tx, reader: Id, id: Id) -> Result<(), Error> {
+    let removed = tx.execute(
+        "DELETE FROM conversations WHERE account_id = ?1 AND id = ?2",
+        params![reader, id],
+    )?;
+    if removed == 0 { Err(Error::NotFound("Conversation")) } else { Ok(()) }
+}
+
+/// What happens to conversations whose newest post goes: the one before becomes the newest, or
+/// the conversation goes too.
+pub(crate) fn status_removed(tx: &mut Tx, status: &Status) -> Result<(), Error> {
+    if status.visibility != Visibility::Direct {
+        return Ok(());
+    }
+    let left: Option<Id> = tx
+        .value::<Option<Id>>(
+            "SELECT max(id) FROM statuses
+             WHERE conversation_id = ?1 AND visibility = 3 AND id < ?2",
+            params![status.conversation_id, status.id],
+        )?
+        .flatten();
+    match left {
+        Some(before) => tx.execute(
+            "UPDATE conversations SET last_status_id = ?2
+             WHERE conversation_id = ?3 AND last_status_id = ?1",
+            params![status.id, before, status.conversation_id],
+        )?,
+        None => tx.execute(
+            "DELETE FROM conversations WHERE conversation_id = ?2 AND last_status_id = ?1",
+            params![status.id, status.conversation_id],
+        )?,
+    };
+    Ok(())
+}

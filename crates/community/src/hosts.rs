@@ -1,0 +1,125 @@
+//! Other servers: what is known of them, and which of them staff wants nothing to do with.
+
+use weir_base::Timestamp;
+use weir_db::{Tx, params};
+
+use crate::{Env, Error};
+
+weir_db::record! {
+    /// Another server.
+    #[derive(Debug, Clone)]
+    pub struct Host {
+        /// Its domain.
+        pub domain: String,
+        /// What it runs, as it says itself; empty when it was not asked yet.
+        pub software: String,
+        /// The form of signatures it takes; empty while nothing is known.
+        pub signature_form: String,
+        /// When something from it came first.
+        pub first_seen_at: Timestamp,
+        /// When a delivery to it last succeeded.
+        pub delivered_at: Option<Timestamp>,
+        /// When a delivery to it last failed.
+        pub failed_at: Option<Timestamp>,
+        /// Since when none has succeeded.
+        pub failing_since: Option<Timestamp>,
+        /// Why the last one failed.
+        pub failure: String,
+    }
+}
+
+/// How much staff wants to do with a server and the people on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Severity {
+    /// Only what the other fields of the block say.
+    None,
+    /// Its people are shown to their followers only.
+    Silence,
+    /// Nothing comes in from there, and nothing goes there.
+    Suspend,
+}
+
+impl Severity {
+    /// The name in rows and commands.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "noop",
+            Self::Silence => "silence",
+            Self::Suspend => "suspend",
+        }
+    }
+}
+
+/// The servers known, by domain, after `after`, at most `limit`; with the severity of their block.
+///
+/// # Errors
+/// The database's.
+pub fn list(tx: &mut Tx, after: &str, limit: usize) -> Result<Vec<(Host, Option<String>)>, Error> {
+    let hosts: Vec<Host> = tx.records(
+        "SELECT {} FROM hosts WHERE domain > ?1 ORDER BY domain LIMIT ?2",
+        params![after, limit as i64],
+    )?;
+    hosts
+        .into_iter()
+        .map(|host| {
+            let severity = severity(tx, &host.domain)?;
+            Ok((host, severity))
+        })
+        .collect()
+}
+
+/// What is known of the server `domain`.
+///
+/// # Errors
+/// The database's.
+pub fn by_domain(tx: &mut Tx, domain: &str) -> Result<Option<Host>, Error> {
+    Ok(tx.record("SELECT {} FROM hosts WHERE domain = ?1", params![domain])?)
+}
+
+/// The severity of the block of exactly `domain`, if staff made one.
+///
+/// # Errors
+/// The database's.
+pub fn severity(tx: &mut Tx, domain: &str) -> Result<Option<String>, Error> {
+    Ok(tx.value("SELECT severity FROM domain_blocks WHERE domain = ?1", params![domain])?)
+}
+
+/// Accounts of `domain` that are known here.
+///
+/// # Errors
+/// The database's.
+pub fn accounts_count(tx: &mut Tx, domain: &str) -> Result<i64, Error> {
+    let count: Option<i64> =
+        tx.value("SELECT count(*) FROM accounts WHERE domain = ?1", params![domain])?;
+    Ok(count.unwrap_or(0))
+}
+
+/// Blocks `domain`, or changes how severely.
+///
+/// # Errors
+/// [`Error::Invalid`] when it is no domain, or this server's own.
+pub fn block(tx: &mut Tx, env: &Env, domain: &str, severity: Severity) -> Result<(), Error> {
+    let fits = !domain.is_empty()
+        && domain.len() <= 255
+        && domain.chars().all(|c| c.is_alphanumeric() || matches!(c, '.' | '-' | ':' | '[' | ']'));
+    if !fits {
+        return Err(Error::invalid("domain", "ERR_INVALID", "is not a domain"));
+    }
+    if domain == env.site.domain {
+        return Err(Error::invalid("domain", "ERR_INVALID", "is this server's own"));
+    }
+    tx.execute(
+        "INSERT INTO domain_blocks (id, domain, severity) VALUES (?1, ?2, ?3)
+         ON CONFLICT (domain) DO UPDATE SET severity = excluded.severity",
+        params![env.ids.next(), domain, severity.name()],
+    )?;
+    Ok(())
+}
+
+/// Lifts the block of `domain`; false when there was none.
+///
+/// # Errors
+/// The database's.
+pub fn unblock(tx: &mut Tx, domain: &str) -> Result<bool, Error> {
+    Ok(tx.execute("DELETE FROM domain_blocks WHERE domain = ?1", params![domain])? > 0)
+}

@@ -1,0 +1,175 @@
+//! Notifications shown as groups: "alice and 3 others favourited".
+
+use std::collections::HashMap;
+
+use weir_base::Id;
+use weir_db::{ToValue, Tx, ids, params};
+
+use super::{Kind, Notification, Page, list};
+use crate::timelines::Range;
+use crate::{Env, Error};
+
+/// People shown of a group.
+const SAMPLE_MAX: usize = 8;
+
+/// Several notifications that are shown as one.
+#[derive(Debug, Clone)]
+pub struct Group {
+    /// Their key; an ungrouped one's is its own.
+    pub key: String,
+    /// Why.
+    pub kind: Kind,
+    /// How many there are in all.
+    pub count: i64,
+    /// The newest of them in all.
+    pub newest: Notification,
+    /// The least and greatest id on this page.
+    pub page_ids: (Id, Id),
+    /// Who did it, the newest first; the first few.
+    pub sample: Vec<Id>,
+}
+
+/// A page of groups, in order of their newest notification; those kinds not in `grouped` stay
+/// apart.
+///
+/// # Errors
+/// The database's.
+pub fn groups(
+    tx: &mut Tx,
+    env: &Env,
+    reader: Id,
+    page: &Page,
+    grouped: &[Kind],
+) -> Result<Vec<Group>, Error> {
+    let limit = page.range.limit;
+    let mut groups: Vec<Group> = Vec::new();
+    let mut next = page.clone();
+    // One group may fill several pages of notifications.
+    for _ in 0..10 {
+        next.range.limit = limit.max(40);
+        let found = list::list(tx, env, reader, &next)?;
+        let full = found.len() >= next.range.limit;
+        let ordered: Vec<Notification> =
+            if page.range.ascends() { found.into_iter().rev().collect() } else { found };
+        let last = ordered.last().map(|one| one.id);
+        for one in ordered {
+            let apart = !grouped.contains(&one.kind);
+            let key = if apart { format!("ungrouped-{}", one.id) } else { one.group_key.clone() };
+            let known = groups.iter().position(|group| group.key == key);
+            match known {
+                Some(at) => {
+                    let (least, most) = groups[at].page_ids;
+                    groups[at].page_ids = (least.min(one.id), most.max(one.id));
+                }
+                None if groups.len() < limit => groups.push(start(key, one)),
+                None => return finish(tx, reader, page.range, groups),
+            }
+        }
+        match last {
+            Some(last) if full && groups.len() < limit => next.range = next.range.after(last, 40),
+            _ => break,
+        }
+    }
+    finish(tx, reader, page.range, groups)
+}
+
+fn start(key: String, newest: Notification) -> Group {
+    Group {
+        key,
+        kind: newest.kind,
+        count: 1,
+        page_ids: (newest.id, newest.id),
+        sample: vec![newest.account.id],
+        newest,
+    }
+}
+
+/// Counts the groups and names those in them.
+fn finish(
+    tx: &mut Tx,
+    reader: Id,
+    range: Range,
+    mut groups: Vec<Group>,
+) -> Result<Vec<Group>, Error> {
+    let keys: Vec<&str> = groups.iter().map(|group| group.key.as_str()).collect();
+    let members: Vec<(String, Id)> = tx.query(
+        "SELECT group_key, from_account_id FROM notifications
+         WHERE account_id = ?1 AND group_key IN texts(?2) ORDER BY id DESC LIMIT 20000",
+        &[reader.to_value(), weir_db::texts(&keys)],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
+    let mut by_key: HashMap<String, Vec<Id>> = HashMap::new();
+    for (key, from) in members {
+        by_key.entry(key).or_default().push(from);
+    }
+    for group in &mut groups {
+        if let Some(members) = by_key.get(&group.key) {
+            group.count = members.len() as i64;
+            group.sample = members.iter().copied().take(SAMPLE_MAX).collect();
+        }
+    }
+    if range.ascends() {
+        groups.reverse();
+    }
+    Ok(groups)
+}
+
+/// One of `reader`'s groups.
+///
+/// # Errors
+/// [`Error::NotFound`].
+pub fn group(tx: &mut Tx, env: &Env, reader: Id, key: &str) -> Result<Group, Error> {
+    let newest: Option<Id> = match key.strip_prefix("ungrouped-").and_then(|id| id.parse().ok()) {
+        Some(id) => Some(id),
+        None => tx
+            .value::<Option<Id>>(
+                "SELECT max(id) FROM notifications WHERE account_id = ?1 AND group_key = ?2",
+                params![reader, key],
+            )?
+            .flatten(),
+    };
+    let newest = newest.ok_or(Error::NotFound("Notification group"))?;
+    let notification = list::get(tx, env, reader, newest)?;
+    let started = start(key.to_owned(), notification);
+    finish(tx, reader, Range::default(), vec![started])?
+        .pop()
+        .ok_or(Error::NotFound("Notification group"))
+}
+
+/// All people in one of `reader`'s groups, the newest first.
+///
+/// # Errors
+/// The database's.
+pub fn group_accounts(tx: &mut Tx, reader: Id, key: &str) -> Result<Vec<Id>, Error> {
+    let own: Vec<Id> =
+        key.strip_prefix("ungrouped-").and_then(|id| id.parse().ok()).into_iter().collect();
+    Ok(tx.column(
+        "SELECT from_account_id FROM notifications
+         WHERE account_id = ?1 AND (group_key = ?2 OR id IN ids(?3)) ORDER BY id DESC LIMIT 1000",
+        &[reader.to_value(), key.to_value(), ids(&own)],
+    )?)
+}
+
+/// Removes one of `reader`'s groups.
+///
+/// # Errors
+/// The database's.
+pub fn dismiss_group(tx: &mut Tx, reader: Id, key: &str) -> Result<(), Error> {
+    let own: Vec<Id> =
+        key.strip_prefix("ungrouped-").and_then(|id| id.parse().ok()).into_iter().collect();
+    tx.execute(
+        "DELETE FROM notifications WHERE account_id = ?1 AND (group_key = ?2 OR id IN ids(?3))",
+        &[reader.to_value(), key.to_value(), ids(&own)],
+    )?;
+    Ok(())
+}
+
+/// How many of `reader`'s notifications lie above `last_read`, counted up to `limit`.
+///
+/// # Errors
+/// The database's.
+pub fn unread_count(tx: &mut Tx, reader: Id, last_read: Id, limit: usize) -> Result<i64, Error> {
+    let sql = "SELECT count(*) FROM (SELECT 1 FROM notifications
+               WHERE account_id = ?1 AND id > ?2 AND filtered = 0 LIMIT ?3) AS unread";
+    Ok(tx.value(sql, params![reader, last_read, limit])?.unwrap_or(0))
+}

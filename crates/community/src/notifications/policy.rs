@@ -1,0 +1,300 @@
+//! Whose notifications a person wants at all, and what is put aside until they decide.
+
+use serde::{Deserialize, Serialize};
+use weir_base::{Id, Timestamp};
+use weir_db::{Json, ToValue, Tx, ids, params};
+
+use super::Kind;
+use crate::statuses::Visibility;
+use crate::streams::{Event, Topic};
+use crate::timelines::Range;
+use crate::{Env, Error};
+
+/// Accounts younger than this are new.
+const NEW_ACCOUNT_MS: i64 = 30 * 24 * 60 * 60 * 1_000;
+
+/// What happens to notifications of a kind of sender.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Treatment {
+    /// Shown.
+    #[default]
+    Accept,
+    /// Put aside as a request.
+    Filter,
+    /// Dropped.
+    Drop,
+}
+
+/// A person's policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Policy {
+    /// People they do not follow.
+    pub for_not_following: Treatment,
+    /// People who do not follow them.
+    pub for_not_followers: Treatment,
+    /// Accounts made in the last 30 days.
+    pub for_new_accounts: Treatment,
+    /// Direct mentions they did not ask for.
+    pub for_private_mentions: Treatment,
+    /// Accounts limited by staff.
+    pub for_limited_accounts: Treatment,
+    /// Posts of bots, reserved: accepted.
+    pub for_bots: Treatment,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            for_not_following: Treatment::Accept,
+            for_not_followers: Treatment::Accept,
+            for_new_accounts: Treatment::Accept,
+            for_private_mentions: Treatment::Filter,
+            for_limited_accounts: Treatment::Filter,
+            for_bots: Treatment::Accept,
+        }
+    }
+}
+
+/// `of`'s policy.
+///
+/// # Errors
+/// The database's.
+pub fn policy(tx: &mut Tx, of: Id) -> Result<Policy, Error> {
+    let sql = "SELECT policy FROM notification_policies WHERE account_id = ?1";
+    Ok(tx.value::<Json<Policy>>(sql, params![of])?.map_or_else(Policy::default, |json| json.0))
+}
+
+/// Sets `of`'s policy.
+///
+/// # Errors
+/// The database's.
+pub fn set_policy(tx: &mut Tx, of: Id, policy: Policy) -> Result<(), Error> {
+    tx.execute(
+        "INSERT INTO notification_policies (account_id, policy) VALUES (?1, ?2)
+         ON CONFLICT (account_id) DO UPDATE SET policy = excluded.policy",
+        params![of, Json(policy)],
+    )?;
+    Ok(())
+}
+
+/// How many senders wait for a decision, and how many notifications they sent.
+///
+/// # Errors
+/// The database's.
+pub fn pending(tx: &mut Tx, of: Id) -> Result<(i64, i64), Error> {
+    let requests: Option<i64> =
+        tx.value("SELECT count(*) FROM notification_requests WHERE account_id = ?1", params![of])?;
+    let notifications: Option<i64> = tx.value(
+        "SELECT count(*) FROM notifications WHERE account_id = ?1 AND filtered = 1",
+        params![of],
+    )?;
+    Ok((requests.unwrap_or(0), notifications.unwrap_or(0)))
+}
+
+/// What decides about one notification.
+struct Sender {
+    following: bool,
+    follower: bool,
+    created_at: Timestamp,
+    limited: bool,
+    permitted: bool,
+    staff: bool,
+}
+
+/// What is to become of a notification for `to` by `from`.
+pub(super) fn treat(
+    tx: &mut Tx,
+    env: &Env,
+    to: Id,
+    kind: Kind,
+    from: Id,
+    status: Option<Id>,
+) -> Result<Treatment, Error> {
+    let exempt = matches!(
+        kind,
+        Kind::Poll
+            | Kind::AdminReport
+            | Kind::AdminSignUp
+            | Kind::SeveredRelationships
+            | Kind::ModerationWarning
+    );
+    if exempt || to == from {
+        return Ok(Treatment::Accept);
+    }
+    let sender = tx.query_opt(
+        "SELECT (SELECT count(*) FROM follows WHERE account_id = ?1 AND target_id = a.id),
+           (SELECT count(*) FROM follows WHERE account_id = a.id AND target_id = ?1),
+           a.created_at, CASE WHEN a.silenced_at IS NULL THEN 0 ELSE 1 END,
+           (SELECT count(*) FROM notification_permissions
+             WHERE account_id = ?1 AND from_account_id = a.id),
+           (SELECT count(*) FROM users WHERE account_id = a.id AND role <> 'user')
+         FROM accounts a WHERE a.id = ?2",
+        params![to, from],
+        |row| {
+            Ok(Sender {
+                following: row.get(0)?,
+                follower: row.get(1)?,
+                created_at: row.get(2)?,
+                limited: row.get(3)?,
+                permitted: row.get(4)?,
+                staff: row.get(5)?,
+            })
+        },
+    )?;
+    let Some(sender) = sender else { return Ok(Treatment::Drop) };
+    if sender.permitted || sender.staff {
+        return Ok(Treatment::Accept);
+    }
+    let unasked = private_and_unasked(tx, to, kind, status)?;
+    let policy = policy(tx, to)?;
+    let new = env.clock.now().since_ms(sender.created_at) < NEW_ACCOUNT_MS;
+    let rules = [
+        (!sender.following, policy.for_not_following),
+        (!sender.follower, policy.for_not_followers),
+        (new && !sender.following, policy.for_new_accounts),
+        (unasked && !sender.following, policy.for_private_mentions),
+        (sender.limited && !sender.following, policy.for_limited_accounts),
+    ];
+    let applying = || rules.iter().filter(|(applies, _)| *applies).map(|(_, rule)| *rule);
+    Ok(match () {
+        () if applying().any(|rule| rule == Treatment::Drop) => Treatment::Drop,
+        () if applying().any(|rule| rule == Treatment::Filter) => Treatment::Filter,
+        () => Treatment::Accept,
+    })
+}
+
+/// Whether it is a direct mention in a conversation that `to` has not written in.
+fn private_and_unasked(tx: &mut Tx, to: Id, kind: Kind, status: Option<Id>) -> Result<bool, Error> {
+    let (Kind::Mention, Some(status)) = (kind, status) else { return Ok(false) };
+    let found: Option<i64> = tx.value(
+        "SELECT 1 FROM statuses s WHERE s.id = ?1 AND s.visibility = ?2 AND NOT EXISTS (
+           SELECT 1 FROM statuses p WHERE p.id = s.in_reply_to_id AND p.account_id = ?3)",
+        params![status, Visibility::Direct, to],
+    )?;
+    Ok(found.is_some())
+}
+
+/// Notes that `from` has something waiting for `to`.
+pub(super) fn request(
+    tx: &mut Tx,
+    env: &Env,
+    to: Id,
+    from: Id,
+    status: Option<Id>,
+) -> Result<(), Error> {
+    tx.execute(
+        "INSERT INTO notification_requests (id, account_id, from_account_id, last_status_id,
+           updated_at) VALUES (?1, ?2, ?3, ?4, ?5)
+         ON CONFLICT (account_id, from_account_id) DO UPDATE
+         SET last_status_id = coalesce(excluded.last_status_id,
+             notification_requests.last_status_id), updated_at = excluded.updated_at",
+        params![env.ids.next(), to, from, status, env.clock.now()],
+    )?;
+    Ok(())
+}
+
+weir_db::record! {
+    /// A sender whose notifications wait for a decision.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Request {
+        /// Its id.
+        pub id: Id,
+        /// Who sends.
+        pub from_account_id: Id,
+        /// The newest post it is about.
+        pub last_status_id: Option<Id>,
+        /// When the newest came.
+        pub updated_at: Timestamp,
+    }
+}
+
+/// A page of `of`'s requests, the newest first.
+///
+/// # Errors
+/// The database's.
+pub fn requests(tx: &mut Tx, of: Id, range: Range) -> Result<Vec<Request>, Error> {
+    let (order, bounds) = range.sql("id", 2);
+    let (low, high) = range.bounds();
+    let sql = format!(
+        "SELECT {{}} FROM notification_requests WHERE account_id = ?1 AND {bounds}
+         ORDER BY id {order} LIMIT ?4"
+    );
+    let mut found: Vec<Request> = tx.records(&sql, params![of, low, high, range.limit])?;
+    if range.ascends() {
+        found.reverse();
+    }
+    Ok(found)
+}
+
+/// How many notifications wait behind a request.
+///
+/// # Errors
+/// The database's.
+pub fn waiting(tx: &mut Tx, of: Id, from: Id) -> Result<i64, Error> {
+    let sql = "SELECT count(*) FROM notifications
+               WHERE account_id = ?1 AND from_account_id = ?2 AND filtered = 1";
+    Ok(tx.value(sql, params![of, from])?.unwrap_or(0))
+}
+
+/// `of`'s request `id`.
+///
+/// # Errors
+/// [`Error::NotFound`].
+pub fn request_by_id(tx: &mut Tx, of: Id, id: Id) -> Result<Request, Error> {
+    let sql = "SELECT {} FROM notification_requests WHERE account_id = ?1 AND id = ?2";
+    tx.record(sql, params![of, id])?.ok_or(Error::NotFound("Notification request"))
+}
+
+/// `of` lets the senders of these requests through, now and from now on.
+///
+/// # Errors
+/// The database's.
+pub fn accept(tx: &mut Tx, env: &Env, of: Id, list: &[Id]) -> Result<(), Error> {
+    for from in senders(tx, of, list)? {
+        tx.execute(
+            "INSERT INTO notification_permissions (account_id, from_account_id) VALUES (?1, ?2)
+             ON CONFLICT DO NOTHING",
+            params![of, from],
+        )?;
+        tx.execute(
+            "UPDATE notifications SET filtered = 0 WHERE account_id = ?1 AND from_account_id = ?2",
+            params![of, from],
+        )?;
+    }
+    forget(tx, of, list)?;
+    env.streams.tell(tx, Topic::Own(of), Event::NotificationsMerged);
+    Ok(())
+}
+
+/// `of` does not want what waits behind these requests.
+///
+/// # Errors
+/// The database's.
+pub fn dismiss(tx: &mut Tx, of: Id, list: &[Id]) -> Result<(), Error> {
+    for from in senders(tx, of, list)? {
+        tx.execute(
+            "DELETE FROM notifications
+             WHERE account_id = ?1 AND from_account_id = ?2 AND filtered = 1",
+            params![of, from],
+        )?;
+    }
+    forget(tx, of, list)
+}
+
+fn senders(tx: &mut Tx, of: Id, list: &[Id]) -> Result<Vec<Id>, Error> {
+    Ok(tx.column(
+        "SELECT from_account_id FROM notification_requests
+         WHERE account_id = ?1 AND id IN ids(?2)",
+        &[of.to_value(), ids(list)],
+    )?)
+}
+
+fn forget(tx: &mut Tx, of: Id, list: &[Id]) -> Result<(), Error> {
+    tx.execute(
+        "DELETE FROM notification_requests WHERE account_id = ?1 AND id IN ids(?2)",
+        &[of.to_value(), ids(list)],
+    )?;
+    Ok(())
+}

@@ -1,0 +1,164 @@
+//! Reports of people and posts to staff.
+
+use weir_base::{Id, Timestamp};
+use weir_db::{Json, ToValue, Tx, Value, ids, params};
+
+use crate::federation::{self, Message};
+use crate::notifications;
+use crate::timelines::Range;
+use crate::{Env, Error, accounts};
+
+/// The longest comment, in characters.
+const COMMENT_CHARACTERS_MAX: usize = 1_000;
+/// Posts one report may name.
+const STATUSES_MAX: usize = 50;
+/// What a report can be about.
+const CATEGORIES: [&str; 4] = ["spam", "legal", "violation", "other"];
+
+weir_db::record! {
+    /// A report.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Report {
+        /// Its id.
+        pub id: Id,
+        /// Who reports.
+        pub account_id: Id,
+        /// Who is reported.
+        pub target_id: Id,
+        /// Posts it names.
+        pub status_ids: Json<Vec<Id>>,
+        /// Rules that were broken.
+        pub rule_ids: Json<Vec<Id>>,
+        /// What the reporter says.
+        pub comment: String,
+        /// `spam`, `legal`, `violation` or `other`.
+        pub category: String,
+        /// Whether the reported person's server was told.
+        pub forwarded: bool,
+        /// When staff closed it.
+        pub action_taken_at: Option<Timestamp>,
+        /// Who closed it.
+        pub action_taken_by_id: Option<Id>,
+    }
+}
+
+/// What a person reports.
+#[derive(Debug, Clone, Default)]
+pub struct NewReport {
+    /// Who is reported.
+    pub target_id: Id,
+    /// Posts it names; those not the target's are left out.
+    pub status_ids: Vec<Id>,
+    /// Rules that were broken.
+    pub rule_ids: Vec<Id>,
+    /// What the reporter says.
+    pub comment: String,
+    /// `spam`, `legal`, `violation` or `other`; chosen by the rules when empty.
+    pub category: String,
+    /// Whether to tell the reported person's server.
+    pub forward: bool,
+}
+
+/// `by` reports somebody; staff is told. `uri` is the Flag's address when it came from elsewhere.
+///
+/// # Errors
+/// [`Error::NotFound`], [`Error::Invalid`].
+pub fn create(tx: &mut Tx, env: &Env, by: Id, new: &NewReport, uri: &str) -> Result<Report, Error> {
+    let target = accounts::by_id(tx, new.target_id)?;
+    if new.comment.chars().count() > COMMENT_CHARACTERS_MAX {
+        let message = format!("is too long (maximum is {COMMENT_CHARACTERS_MAX} characters)");
+        return Err(Error::invalid("comment", "ERR_TOO_LONG", message));
+    }
+    let category = match new.category.as_str() {
+        "" if new.rule_ids.is_empty() => "other",
+        "" => "violation",
+        given if CATEGORIES.contains(&given) => given,
+        _ => {
+            return Err(Error::invalid("category", "ERR_INCLUSION", "is not included in the list"));
+        }
+    };
+    let named: Vec<Id> = new.status_ids.iter().copied().take(STATUSES_MAX).collect();
+    let status_ids: Vec<Id> = tx.column(
+        "SELECT id FROM statuses WHERE account_id = ?1 AND id IN ids(?2) ORDER BY id",
+        &[target.id.to_value(), ids(&named)],
+    )?;
+    let report = Report {
+        id: env.ids.next(),
+        account_id: by,
+        target_id: target.id,
+        status_ids: Json(status_ids),
+        rule_ids: Json(new.rule_ids.clone()),
+        comment: new.comment.clone(),
+        category: category.to_owned(),
+        forwarded: new.forward && !target.is_local() && uri.is_empty(),
+        action_taken_at: None,
+        action_taken_by_id: None,
+    };
+    tx.execute(
+        "INSERT INTO reports (id, account_id, target_id, uri, status_ids, rule_ids, comment,
+           category, forwarded) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        params![
+            report.id,
+            by,
+            target.id,
+            uri,
+            report.status_ids,
+            report.rule_ids,
+            report.comment,
+            report.category,
+            report.forwarded
+        ],
+    )?;
+    let staff: Vec<Id> =
+        tx.column("SELECT account_id FROM users WHERE role <> 'user' AND disabled = 0", &[])?;
+    for member in staff {
+        notifications::notify_report(tx, env, member, by, report.id)?;
+    }
+    if report.forwarded {
+        federation::send(tx, env, by, Message::Flag { report: report.id })?;
+    }
+    Ok(report)
+}
+
+/// Report `id`.
+///
+/// # Errors
+/// [`Error::NotFound`].
+pub fn get(tx: &mut Tx, id: Id) -> Result<Report, Error> {
+    tx.record("SELECT {} FROM reports WHERE id = ?1", params![id])?.ok_or(Error::NotFound("Report"))
+}
+
+/// A page of reports, the newest first: those still open, or those closed.
+///
+/// # Errors
+/// The database's.
+pub fn list(tx: &mut Tx, resolved: bool, range: Range) -> Result<Vec<Report>, Error> {
+    let state = if resolved { "IS NOT NULL" } else { "IS NULL" };
+    let (order, bounds) = range.sql("id", 1);
+    let (low, high) = range.bounds();
+    let sql = format!(
+        "SELECT {{}} FROM reports WHERE action_taken_at {state} AND {bounds}
+         ORDER BY id {order} LIMIT ?3"
+    );
+    let limit = Value::Int(range.limit as i64);
+    let mut found: Vec<Report> =
+        tx.records(&sql, &[Value::Int(low.0), Value::Int(high.0), limit])?;
+    if range.ascends() {
+        found.reverse();
+    }
+    Ok(found)
+}
+
+/// `by`, of staff, closes report `id`, or opens it again.
+///
+/// # Errors
+/// [`Error::NotFound`].
+pub fn resolve(tx: &mut Tx, env: &Env, by: Id, id: Id, resolved: bool) -> Result<(), Error> {
+    get(tx, id)?;
+    let at = resolved.then(|| env.clock.now());
+    tx.execute(
+        "UPDATE reports SET action_taken_at = ?2, action_taken_by_id = ?3 WHERE id = ?1",
+        params![id, at, resolved.then_some(by)],
+    )?;
+    Ok(())
+}

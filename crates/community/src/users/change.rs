@@ -1,0 +1,75 @@
+//! What staff does about people who log in here: listing and changing them.
+
+use weir_base::{Id, Secret};
+use weir_db::{Tx, params};
+
+use super::{Role, User, by_account, check_email};
+use crate::{Env, Error};
+
+/// The people who can log in here, by the order of their joining, after `after`, at most `limit`.
+///
+/// # Errors
+/// The database's.
+pub fn list(tx: &mut Tx, after: Id, limit: usize) -> Result<Vec<User>, Error> {
+    Ok(tx.records(
+        "SELECT {} FROM users WHERE account_id > ?1 ORDER BY account_id LIMIT ?2",
+        params![after, limit as i64],
+    )?)
+}
+
+/// What staff changes about how a person logs in; what is `None` stays.
+#[derive(Debug, Clone, Default)]
+pub struct UserChange {
+    /// The mail address; it counts as confirmed.
+    pub email: Option<String>,
+    /// What [`hash_password`] gave.
+    pub password_hash: Option<Secret<String>>,
+    /// The role.
+    pub role: Option<Role>,
+    /// Whether staff lets the person in.
+    pub approved: Option<bool>,
+    /// Whether staff shuts the person out.
+    pub disabled: Option<bool>,
+}
+
+/// Changes the user of the local account `account`.
+///
+/// # Errors
+/// [`Error::Invalid`] when the address is not acceptable or taken; [`Error::NotFound`].
+pub fn change(tx: &mut Tx, env: &Env, account: Id, change: &UserChange) -> Result<(), Error> {
+    let user = by_account(tx, account)?;
+    if let Some(email) = change.email.as_deref().map(str::trim) {
+        check_email(email)?;
+        let taken: Option<Id> = tx.value(
+            "SELECT account_id FROM users WHERE email_key = ?1 AND account_id <> ?2",
+            params![email.to_lowercase(), account],
+        )?;
+        if taken.is_some() {
+            return Err(Error::invalid("email", "ERR_TAKEN", "has already been taken"));
+        }
+        tx.execute(
+            "UPDATE users SET email = ?2, email_key = ?3, confirmed_at = ?4 WHERE account_id = ?1",
+            params![account, email, email.to_lowercase(), env.clock.now()],
+        )?;
+    }
+    if change.password_hash.is_some() || change.disabled == Some(true) {
+        super::end_other_sessions(tx, account, None)?;
+    }
+    let password_hash = change.password_hash.as_ref().map(Secret::expose);
+    let role = match change.role {
+        Some(role) => role.name(),
+        None => &user.role,
+    };
+    tx.execute(
+        "UPDATE users SET password_hash = ?2, role = ?3, approved = ?4, disabled = ?5
+         WHERE account_id = ?1",
+        params![
+            account,
+            password_hash.unwrap_or(&user.password_hash),
+            role,
+            change.approved.unwrap_or(user.approved),
+            change.disabled.unwrap_or(user.disabled)
+        ],
+    )?;
+    Ok(())
+}

@@ -1,0 +1,72 @@
+//! Values on their way to PostgreSQL, and columns on their way back.
+
+use ::postgres::types::{IsNull, ToSql, Type, private::BytesMut, to_sql_checked};
+
+use crate::{Error, Value};
+
+impl ToSql for Value<'_> {
+    fn to_sql(
+        &self,
+        kind: &Type,
+        out: &mut BytesMut,
+    ) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
+        match self {
+            Self::Null => Ok(IsNull::Yes),
+            Self::Int(int) => match *kind {
+                Type::INT4 => i32::try_from(*int)?.to_sql(kind, out),
+                Type::INT2 => i16::try_from(*int)?.to_sql(kind, out),
+                Type::FLOAT8 => (*int as f64).to_sql(kind, out),
+                Type::BOOL => (*int != 0).to_sql(kind, out),
+                Type::TEXT | Type::VARCHAR => int.to_string().to_sql(kind, out),
+                _ => int.to_sql(kind, out),
+            },
+            Self::Real(real) => match *kind {
+                Type::FLOAT4 => (*real as f32).to_sql(kind, out),
+                _ => real.to_sql(kind, out),
+            },
+            Self::Text(text) => text.to_sql(kind, out),
+            Self::Blob(blob) => blob.as_ref().to_sql(kind, out),
+        }
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+
+    to_sql_checked!();
+}
+
+pub(crate) fn int(row: &::postgres::Row, at: usize) -> Result<Option<i64>, Error> {
+    let wrong = |_| Error::Column { column: at, expected: "BIGINT" };
+    match row.columns().get(at).map(::postgres::Column::type_) {
+        Some(&Type::INT4) => row.try_get::<_, Option<i32>>(at).map(|int| int.map(i64::from)),
+        Some(&Type::INT2) => row.try_get::<_, Option<i16>>(at).map(|int| int.map(i64::from)),
+        Some(&Type::BOOL) => row.try_get::<_, Option<bool>>(at).map(|flag| flag.map(i64::from)),
+        _ => row.try_get(at),
+    }
+    .map_err(wrong)
+}
+
+pub(crate) fn real(row: &::postgres::Row, at: usize) -> Result<Option<f64>, Error> {
+    let wrong = |_| Error::Column { column: at, expected: "DOUBLE PRECISION" };
+    match row.columns().get(at).map(::postgres::Column::type_) {
+        Some(&Type::FLOAT4) => row.try_get::<_, Option<f32>>(at).map(|real| real.map(f64::from)),
+        _ => row.try_get(at),
+    }
+    .map_err(wrong)
+}
+
+pub(crate) fn is_null(row: &::postgres::Row, at: usize) -> Result<bool, Error> {
+    struct Null;
+    impl ::postgres::types::FromSql<'_> for Null {
+        fn from_sql(_: &Type, _: &[u8]) -> Result<Self, Box<dyn std::error::Error + Sync + Send>> {
+            Ok(Self)
+        }
+        fn accepts(_: &Type) -> bool {
+            true
+        }
+    }
+    row.try_get::<_, Option<Null>>(at)
+        .map(|value| value.is_none())
+        .map_err(|_| Error::Column { column: at, expected: "a column" })
+}

@@ -1,0 +1,185 @@
+//! The write-ahead log of SQLite: copied into the database beside the writer, and kept short.
+//!
+//! A passive checkpoint copies what it can without holding anybody up, but while the writer goes
+//! on it never reaches the end, so the log grows. At its limit the writer copies the rest itself,
+//! which is little, and the log starts again from its beginning. A reader that holds an old
+//! snapshot forbids that; when it is so old that half the log was written since, it is cancelled.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::sqlite::BUSY_WAIT;
+
+/// A checkpoint runs beside the writer each time the log has grown by this (8 MiB).
+const CHECKPOINT_PAGES: i64 = 2_000;
+const PAGE_BYTES: u64 = 4_096;
+/// How long the writer waits for short readers to leave the log before it goes on.
+const CUT_WAIT: Duration = Duration::from_millis(50);
+
+pub(crate) struct Log {
+    /// Pages in the log after the last commit.
+    pages: Arc<AtomicI64>,
+    pages_max: i64,
+    /// Pages when a checkpoint was last asked for.
+    asked_at: AtomicI64,
+    /// Pages when the writer last tried to start the log again.
+    cut_at: AtomicI64,
+    snapshots: Vec<Arc<Snapshot>>,
+    /// Held by whoever copies: a second checkpoint at the same time would be refused.
+    copying: Mutex<()>,
+    bell: Mutex<Bell>,
+    rung: Condvar,
+    bytes: metrics::Gauge,
+    cuts: metrics::Counter,
+    cancels: metrics::Counter,
+}
+
+#[derive(Default)]
+struct Bell {
+    rings: bool,
+    closed: bool,
+}
+
+/// What one reader holds.
+pub(crate) struct Snapshot {
+    /// Pages in the log when its unit began; none between units.
+    begun_at: Mutex<Option<i64>>,
+    cancelled: AtomicBool,
+    interrupt: rusqlite::InterruptHandle,
+}
+
+impl Snapshot {
+    pub(crate) fn new(reader: &rusqlite::Connection) -> Self {
+        Self {
+            begun_at: Mutex::new(None),
+            cancelled: AtomicBool::new(false),
+            interrupt: reader.get_interrupt_handle(),
+        }
+    }
+
+    pub(crate) fn cancelled(&self) -> &AtomicBool {
+        &self.cancelled
+    }
+
+    pub(crate) fn end(&self) {
+        *self.begun_at.lock() = None;
+    }
+
+    /// Cancels the unit if it began before the log had `pages`. The lock is held so that it cannot
+    /// be the next unit that is hit.
+    fn cancel_if_before(&self, pages: i64) -> bool {
+        let begun_at = self.begun_at.lock();
+        let old = begun_at.is_some_and(|begun_at| begun_at < pages)
+            && !self.cancelled.swap(true, Ordering::AcqRel);
+        if old {
+            self.interrupt.interrupt();
+        }
+        old
+    }
+}
+
+impl Log {
+    pub(crate) fn new(snapshots: Vec<Arc<Snapshot>>, bytes_max: u64) -> Self {
+        let pages_max = i64::try_from(bytes_max / PAGE_BYTES).unwrap_or(i64::MAX);
+        Self {
+            pages: Arc::new(AtomicI64::new(0)),
+            pages_max: pages_max.max(CHECKPOINT_PAGES),
+            asked_at: AtomicI64::new(0),
+            cut_at: AtomicI64::new(0),
+            snapshots,
+            copying: Mutex::new(()),
+            bell: Mutex::new(Bell::default()),
+            rung: Condvar::new(),
+            bytes: metrics::gauge!("weir_db_log_bytes"),
+            cuts: metrics::counter!("weir_db_log_cuts_total"),
+            cancels: metrics::counter!("weir_db_reads_cancelled_total"),
+        }
+    }
+
+    /// Has `writer` tell after each commit how long the log is.
+    pub(crate) fn follow(&self, writer: &mut rusqlite::Connection) -> rusqlite::Result<()> {
+        let pages = self.pages.clone();
+        let hook = move |_: &mut rusqlite::hooks::Wal, now: std::ffi::c_int| {
+            pages.store(i64::from(now), Ordering::Relaxed);
+            Ok(())
+        };
+        writer.wal_hook(Some(hook))
+    }
+
+    /// A reader is about to take a snapshot.
+    pub(crate) fn begin(&self, snapshot: &Snapshot) {
+        let mut begun_at = snapshot.begun_at.lock();
+        snapshot.cancelled.store(false, Ordering::Release);
+        *begun_at = Some(self.pages.load(Ordering::Relaxed));
+    }
+
+    /// Called by the writer between its transactions.
+    pub(crate) fn after_group(&self, writer: &rusqlite::Connection) {
+        let pages = self.pages.load(Ordering::Relaxed);
+        if pages < self.asked_at.load(Ordering::Relaxed) {
+            // The log began again.
+            self.asked_at.store(0, Ordering::Relaxed);
+            self.cut_at.store(0, Ordering::Relaxed);
+        }
+        if pages - self.asked_at.load(Ordering::Relaxed) < CHECKPOINT_PAGES {
+            return;
+        }
+        self.asked_at.store(pages, Ordering::Relaxed);
+        self.bytes.set(pages as f64 * PAGE_BYTES as f64);
+        if pages < self.pages_max {
+            self.bell.lock().rings = true;
+            self.rung.notify_one();
+            return;
+        }
+        match self.cut(writer) {
+            Ok(true) => self.cuts.increment(1),
+            Ok(false) => {
+                let old = pages - self.pages_max / 2;
+                let hit = self.snapshots.iter().filter(|reader| reader.cancel_if_before(old));
+                let hit = hit.count();
+                self.cancels.increment(hit as u64);
+                tracing::warn!(pages, hit, "readers hold the log; the oldest were cancelled");
+            }
+            Err(error) => tracing::warn!(%error, "the log could not be cut; it grows"),
+        }
+    }
+
+    /// Copies the rest of the log and lets the next transaction start it again; false when readers
+    /// forbid it.
+    fn cut(&self, writer: &rusqlite::Connection) -> rusqlite::Result<bool> {
+        let _copying = self.copying.lock();
+        writer.busy_timeout(CUT_WAIT)?;
+        let busy = writer.query_row("PRAGMA wal_checkpoint(RESTART)", [], |row| row.get(0));
+        writer.busy_timeout(BUSY_WAIT)?;
+        busy.map(|busy: i64| busy == 0)
+    }
+
+    /// Copies the log into the database whenever it has grown, until it is closed.
+    pub(crate) fn run_checkpoints(&self, connection: &rusqlite::Connection) {
+        loop {
+            let mut bell = self.bell.lock();
+            while !bell.rings && !bell.closed {
+                self.rung.wait(&mut bell);
+            }
+            if bell.closed {
+                return;
+            }
+            bell.rings = false;
+            drop(bell);
+            let _copying = self.copying.lock();
+            let done = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+            if let Err(error) = done {
+                tracing::warn!(%error, "a checkpoint failed; the log grows until the next one");
+            }
+        }
+    }
+
+    /// Lets the checkpoint thread go.
+    pub(crate) fn close(&self) {
+        self.bell.lock().closed = true;
+        self.rung.notify_all();
+    }
+}

@@ -1,0 +1,164 @@
+//! The one thread that writes to SQLite: groups of units, each in its savepoint, in one commit.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::hooks::{self, Hook};
+use crate::log::Log;
+use crate::meters::Meters;
+use crate::queue::{Done, Turn};
+use crate::sqlite::{Queue, begin};
+use crate::tx::Connection;
+use crate::unit::Work;
+use crate::{Error, Tx};
+
+/// Units in one group, so that memory held for answers stays bounded.
+const GROUP_UNITS_MAX: usize = 1_000;
+
+pub(crate) struct Writer {
+    connection: rusqlite::Connection,
+    queue: Queue,
+    log: Arc<Log>,
+    group_time_max: Duration,
+    meters: Meters,
+    group_units: metrics::Histogram,
+    commit_seconds: metrics::Histogram,
+    retried: metrics::Counter,
+}
+
+impl Writer {
+    pub(crate) fn new(
+        connection: rusqlite::Connection,
+        queue: Queue,
+        log: Arc<Log>,
+        group_time_max: Duration,
+    ) -> Self {
+        Self {
+            connection,
+            queue,
+            log,
+            group_time_max,
+            meters: Meters::new("write"),
+            group_units: metrics::histogram!("weir_db_group_units"),
+            commit_seconds: metrics::histogram!("weir_db_commit_seconds"),
+            retried: metrics::counter!("weir_db_groups_repeated_total"),
+        }
+    }
+
+    pub(crate) fn run(&mut self) {
+        let mut done = None;
+        while let Some((turn, work)) = self.queue.pop(done.take()) {
+            done = self.group(turn, work);
+            self.log.after_group(&self.connection);
+        }
+    }
+
+    /// Runs units in one transaction, each in its savepoint, until the group is due; commits; then
+    /// runs what follows and answers. Gives back the last turn if the queue was not told yet.
+    fn group(&self, mut turn: Turn, mut work: Box<dyn Work>) -> Option<Done> {
+        let started = Instant::now();
+        if let Err(failure) = begin(&self.connection, "BEGIN IMMEDIATE") {
+            work.fail(failure.error);
+            return Some((turn, started.elapsed()));
+        }
+        let mut units: Vec<Box<dyn Work>> = Vec::new();
+        let mut hooks: Vec<Hook> = Vec::new();
+        let mut most_urgent = turn.class;
+        let mut before = started;
+        let untold = loop {
+            self.unit(&mut *work, &mut hooks);
+            units.push(work);
+            let now = Instant::now();
+            let done = (turn, now - before);
+            self.meters.unit(turn.class, done.1);
+            before = now;
+            let full = now - started >= self.group_time_max || units.len() >= GROUP_UNITS_MAX;
+            // A full disk or a failing one makes SQLite roll back the whole transaction by itself.
+            if full || self.connection.is_autocommit() {
+                break Some(done);
+            }
+            most_urgent = most_urgent.min(turn.class);
+            let Some(next) = self.queue.pop_into_group(done, most_urgent) else { break None };
+            (turn, work) = next;
+        };
+        self.group_units.record(units.len() as f64);
+        match self.commit() {
+            Ok(()) => {
+                hooks::run(hooks);
+                units.into_iter().for_each(|work| work.answer());
+            }
+            Err(error) => {
+                self.retried.increment(1);
+                tracing::warn!(%error, units = units.len(), "a commit failed; its units run alone");
+                drop(hooks);
+                units.into_iter().for_each(|work| self.alone(work));
+            }
+        }
+        untold
+    }
+
+    /// Runs one unit in a savepoint of the open transaction.
+    fn unit(&self, work: &mut dyn Work, hooks: &mut Vec<Hook>) {
+        if let Err(failure) = begin(&self.connection, "SAVEPOINT unit") {
+            return work.spoil(failure.error);
+        }
+        let mut tx = Tx::new(Connection::Sqlite(&self.connection));
+        let kept = work.run(&mut tx);
+        let mut own = std::mem::take(&mut tx.hooks);
+        drop(tx);
+        if self.connection.is_autocommit() {
+            return;
+        }
+        let ended = if kept {
+            begin(&self.connection, "RELEASE unit")
+        } else {
+            begin(&self.connection, "ROLLBACK TO unit")
+                .and_then(|()| begin(&self.connection, "RELEASE unit"))
+        };
+        match ended {
+            Ok(()) if kept => hooks.append(&mut own),
+            Ok(()) => {}
+            Err(failure) => {
+                // Whatever stays open is thrown away with the whole transaction.
+                tracing::error!(error = %failure.error, "a savepoint could not be ended");
+                work.spoil(failure.error);
+                let _ = begin(&self.connection, "ROLLBACK");
+            }
+        }
+    }
+
+    /// A unit of a group whose commit failed, in a transaction of its own.
+    fn alone(&self, mut work: Box<dyn Work>) {
+        if let Err(failure) = begin(&self.connection, "BEGIN IMMEDIATE") {
+            return work.fail(failure.error);
+        }
+        let mut hooks = Vec::new();
+        self.unit(&mut *work, &mut hooks);
+        if self.connection.is_autocommit() {
+            // Its own statement made SQLite roll back, and its result tells of that.
+            return work.answer();
+        }
+        match self.commit() {
+            Ok(()) => {
+                hooks::run(hooks);
+                work.answer();
+            }
+            Err(error) => work.fail(error),
+        }
+    }
+
+    fn commit(&self) -> Result<(), Error> {
+        if self.connection.is_autocommit() {
+            return Err(Error::Unavailable("the transaction was rolled back".into()));
+        }
+        let started = Instant::now();
+        let ended = begin(&self.connection, "COMMIT");
+        self.commit_seconds.record(started.elapsed().as_secs_f64());
+        ended.map_err(|failure| {
+            if !self.connection.is_autocommit() && begin(&self.connection, "ROLLBACK").is_err() {
+                tracing::error!("a transaction could not be rolled back");
+            }
+            failure.error
+        })
+    }
+}

@@ -1,0 +1,98 @@
+//! Numbered migrations.
+
+use weir_db::{Error, Migration};
+use weir_storm::fixture;
+
+use crate::{CLASS, insert, marks};
+
+const FIRST: Migration =
+    Migration { number: 1, name: "marks", sql: "CREATE TABLE marks (id BIGINT PRIMARY KEY)" };
+const SECOND: Migration = Migration {
+    number: 2,
+    name: "first mark",
+    sql: "INSERT INTO marks VALUES (41);
+          ALTER TABLE marks ADD COLUMN label TEXT NOT NULL DEFAULT 'it''s; new'",
+};
+const BROKEN: Migration = Migration {
+    number: 3,
+    name: "broken",
+    sql: "DELETE FROM marks; INSERT INTO nowhere VALUES (1)",
+};
+
+const MORE: Migration =
+    Migration { number: 1, name: "a column", sql: "ALTER TABLE marks ADD COLUMN more BIGINT" };
+
+#[test]
+fn each_migration_runs_once_and_a_broken_one_changes_nothing() {
+    for fixture in fixture::databases() {
+        let db = &fixture.db;
+        db.migrate("test", &[FIRST]).unwrap();
+        db.write_blocking(CLASS, |tx| insert(tx, 1)).unwrap();
+        for _ in 0..2 {
+            db.migrate("test", &[FIRST, SECOND]).unwrap();
+        }
+        fixture.open_again().migrate("test", &[FIRST, SECOND]).unwrap();
+        assert_eq!(marks(db), [1, 41], "{}", fixture.name);
+        let broken = db.migrate("test", &[FIRST, SECOND, BROKEN]);
+        assert!(matches!(broken, Err(Error::Statement { .. })), "{broken:?}");
+        assert_eq!(marks(db), [1, 41], "{}", fixture.name);
+    }
+}
+
+#[test]
+fn a_database_of_a_newer_version_is_refused() {
+    for fixture in fixture::databases() {
+        fixture.db.migrate("test", &[FIRST, SECOND]).unwrap();
+        let refused = fixture.db.migrate("test", &[FIRST]);
+        let expected = matches!(&refused, Err(Error::Newer { part, number: 2 }) if part == "test");
+        assert!(expected, "{}: {refused:?}", fixture.name);
+        fixture.db.migrate("another", &[]).unwrap();
+    }
+}
+
+#[test]
+fn programs_that_start_at_once_migrate_once() {
+    for fixture in fixture::databases() {
+        let programs: Vec<_> = (0..4).map(|_| fixture.open_again()).collect();
+        std::thread::scope(|scope| {
+            for db in &programs {
+                scope.spawn(|| db.migrate("test", &[FIRST, SECOND]).unwrap());
+            }
+        });
+        assert_eq!(marks(&fixture.db), [41], "{}", fixture.name);
+    }
+}
+
+#[test]
+fn a_statement_prepared_before_its_table_changed_still_works() {
+    for fixture in fixture::databases() {
+        let db = &fixture.db;
+        db.migrate("test", &[FIRST, SECOND]).unwrap();
+        let all = || {
+            db.read_blocking(CLASS, |tx| {
+                tx.query("SELECT * FROM marks", &[], |row| row.get::<i64>(0))
+            })
+        };
+        for _ in 0..8 {
+            assert_eq!(all().unwrap(), [41]);
+        }
+        fixture.open_again().migrate("more", &[MORE]).unwrap();
+        for _ in 0..8 {
+            assert_eq!(all().unwrap(), [41], "{}", fixture.name);
+        }
+    }
+}
+
+#[test]
+fn the_schema_prints_alike_for_databases_that_are_alike() {
+    let dumps = || {
+        fixture::databases().into_iter().map(|fixture| {
+            fixture.db.migrate("test", &[FIRST, SECOND]).unwrap();
+            fixture.db.schema().unwrap()
+        })
+    };
+    for (one, other) in dumps().zip(dumps()) {
+        assert_eq!(one, other);
+        assert!(one.contains("label"), "{one}");
+    }
+}

@@ -1,0 +1,197 @@
+//! What goes into statements comes out of rows.
+
+use weir_base::{Id, Timestamp};
+use weir_db::{Db, Error, Json, Record, ids, params, texts};
+use weir_storm::fixture;
+
+use crate::CLASS;
+
+weir_db::record! {
+    /// A row with a column of every kind.
+    #[derive(Debug, Clone, PartialEq)]
+    pub struct Thing {
+        /// The key.
+        pub id: Id,
+        /// A time.
+        pub made: Timestamp,
+        /// A truth.
+        pub seen: bool,
+        /// A text.
+        pub label: String,
+        /// A text that may be missing.
+        pub note: Option<String>,
+        /// A number that may be missing.
+        pub count: Option<i64>,
+        /// A fraction.
+        pub weight: f64,
+        /// Bytes.
+        pub bytes: Vec<u8>,
+        /// A list, kept as JSON.
+        pub list: Json<Vec<String>>,
+    }
+}
+
+fn make_things(db: &Db) {
+    db.migrate(
+        "values",
+        &[weir_db::Migration {
+            number: 1,
+            name: "things",
+            sql: "CREATE TABLE things (id BIGINT PRIMARY KEY, made BIGINT NOT NULL,
+                  seen BIGINT NOT NULL, label TEXT NOT NULL, note TEXT, count BIGINT,
+                  weight DOUBLE PRECISION NOT NULL, bytes BLOB NOT NULL, list TEXT NOT NULL)",
+        }],
+    )
+    .unwrap();
+}
+
+fn thing(id: i64, label: &str) -> Thing {
+    Thing {
+        id: Id(id),
+        made: Timestamp::from_ms(1_700_000_000_123),
+        seen: true,
+        label: label.into(),
+        note: None,
+        count: None,
+        weight: 0.25,
+        bytes: vec![0, 255, 10],
+        list: Json(vec!["a".into()]),
+    }
+}
+
+fn put(db: &Db, thing: Thing) {
+    db.write_blocking(CLASS, move |tx| {
+        let Thing { id, made, seen, label, note, count, weight, bytes, list } = &thing;
+        tx.execute(
+            &format!(
+                "INSERT INTO things ({}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+                Thing::COLUMNS
+            ),
+            params![id, made, seen, label, note, count, weight, bytes, list],
+        )
+    })
+    .unwrap();
+}
+
+fn get(db: &Db, id: i64) -> Option<Thing> {
+    let read = move |tx: &mut weir_db::Tx| {
+        tx.record::<Thing>("SELECT {} FROM things WHERE id = ?1", params![id])
+    };
+    db.read_blocking(CLASS, read).unwrap()
+}
+
+#[test]
+fn a_record_comes_back_as_it_went_in_whether_its_columns_are_null_or_not() {
+    for fixture in fixture::databases() {
+        let db = &fixture.db;
+        make_things(db);
+        let bare = thing(1, "it's \"quoted\" – ?1 $1 \\ 🌊");
+        let mut full = thing(i64::MAX, "");
+        full.seen = false;
+        full.note = Some("e\u{301}".into());
+        full.count = Some(i64::MIN);
+        full.weight = -1e300;
+        full.bytes = Vec::new();
+        full.list = Json(vec!["\\u0000".into(), "\"".into()]);
+        put(db, bare.clone());
+        put(db, full.clone());
+        assert_eq!(get(db, 1), Some(bare), "{}", fixture.name);
+        assert_eq!(get(db, i64::MAX), Some(full), "{}", fixture.name);
+        assert_eq!(get(db, 3), None);
+    }
+}
+
+#[test]
+fn a_nul_in_a_text_is_stored_as_the_replacement_character() {
+    for fixture in fixture::databases() {
+        let db = &fixture.db;
+        make_things(db);
+        let mut with_nul = thing(1, "a\0b");
+        with_nul.list = Json(vec!["c\0d".into()]);
+        put(db, with_nul);
+        let back = get(db, 1).unwrap();
+        assert_eq!(back.label, "a\u{FFFD}b", "{}", fixture.name);
+        assert_eq!(back.list.0, ["c\u{FFFD}d"], "{}", fixture.name);
+    }
+}
+
+#[test]
+fn lists_find_their_members_whatever_characters_they_hold() {
+    let hard = ["", "plain", "it's", "say \"x\"", "back\\slash", "a,b", "[1]", "🌊é", "a\0b", "\n"];
+    for fixture in fixture::databases() {
+        let db = &fixture.db;
+        make_things(db);
+        for (id, label) in (1..).zip(hard) {
+            put(db, thing(id, label));
+        }
+        put(db, thing(i64::MAX, "biggest"));
+        let labels = move |tx: &mut weir_db::Tx| {
+            tx.column::<i64>(
+                "SELECT id FROM things WHERE label IN texts(?1) ORDER BY id",
+                &[texts(hard)],
+            )
+        };
+        let found = db.read_blocking(CLASS, labels).unwrap();
+        assert_eq!(found, (1..=hard.len() as i64).collect::<Vec<_>>(), "{}", fixture.name);
+        let numbers = |list: Vec<Id>| {
+            let unit = move |tx: &mut weir_db::Tx| {
+                tx.column::<Id>(
+                    "SELECT id FROM things WHERE id IN ids(?1) AND seen = ?2 ORDER BY id",
+                    &[ids(&list), weir_db::Value::Int(1)],
+                )
+            };
+            db.read_blocking(CLASS, unit).unwrap()
+        };
+        assert_eq!(numbers(vec![Id(i64::MAX), Id(2), Id(-5)]), [Id(2), Id(i64::MAX)]);
+        assert!(numbers(vec![]).is_empty(), "{}", fixture.name);
+        let nobody = db.read_blocking(CLASS, |tx| {
+            tx.column::<i64>("SELECT id FROM things WHERE label IN texts(?1)", &[texts::<&str>([])])
+        });
+        assert!(nobody.unwrap().is_empty());
+    }
+}
+
+#[test]
+fn a_column_of_another_type_is_an_error_that_names_it() {
+    for fixture in fixture::databases() {
+        let db = &fixture.db;
+        make_things(db);
+        put(db, thing(1, "text"));
+        let text = db.read_blocking(CLASS, |tx| {
+            tx.query_one("SELECT id, label FROM things", &[], |row| row.get::<i64>(1))
+        });
+        assert!(matches!(text, Err(Error::Column { column: 1, expected: "BIGINT" })), "{text:?}");
+        let null =
+            db.read_blocking(CLASS, |tx| tx.column::<String>("SELECT note FROM things", &[]));
+        assert!(matches!(null, Err(Error::Column { column: 0, .. })), "{null:?}");
+        let beyond = db.read_blocking(CLASS, |tx| {
+            tx.query_one("SELECT id FROM things", &[], |row| row.get::<Option<i64>>(3))
+        });
+        assert!(matches!(beyond, Err(Error::Column { column: 3, .. })), "{beyond:?}");
+        let none = db.read_blocking(CLASS, |tx| {
+            tx.query_one("SELECT id FROM things WHERE id = 2", &[], |row| row.get::<i64>(0))
+        });
+        assert!(matches!(none, Err(Error::Rows(0))), "{none:?}");
+    }
+}
+
+#[test]
+fn rows_that_a_change_returns_and_sums_read_alike_on_both() {
+    for fixture in fixture::databases() {
+        let db = &fixture.db;
+        make_things(db);
+        put(db, thing(1, "b"));
+        put(db, thing(2, "B"));
+        put(db, thing(3, "é"));
+        let unit = |tx: &mut weir_db::Tx| {
+            let returned: Vec<i64> = tx
+                .column("UPDATE things SET count = coalesce(count, 0) + id RETURNING count", &[])?;
+            let sum: Option<i64> =
+                tx.value("SELECT CAST(sum(count) AS BIGINT) FROM things", &[])?;
+            let sorted: Vec<String> = tx.column("SELECT label FROM things ORDER BY label", &[])?;
+            Ok::<_, Error>((returned.len(), sum, sorted.concat()))
+        };
+        let found = db.write_blocking(CLASS, unit).unwrap();
+        assert_eq!(found, (3, Some(6), "Bbé".into()), "{}", fixture.name);
+    }
+}

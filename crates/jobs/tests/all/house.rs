@@ -1,0 +1,172 @@
+//! A database with the engine on it, and what the tests' jobs write.
+
+use std::borrow::Cow;
+use std::future::Future;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+use weir_base::{Clock, Random, Timestamp};
+use weir_db::{Class, Db, Error, Migration, Tx, params};
+use weir_jobs::{Job, Jobs, Order, Queue, Registry, Workers};
+use weir_storm::fixture::{Fixture, databases};
+
+const TABLES: &[Migration] = &[Migration {
+    number: 1,
+    name: "effects",
+    sql: "CREATE TABLE effects (place BIGINT NOT NULL, number BIGINT NOT NULL);
+          CREATE INDEX effects_by_place ON effects (place);",
+}];
+
+/// How long a test waits for what should come at once: far beyond any slowness.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub struct House {
+    pub jobs: Jobs,
+    pub db: Db,
+    pub clock: Clock,
+    pub fixture: Fixture,
+}
+
+/// One on each database.
+pub fn houses() -> Vec<House> {
+    databases().into_iter().map(House::new).collect()
+}
+
+impl House {
+    fn new(fixture: Fixture) -> Self {
+        let clock = Clock::manual(Timestamp::from_ms(1_700_000_000_000));
+        let db = fixture.db.clone();
+        db.migrate("test", TABLES).unwrap();
+        let jobs = Jobs::open(db.clone(), clock.clone(), Random::seeded(7)).unwrap();
+        Self { jobs, db, clock, fixture }
+    }
+
+    /// The same database as the next process would open it.
+    pub fn reopened(self) -> Self {
+        let Self { clock, fixture, .. } = self;
+        let db = fixture.open_again();
+        let jobs = Jobs::open(db.clone(), clock.clone(), Random::seeded(8)).unwrap();
+        Self { jobs, db, clock, fixture }
+    }
+
+    pub async fn write<T: Send + 'static>(
+        &self,
+        unit: impl FnMut(&mut Tx) -> Result<T, Error> + Send + 'static,
+    ) -> T {
+        self.db.write(Class::Interactive, unit).await.unwrap()
+    }
+
+    /// The numbers in the effects, in the order they were written.
+    pub async fn effects(&self) -> Vec<i64> {
+        let read =
+            |tx: &mut Tx| tx.column("SELECT number FROM effects ORDER BY place, number", &[]);
+        self.db.read::<_, Error, _>(Class::Interactive, read).await.unwrap()
+    }
+
+    pub async fn rows(&self, table: &'static str) -> i64 {
+        let sql = format!("SELECT COUNT(*) FROM {table}");
+        let read = move |tx: &mut Tx| tx.query_one(&sql, &[], |row| row.get(0));
+        self.db.read::<_, Error, _>(Class::Interactive, read).await.unwrap()
+    }
+
+    pub fn start(&self, registry: Registry) -> Running {
+        let stop = CancellationToken::new();
+        let workers = self.jobs.start(registry, stop.clone()).unwrap();
+        Running { stop, workers }
+    }
+
+    /// Moves the clock, and lets the engine see it.
+    pub fn advance(&self, by_ms: i64) {
+        self.clock.advance(by_ms);
+        self.jobs.wake();
+    }
+}
+
+pub struct Running {
+    stop: CancellationToken,
+    workers: Workers,
+}
+
+impl Running {
+    pub async fn stop(self) {
+        self.stop_within(PATIENCE).await;
+    }
+
+    pub async fn stop_within(self, patience: Duration) {
+        self.stop.cancel();
+        self.workers.finish(patience).await;
+    }
+}
+
+/// Asks again and again until `condition` holds.
+pub async fn until<F: Future<Output = bool>>(what: &str, condition: impl Fn() -> F) {
+    let asked = async {
+        while !condition().await {
+            tokio::task::yield_now().await;
+        }
+    };
+    assert!(tokio::time::timeout(PATIENCE, asked).await.is_ok(), "never came: {what}");
+}
+
+pub async fn soon<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, future).await.expect("it never came")
+}
+
+/// A unit that writes its number.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Note {
+    pub lane: String,
+    pub number: i64,
+}
+
+impl Note {
+    pub fn new(lane: impl ToString, number: i64) -> Self {
+        Self { lane: lane.to_string(), number }
+    }
+}
+
+impl Job for Note {
+    const KIND: &'static str = "note";
+    const QUEUE: Queue = Queue::new("notes", Class::Inbound);
+
+    fn lane(&self) -> Cow<'_, str> {
+        Cow::Borrowed(&self.lane)
+    }
+}
+
+/// A unit in a queue that serves the newest first.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct News(pub i64);
+
+impl Job for News {
+    const KIND: &'static str = "news";
+    const QUEUE: Queue =
+        Queue { order: Order::NewestFirst, ..Queue::new("news", Class::Inbound).running_max(1) };
+}
+
+/// A task.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Call {
+    pub number: i64,
+}
+
+impl Job for Call {
+    const KIND: &'static str = "call";
+    const QUEUE: Queue = Queue::new("calls", Class::Outbound);
+}
+
+/// Writes `number` behind what is there.
+pub fn write_effect(tx: &mut Tx, number: i64) -> Result<(), Error> {
+    tx.execute(
+        "INSERT INTO effects (place, number)
+         SELECT coalesce(max(place), 0) + 1, CAST(?1 AS BIGINT) FROM effects",
+        params![number],
+    )?;
+    Ok(())
+}
+
+/// The numbers from 0 up to, not including, `count`.
+pub fn numbers(count: i64) -> Vec<i64> {
+    (0..count).collect()
+}

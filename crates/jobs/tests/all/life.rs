@@ -1,0 +1,237 @@
+//! The life of a job around its run: schedules, keys, periodic jobs, pauses.
+
+use tokio::sync::mpsc::{self, UnboundedReceiver};
+use weir_base::Timestamp;
+use weir_db::params;
+use weir_jobs::{Claimed, Failure, Registry, Set};
+
+use crate::house::{Call, House, houses, soon, until};
+
+/// Tells the number of each run.
+fn telling() -> (Registry, UnboundedReceiver<i64>) {
+    let (told, runs) = mpsc::unbounded_channel();
+    let mut registry = Registry::new();
+    registry.task(move |claimed: Claimed<Call>| {
+        let _ = told.send(claimed.job.number);
+        async { Ok(()) }
+    });
+    (registry, runs)
+}
+
+async fn call_at(house: &House, in_ms: i64, number: i64) -> weir_base::Id {
+    let (jobs, at) = (house.jobs.clone(), house.clock.now().plus_ms(in_ms));
+    house.write(move |tx| jobs.enqueue_at(tx, at, &Call { number })).await
+}
+
+async fn call_unique(house: &House, key: &'static str, in_ms: i64, number: i64) -> bool {
+    let (jobs, at) = (house.jobs.clone(), house.clock.now().plus_ms(in_ms));
+    let made = house.write(move |tx| jobs.enqueue_unique(tx, key, at, &Call { number })).await;
+    made.is_some()
+}
+
+#[tokio::test]
+async fn scheduled_jobs_run_in_order_of_their_time_and_not_before() {
+    for house in houses() {
+        let (registry, mut runs) = telling();
+        let running = house.start(registry);
+        for (in_ms, number) in [(3_000, 3), (1_000, 1), (2_000, 2), (4_000, 4)] {
+            call_at(&house, in_ms, number).await;
+        }
+        call_at(&house, 0, 0).await;
+        for number in 0..4 {
+            assert_eq!(soon(runs.recv()).await, Some(number), "{}", house.fixture.name);
+            assert!(runs.try_recv().is_err());
+            house.advance(1_000);
+        }
+        assert_eq!(soon(runs.recv()).await, Some(4));
+        running.stop().await;
+        assert_eq!(house.rows("jobs_later").await, 0);
+    }
+}
+
+#[tokio::test]
+async fn what_came_due_while_the_process_was_down_runs_at_the_start() {
+    for house in houses() {
+        call_at(&house, 3_600_000, 1).await;
+        call_at(&house, 7_200_000, 2).await;
+        let house = house.reopened();
+        house.clock.advance(3_600_000);
+        let (registry, mut runs) = telling();
+        let running = house.start(registry);
+        assert_eq!(soon(runs.recv()).await, Some(1), "{}", house.fixture.name);
+        running.stop().await;
+        assert_eq!(house.jobs.stats().await.unwrap().scheduled, 1);
+    }
+}
+
+#[tokio::test]
+async fn one_job_of_a_key_waits_at_a_time() {
+    for house in houses() {
+        assert!(call_unique(&house, "actor 5", 1_000, 1).await);
+        assert!(!call_unique(&house, "actor 5", 0, 2).await);
+        assert!(call_unique(&house, "actor 6", 0, 3).await);
+        let (registry, mut runs) = telling();
+        let running = house.start(registry);
+        assert_eq!(soon(runs.recv()).await, Some(3), "{}", house.fixture.name);
+        assert!(call_unique(&house, "actor 6", 0, 4).await, "it is free once the job started");
+        assert_eq!(soon(runs.recv()).await, Some(4));
+        assert!(!call_unique(&house, "actor 5", 0, 5).await, "the scheduled one still waits");
+        house.advance(1_000);
+        assert_eq!(soon(runs.recv()).await, Some(1));
+        running.stop().await;
+        assert_eq!(house.rows("jobs_unique").await, 0);
+    }
+}
+
+#[tokio::test]
+async fn a_failed_job_gives_way_to_a_newer_one_of_its_key() {
+    for house in houses() {
+        assert!(call_unique(&house, "key", 0, 1).await);
+        let (jobs, db) = (house.jobs.clone(), house.db.clone());
+        let (told, mut runs) = mpsc::unbounded_channel();
+        let mut registry = Registry::new();
+        registry.task(move |claimed: Claimed<Call>| {
+            let (jobs, db, told) = (jobs.clone(), db.clone(), told.clone());
+            async move {
+                let _ = told.send(claimed.job.number);
+                if claimed.job.number == 1 {
+                    let newer = move |tx: &mut weir_db::Tx| {
+                        let at = Timestamp::from_ms(i64::MAX);
+                        jobs.enqueue_unique(tx, "key", at, &Call { number: 2 })
+                    };
+                    let newer: Result<_, weir_db::Error> =
+                        db.write(weir_db::Class::Interactive, newer).await;
+                    assert!(newer?.is_some());
+                }
+                Err(Failure::retry("it failed"))
+            }
+        });
+        let running = house.start(registry);
+        assert_eq!(soon(runs.recv()).await, Some(1));
+        until("the end of the first", async || house.rows("jobs").await == 0).await;
+        running.stop().await;
+        let stats = house.jobs.stats().await.unwrap();
+        assert_eq!((stats.retries, stats.scheduled), (0, 1), "{}", house.fixture.name);
+    }
+}
+
+#[tokio::test]
+async fn a_cancelled_or_deleted_job_frees_its_key_and_never_runs() {
+    for house in houses() {
+        let scheduled = call_at(&house, 1_000, 1).await;
+        let ready = call_at(&house, 0, 2).await;
+        assert!(call_unique(&house, "key", 1_000, 3).await);
+        let unique = house.jobs.list(Set::Scheduled, None, 10).await.unwrap()[1].id;
+        let jobs = house.jobs.clone();
+        assert!(house.write(move |tx| jobs.cancel(tx, scheduled)).await);
+        assert!(house.jobs.delete(ready).await.unwrap());
+        assert!(!house.jobs.delete(ready).await.unwrap());
+        assert!(house.jobs.delete(unique).await.unwrap());
+        assert!(call_unique(&house, "key", 0, 4).await);
+        let (registry, mut runs) = telling();
+        let running = house.start(registry);
+        house.advance(1_000);
+        assert_eq!(soon(runs.recv()).await, Some(4), "{}", house.fixture.name);
+        running.stop().await;
+        assert_eq!(runs.try_recv(), Err(mpsc::error::TryRecvError::Disconnected));
+    }
+}
+
+#[tokio::test]
+async fn periodic_jobs_run_once_an_interval_and_missed_ones_collapse() {
+    const HOUR_MS: i64 = 3_600_000;
+    for house in houses() {
+        let with_period = || {
+            let (mut registry, runs) = telling();
+            registry.periodic("hourly", HOUR_MS, || Call { number: 60 });
+            (registry, runs)
+        };
+        let (registry, mut runs) = with_period();
+        let running = house.start(registry);
+        assert_eq!(soon(runs.recv()).await, Some(60), "the first comes at once");
+        for _ in 0..2 {
+            until("the end of the last", async || house.rows("jobs").await == 0).await;
+            house.advance(HOUR_MS);
+            assert_eq!(soon(runs.recv()).await, Some(60), "{}", house.fixture.name);
+        }
+        running.stop().await;
+        let house = house.reopened();
+        house.clock.advance(HOUR_MS * 10 + HOUR_MS / 2);
+        let (registry, mut runs) = with_period();
+        let running = house.start(registry);
+        assert_eq!(soon(runs.recv()).await, Some(60));
+        until("the end of the last", async || house.rows("jobs").await == 0).await;
+        house.advance(HOUR_MS / 2 - 1);
+        call_at(&house, 0, 1).await;
+        assert_eq!(soon(runs.recv()).await, Some(1), "ten missed runs were one");
+        house.advance(1);
+        assert_eq!(soon(runs.recv()).await, Some(60), "the old rhythm goes on");
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_paused_queue_stands_still_even_over_a_restart() {
+    for house in houses() {
+        call_at(&house, 0, 1).await;
+        house.jobs.pause("calls").await.unwrap();
+        assert!(house.jobs.pause("cals").await.is_err());
+        let house = house.reopened();
+        assert!(house.jobs.queues()[0].paused);
+        let (mut registry, mut runs) = telling();
+        let (told, mut others) = mpsc::unbounded_channel();
+        registry.simple_unit::<crate::house::Note, _>(move |tx, notes| {
+            let told = told.clone();
+            tx.after_commit(move || drop(told.send(())));
+            Ok(vec![weir_jobs::Outcome::Done; notes.len()])
+        });
+        let running = house.start(registry);
+        let jobs = house.jobs.clone();
+        house.write(move |tx| jobs.enqueue(tx, &crate::house::Note::new("", 1))).await;
+        soon(others.recv()).await;
+        assert!(runs.try_recv().is_err(), "another queue works, this one does not");
+        house.jobs.resume("calls").await.unwrap();
+        assert_eq!(soon(runs.recv()).await, Some(1), "{}", house.fixture.name);
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_payload_that_no_longer_parses_goes_to_the_dead_set() {
+    for house in houses() {
+        let id = call_at(&house, 0, 1).await;
+        house
+            .write(move |tx| {
+                tx.execute("UPDATE jobs SET payload = ?1 WHERE id = ?2", params!["{\"no\":", id])
+            })
+            .await;
+        call_at(&house, 0, 2).await;
+        let (registry, mut runs) = telling();
+        let running = house.start(registry);
+        assert_eq!(soon(runs.recv()).await, Some(2), "{}", house.fixture.name);
+        until("the end of the first", async || house.rows("jobs").await == 0).await;
+        running.stop().await;
+        let dead = house.jobs.show(id).await.unwrap().unwrap();
+        assert_eq!(dead.set, Set::Dead);
+        assert!(dead.reason.unwrap().contains("does not parse"));
+    }
+}
+
+#[tokio::test]
+async fn lists_go_on_after_an_entry() {
+    for house in houses() {
+        for number in 0..5 {
+            call_at(&house, 1_000 - number, number).await;
+            call_at(&house, 0, number).await;
+        }
+        for set in [Set::Ready, Set::Scheduled] {
+            let all = house.jobs.list(set, None, 10).await.unwrap();
+            assert_eq!(all.len(), 5);
+            let rest = house.jobs.list(set, Some(all[1].clone()), 10).await.unwrap();
+            assert_eq!(rest, all[2..], "{}", house.fixture.name);
+        }
+        let lanes = house.jobs.lanes("calls", 3);
+        assert_eq!((lanes.len(), lanes[0].depth, lanes[0].running), (1, 5, 0));
+        assert_eq!(house.jobs.queues()[0].depth, 5);
+    }
+}

@@ -1,0 +1,7 @@
+//! Web Push (RFC 8030): telling people's devices.
+
+mod encrypt;
+mod vapid;
+
+pub use encrypt::{DraftMessage, EncryptError, Keys, PLAINTEXT_BYTES_MAX, aes128gcm, aesgcm};
+pub use vapid::{Vapid, VapidError};

@@ -1,0 +1,4 @@
+//! Logging in and out.
+
+pub mod sign_in;
+pub mod sign_out;

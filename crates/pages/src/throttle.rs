@@ -1,0 +1,72 @@
+//! How often something may be tried: a bucket of tries for each key that fills again with time.
+
+use moka::sync::Cache;
+use weir_base::Clock;
+
+/// Keys that are remembered; beyond it those untouched for longest are forgotten.
+const KEYS_MAX: u64 = 100_000;
+
+/// A bucket for each key.
+pub struct Throttle {
+    clock: Clock,
+    on: bool,
+    burst: i64,
+    every_ms: i64,
+    /// For each key the moment, in ms, at which its bucket is full again.
+    full_at_ms: Cache<String, i64>,
+}
+
+impl Throttle {
+    /// `burst` tries at once, then one every `every_ms`. Off, it allows everything.
+    pub fn new(clock: Clock, on: bool, burst: i64, every_ms: i64) -> Self {
+        let full_at_ms = Cache::builder().max_capacity(KEYS_MAX).build();
+        Self { clock, on, burst, every_ms, full_at_ms }
+    }
+
+    /// Takes a try of `key`.
+    ///
+    /// # Errors
+    /// The seconds after which there is one again.
+    pub fn take(&self, key: &str) -> Result<(), u64> {
+        if !self.on {
+            return Ok(());
+        }
+        let now_ms = self.clock.now().as_ms();
+        let mut wait_ms = 0;
+        self.full_at_ms.entry_by_ref(key).and_upsert_with(|known| {
+            let full_at_ms = known.map_or(now_ms, |entry| entry.into_value().max(now_ms));
+            let next_ms = full_at_ms + self.every_ms;
+            wait_ms = next_ms - now_ms - self.burst * self.every_ms;
+            if wait_ms > 0 { full_at_ms } else { next_ms }
+        });
+        if wait_ms > 0 {
+            metrics::counter!("weir_pages_throttled_total").increment(1);
+            return Err((wait_ms as u64).div_ceil(1_000));
+        }
+        Ok(())
+    }
+
+    /// Fills the bucket of `key`: its last try was a good one.
+    pub fn forgive(&self, key: &str) {
+        self.full_at_ms.invalidate(key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_base::Timestamp;
+
+    #[test]
+    fn a_burst_is_allowed_and_then_one_try_at_a_time() {
+        let clock = Clock::manual(Timestamp::from_ms(1_000_000));
+        let throttle = Throttle::new(clock.clone(), true, 3, 10_000);
+        assert_eq!([(); 4].map(|()| throttle.take("a")), [Ok(()), Ok(()), Ok(()), Err(10)]);
+        assert_eq!(throttle.take("b"), Ok(()));
+        clock.advance(10_000);
+        assert_eq!(throttle.take("a"), Ok(()));
+        assert_eq!(throttle.take("a"), Err(10));
+        throttle.forgive("a");
+        assert_eq!(throttle.take("a"), Ok(()));
+    }
+}

@@ -1,0 +1,34 @@
+//! What the configuration means for each part.
+
+use weir_community::instance::Registrations;
+
+use crate::config::{Auto, Checked, RegistrationMode};
+
+/// Who may sign up, where staff has not set it.
+fn registrations(checked: &Checked) -> Registrations {
+    match checked.config.registrations.mode {
+        RegistrationMode::Open => Registrations::Open,
+        RegistrationMode::Approval => Registrations::Approval,
+        RegistrationMode::Invite => Registrations::Invite,
+        RegistrationMode::Closed => Registrations::Closed,
+    }
+}
+
+/// Whether new people prove their mail address.
+fn confirm_email(checked: &Checked) -> bool {
+    let has_mail = !checked.config.mail.smtp_url.expose().is_empty();
+    match checked.config.registrations.confirm_email {
+        Auto::Auto => has_mail,
+        Auto::On => true,
+        Auto::Off => false,
+    }
+}
+
+/// What is configured about pages.
+pub fn pages(checked: &Checked) -> weir_pages::Options {
+    weir_pages::Options {
+        registrations: registrations(checked),
+        confirm_email: confirm_email(checked),
+        throttle: !checked.modes.dev,
+    }
+}

@@ -1,4 +1,3 @@
 //! ActivityPub between servers.
 
 pub mod signature;
-pub mod wire;

@@ -22,7 +22,7 @@ use axum::extract::DefaultBodyLimit;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
 use weir_community::Community;
-use weir_community::instance::Registrations;
+use weir_community::users::Door;
 
 use throttle::Throttle;
 
@@ -32,10 +32,8 @@ const FORM_BYTES_MAX: usize = 128 * weir_base::KIB;
 /// What is configured about pages.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Who may sign up, where staff has not set it.
-    pub registrations: Registrations,
-    /// Whether new people prove their mail address.
-    pub confirm_email: bool,
+    /// How people come in.
+    pub door: Door,
     /// Whether log-ins and sign-ups are slowed down; off for development.
     pub throttle: bool,
 }

@@ -1,6 +1,7 @@
 //! What the configuration means for each part.
 
 use weir_community::instance::Registrations;
+use weir_community::users::Door;
 
 use crate::config::{Auto, Checked, RegistrationMode};
 
@@ -24,11 +25,15 @@ fn confirm_email(checked: &Checked) -> bool {
     }
 }
 
+/// How people come in: for development everybody does, at once.
+fn door(checked: &Checked) -> Door {
+    if checked.modes.dev {
+        return Door { registrations: Registrations::Open, confirm_email: false };
+    }
+    Door { registrations: registrations(checked), confirm_email: confirm_email(checked) }
+}
+
 /// What is configured about pages.
 pub fn pages(checked: &Checked) -> weir_pages::Options {
-    weir_pages::Options {
-        registrations: registrations(checked),
-        confirm_email: confirm_email(checked),
-        throttle: !checked.modes.dev,
-    }
+    weir_pages::Options { door: door(checked), throttle: !checked.modes.dev }
 }

@@ -1,6 +1,7 @@
 //! People, here and elsewhere.
 
 mod create;
+mod delete;
 mod find;
 mod update;
 
@@ -11,6 +12,7 @@ use weir_db::{Json, Tx, params};
 use crate::{Env, Error};
 
 pub use create::{NewAccount, create, username_problem};
+pub use delete::{EraseAccount, delete, register_erasure};
 pub use find::{by_address, by_id, by_ids, by_uri, lookup, parse_address};
 pub use update::{ProfileChange, update_profile};
 

@@ -146,6 +146,25 @@ pub fn notify_report(tx: &mut Tx, env: &Env, to: Id, by: Id, report: Id) -> Resu
     Ok(())
 }
 
+/// Tells `to` that staff ended the follows between them and `lost`; remote people are not told.
+///
+/// # Errors
+/// The database's.
+pub fn notify_severed(tx: &mut Tx, env: &Env, to: Id, lost: Id) -> Result<(), Error> {
+    let id = env.ids.next();
+    let kind = Kind::SeveredRelationships;
+    let inserted = tx.execute(
+        "INSERT INTO notifications (id, account_id, kind, from_account_id, group_key)
+         SELECT ?1, id, ?3, ?4, ?5 FROM accounts WHERE id = ?2 AND domain = ''
+         ON CONFLICT DO NOTHING",
+        params![id, to, kind.name(), lost, group_key(kind, id, None)],
+    )?;
+    if inserted > 0 {
+        env.streams.tell(tx, Topic::Own(to), Event::Notification { account: to, id });
+    }
+    Ok(())
+}
+
 /// Whether `to` is local and wants to hear of `from` at all.
 fn wanted(tx: &mut Tx, env: &Env, to: Id, from: Id, status: Option<Id>) -> Result<bool, Error> {
     let found: Option<i64> = tx.value(

@@ -282,6 +282,15 @@ pub(super) fn end(tx: &mut Tx, env: &Env, by: Id, target: Id) -> Result<Option<S
     Ok(ended)
 }
 
+/// Ends a follow without telling anybody: one of the two is gone.
+///
+/// # Errors
+/// The database's.
+pub fn end_quietly(tx: &mut Tx, env: &Env, by: Id, target: Id) -> Result<(), Error> {
+    end(tx, env, by, target)?;
+    Ok(())
+}
+
 /// `target` makes `by` stop following.
 ///
 /// # Errors

@@ -6,7 +6,7 @@ mod view;
 
 pub use block::{block, mute, unblock, unmute};
 pub use follow::{
-    FollowWish, Following, accept_request, follow, follower_ids, following_ids, receive,
-    reject_request, remove_follower, unfollow,
+    FollowWish, Following, accept_request, end_quietly, follow, follower_ids, following_ids,
+    receive, reject_request, remove_follower, unfollow,
 };
 pub use view::{Bonds, Relationship, bonds, relationships};

@@ -1,8 +1,12 @@
 //! What only people who log in here have: address, password, role, preferences.
 
 mod change;
+mod credentials;
+mod invites;
 mod password;
 mod sessions;
+mod sign_up;
+mod tokens;
 
 use serde::{Deserialize, Serialize};
 use weir_base::{Id, Secret, Timestamp};
@@ -11,6 +15,11 @@ use weir_db::{Json, Tx, params};
 use crate::{Env, Error};
 
 pub use change::{UserChange, change, list};
+pub use credentials::{
+    ask_confirmation, ask_reset, change_email, change_password, confirm, reset_is_open,
+    reset_password, set_preferences,
+};
+pub use invites::{Invite, NewInvite, create_invite, invites_of, open_invite, revoke_invite};
 pub use password::{
     PASSWORD_BYTES_MAX, PASSWORD_CHARACTERS_MIN, check_password, hash_password, verify_password,
 };
@@ -18,6 +27,8 @@ pub use sessions::{
     NewSession, Session, Standing, end_other_sessions, end_session, session, sessions_of,
     start_session, touch_session,
 };
+pub use sign_up::{Door, SignUp, sign_up};
+pub use tokens::{Purpose, new_token};
 
 /// What a person may do beyond their own account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -182,6 +193,12 @@ pub fn check_email(email: &str) -> Result<(), Error> {
             && !email.contains(|c: char| c.is_whitespace() || c.is_control() || c == ',')
     });
     if fits { Ok(()) } else { Err(Error::invalid("email", "ERR_INVALID", "is not a mail address")) }
+}
+
+/// Whether somebody has this address.
+pub(crate) fn email_is_taken(tx: &mut Tx, email: &str) -> Result<bool, Error> {
+    let sql = "SELECT 1 FROM users WHERE email_key = ?1";
+    Ok(tx.value::<i64>(sql, params![email.to_lowercase()])?.is_some())
 }
 
 /// The user of a local account.

@@ -182,9 +182,7 @@ async fn a_paused_queue_stands_still_even_over_a_restart() {
         let (told, mut others) = mpsc::unbounded_channel();
         registry.simple_unit::<crate::house::Note, _>(move |tx, notes| {
             let told = told.clone();
-            tx.after_commit(move || {
-                let _ = told.send(());
-            });
+            tx.after_commit(move || drop(told.send(())));
             Ok(vec![weir_jobs::Outcome::Done; notes.len()])
         });
         let running = house.start(registry);

@@ -4,7 +4,7 @@ use axum::Router;
 use weir_base::{Clock, Id, Random, Secret, Timestamp};
 use weir_community::accounts::{self, NewAccount};
 use weir_community::instance::Registrations;
-use weir_community::users::{self, NewUser, Role};
+use weir_community::users::{self, Door, NewUser, Role};
 use weir_community::{Community, Error, Setup};
 use weir_db::Class;
 use weir_jobs::Jobs;
@@ -24,8 +24,8 @@ pub struct Site {
 
 impl Site {
     pub fn new() -> Self {
-        let options =
-            Options { registrations: Registrations::Open, confirm_email: false, throttle: true };
+        let door = Door { registrations: Registrations::Open, confirm_email: false };
+        let options = Options { door, throttle: true };
         Self::with("https://weir.test", options)
     }
 

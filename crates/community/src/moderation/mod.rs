@@ -1,0 +1,14 @@
+//! What staff does to accounts, mail domains and networks.
+
+mod networks;
+mod people;
+mod sign_ups;
+
+pub use networks::{
+    Access, access_from, block_email_domain, block_network, blocked_email_domains,
+    email_is_blocked, unblock_email_domain,
+};
+pub use people::{
+    SeverFollows, delete_status, register, sensitize, set_disabled, silence, suspend, unsuspend,
+};
+pub use sign_ups::{announce_sign_up, approve, pending, reject};

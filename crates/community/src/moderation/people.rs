@@ -1,0 +1,230 @@
+//! What staff does to accounts. Each step is a line in the log.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use weir_base::Id;
+use weir_db::{Class, Tx, params};
+use weir_jobs::{Claimed, Job, Outcome, Queue, Registry};
+
+use crate::accounts::{self, Account};
+use crate::federation::{self, Message};
+use crate::mail::{self, Letter};
+use crate::notifications::{self, Kind};
+use crate::users::{self, Role};
+use crate::{Community, Env, Error, relationships, statuses};
+
+/// Follows that are ended at a time.
+const FOLLOWS_PER_STEP: usize = 50;
+/// How long a step may take before the rest is left to another unit, in ms.
+const STEP_MS_MAX: u128 = 5;
+
+/// `target`, if `by` is of staff and above it.
+fn person_below(tx: &mut Tx, by: Id, target: Id) -> Result<Account, Error> {
+    let rank = |tx: &mut Tx, id: Id| -> Result<Role, Error> {
+        match users::by_account(tx, id) {
+            Ok(user) => Ok(Role::parse(&user.role).unwrap_or(Role::User)),
+            Err(Error::NotFound(_)) => Ok(Role::User),
+            Err(error) => Err(error),
+        }
+    };
+    let account = accounts::by_id(tx, target)?;
+    if account.deleted_at.is_some() {
+        return Err(Error::Gone("Account"));
+    }
+    let (mine, theirs) = (rank(tx, by)?, rank(tx, target)?);
+    if mine < Role::Moderator || theirs >= mine || account.kind == "application" {
+        return Err(Error::Forbidden("Staff can act only on people below their own rank"));
+    }
+    Ok(account)
+}
+
+fn log(by: Id, target: &Account, action: &str) {
+    tracing::info!(staff = %by, account = %target.id, name = target.acct(), action, "moderation");
+    metrics::counter!("weir_community_moderation_total", "action" => action.to_owned())
+        .increment(1);
+}
+
+fn tell(tx: &mut Tx, env: &Env, by: Id, target: &Account, what: &str) -> Result<(), Error> {
+    if !target.is_local() {
+        return Ok(());
+    }
+    notifications::notify(tx, env, target.id, Kind::ModerationWarning, by, None)?;
+    mail::send(tx, env, Letter::Moderated { account: target.id, what: what.to_owned() })
+}
+
+/// Hides `target` from everybody and ends its log-ins. Follows between people here and a remote
+/// account are ended, a local one keeps its followers for the day it may come back.
+///
+/// # Errors
+/// [`Error::Forbidden`] when `by` may not.
+pub fn suspend(tx: &mut Tx, env: &Env, by: Id, target: Id) -> Result<(), Error> {
+    let account = person_below(tx, by, target)?;
+    if account.suspended_at.is_some() {
+        return Ok(());
+    }
+    tell(
+        tx,
+        env,
+        by,
+        &account,
+        "The staff has suspended it: nobody can see it, and you cannot \
+        log in. If you think this is wrong, answer this mail or write to the staff.",
+    )?;
+    tx.execute(
+        "UPDATE accounts SET suspended_at = ?2 WHERE id = ?1",
+        params![target, env.clock.now()],
+    )?;
+    if account.is_local() {
+        users::end_other_sessions(tx, target, None)?;
+        federation::send(tx, env, target, Message::UpdateActor)?;
+    } else {
+        env.jobs.enqueue(tx, &SeverFollows { account: target })?;
+    }
+    env.streams.bonds_changed(tx, target);
+    log(by, &account, "suspend");
+    Ok(())
+}
+
+/// Shows `target` again.
+///
+/// # Errors
+/// As [`suspend`].
+pub fn unsuspend(tx: &mut Tx, env: &Env, by: Id, target: Id) -> Result<(), Error> {
+    let account = person_below(tx, by, target)?;
+    if account.suspended_at.is_none() {
+        return Ok(());
+    }
+    tx.execute("UPDATE accounts SET suspended_at = NULL WHERE id = ?1", params![target])?;
+    if account.is_local() {
+        federation::send(tx, env, target, Message::UpdateActor)?;
+    }
+    tell(tx, env, by, &account, "The staff has lifted its suspension: it is as it was before.")?;
+    env.streams.bonds_changed(tx, target);
+    log(by, &account, "unsuspend");
+    Ok(())
+}
+
+/// Shows `target` only to those who follow it, or to everybody again.
+///
+/// # Errors
+/// As [`suspend`].
+pub fn silence(tx: &mut Tx, env: &Env, by: Id, target: Id, on: bool) -> Result<(), Error> {
+    let account = person_below(tx, by, target)?;
+    if account.silenced_at.is_some() == on {
+        return Ok(());
+    }
+    tx.execute(
+        "UPDATE accounts SET silenced_at = ?2 WHERE id = ?1",
+        params![target, on.then(|| env.clock.now())],
+    )?;
+    if on {
+        let what = "The staff has limited it: only people who follow it see its posts, and it \
+                    stands in no public timeline.";
+        tell(tx, env, by, &account, what)?;
+    }
+    log(by, &account, if on { "silence" } else { "unsilence" });
+    Ok(())
+}
+
+/// Takes all media of `target` as sensitive, or no longer.
+///
+/// # Errors
+/// As [`suspend`].
+pub fn sensitize(tx: &mut Tx, env: &Env, by: Id, target: Id, on: bool) -> Result<(), Error> {
+    let account = person_below(tx, by, target)?;
+    tx.execute(
+        "UPDATE accounts SET sensitized_at = ?2 WHERE id = ?1",
+        params![target, on.then(|| env.clock.now())],
+    )?;
+    if on {
+        tell(tx, env, by, &account, "The staff marks all its media as sensitive from now on.")?;
+    }
+    log(by, &account, if on { "sensitize" } else { "unsensitize" });
+    Ok(())
+}
+
+/// Shuts a local person out of logging in, or lets them in again; what they wrote stays.
+///
+/// # Errors
+/// As [`suspend`].
+pub fn set_disabled(tx: &mut Tx, _env: &Env, by: Id, target: Id, on: bool) -> Result<(), Error> {
+    let account = person_below(tx, by, target)?;
+    tx.execute("UPDATE users SET disabled = ?2 WHERE account_id = ?1", params![target, on])?;
+    if on {
+        users::end_other_sessions(tx, target, None)?;
+    }
+    log(by, &account, if on { "disable" } else { "enable" });
+    Ok(())
+}
+
+/// Deletes somebody's post; a local author's post is deleted on the network too.
+///
+/// # Errors
+/// As [`suspend`], and [`Error::NotFound`].
+pub fn delete_status(tx: &mut Tx, env: &Env, by: Id, status: Id) -> Result<(), Error> {
+    let post = statuses::by_id(tx, status)?;
+    let account = person_below(tx, by, post.account_id)?;
+    if account.is_local() && post.boost_of_id.is_none() {
+        statuses::delete(tx, env, account.id, status)?;
+    } else {
+        statuses::erase(tx, env, &post)?;
+    }
+    tell(tx, env, by, &account, "The staff has deleted a post of yours that broke the rules.")?;
+    log(by, &account, "delete post");
+    Ok(())
+}
+
+/// The job that ends follows between people here and a suspended remote account.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SeverFollows {
+    /// The account.
+    pub account: Id,
+}
+
+impl Job for SeverFollows {
+    const KIND: &'static str = "sever_follows";
+    const QUEUE: Queue = Queue::new("upkeep", Class::Housekeeping);
+
+    fn lane(&self) -> Cow<'_, str> {
+        Cow::Owned(self.account.to_string())
+    }
+}
+
+/// Handles [`SeverFollows`].
+pub fn register(registry: &mut Registry, community: &Community) {
+    let env = community.env().clone();
+    registry.simple_unit(move |tx: &mut Tx, jobs: &[Claimed<SeverFollows>]| {
+        let step = |claim: &Claimed<SeverFollows>| match sever(tx, &env, claim.job.account) {
+            Ok(()) => Ok(Outcome::Done),
+            Err(Error::Db(error)) => Err(error),
+            Err(error) => Ok(Outcome::retry(error)),
+        };
+        jobs.iter().map(step).collect()
+    });
+}
+
+fn sever(tx: &mut Tx, env: &Env, account: Id) -> Result<(), Error> {
+    if accounts::by_id(tx, account)?.suspended_at.is_none() {
+        return Ok(());
+    }
+    loop {
+        let followers = relationships::follower_ids(tx, account, Id::MAX, FOLLOWS_PER_STEP)?;
+        let followees = relationships::following_ids(tx, account, Id::MAX, FOLLOWS_PER_STEP)?;
+        if followers.is_empty() && followees.is_empty() {
+            return Ok(());
+        }
+        for (_, follower) in followers {
+            relationships::unfollow(tx, env, follower, account)?;
+            notifications::notify_severed(tx, env, follower, account)?;
+        }
+        for (_, followee) in followees {
+            relationships::remove_follower(tx, env, followee, account)?;
+            notifications::notify_severed(tx, env, followee, account)?;
+        }
+        if tx.elapsed().as_millis() >= STEP_MS_MAX {
+            env.jobs.enqueue(tx, &SeverFollows { account })?;
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,332 @@
+//! Joining, proving an address, changing a password, leaving; and what staff does about people.
+
+use weir_base::{Id, Secret};
+use weir_community::accounts;
+use weir_community::instance::Registrations;
+use weir_community::moderation::{self, Access};
+use weir_community::notifications::{self, Kind, Page};
+use weir_community::relationships::{self, FollowWish};
+use weir_community::statuses::{self, Visibility};
+use weir_community::users::{
+    self, Door, NewInvite, NewSession, Role, SignUp, Standing, UserChange,
+};
+use weir_community::{Error, Problem};
+
+use crate::place::{Place, places};
+use crate::working::{mails, token};
+
+const OPEN: Door = Door { registrations: Registrations::Open, confirm_email: false };
+
+fn new(name: &str) -> SignUp {
+    SignUp {
+        username: name.into(),
+        email: format!("{name}@mail.test"),
+        password_hash: Ok(Secret::new("hash".into())),
+        agreement: true,
+        reason: String::new(),
+        invite: String::new(),
+        locale: "en".into(),
+        ip: Some("192.0.2.7".parse().unwrap()),
+    }
+}
+
+impl Place {
+    async fn sign_up(&self, door: Door, new: SignUp) -> Result<(Id, Standing), Error> {
+        self.write(move |tx, env| users::sign_up(tx, env, &door, &new)).await
+    }
+
+    async fn staff(&self, name: &str, role: Role) -> Id {
+        let id = self.person(name).await;
+        let change = UserChange { role: Some(role), ..UserChange::default() };
+        self.write(move |tx, env| users::change(tx, env, id, &change)).await.unwrap();
+        id
+    }
+
+    async fn standing(&self, of: Id) -> Standing {
+        self.read(move |tx, _| Ok(users::by_account(tx, of)?.standing(&accounts::by_id(tx, of)?)))
+            .await
+            .unwrap()
+    }
+}
+
+fn codes(error: Error) -> Vec<(&'static str, &'static str)> {
+    let Error::Invalid(invalid) = error else { panic!("{error}") };
+    invalid.problems.iter().map(|problem| (problem.field, problem.code)).collect()
+}
+
+#[tokio::test]
+async fn everything_wrong_with_a_sign_up_is_said_at_once() {
+    for place in places() {
+        place.sign_up(OPEN, new("alice")).await.unwrap();
+        place.write(|tx, env| moderation::block_email_domain(tx, env, "Bad.test")).await.unwrap();
+        let password = Problem { field: "password", code: "ERR_TOO_SHORT", message: "x".into() };
+        let wrong = SignUp {
+            email: "a@mail.bad.test".into(),
+            password_hash: Err(password),
+            agreement: false,
+            ..new("Alice")
+        };
+        let door = Door { registrations: Registrations::Approval, ..OPEN };
+        let problems = codes(place.sign_up(door, wrong).await.unwrap_err());
+        assert_eq!(
+            problems,
+            [
+                ("username", "ERR_TAKEN"),
+                ("email", "ERR_BLOCKED"),
+                ("agreement", "ERR_ACCEPTED"),
+                ("reason", "ERR_BLANK"),
+                ("password", "ERR_TOO_SHORT"),
+            ]
+        );
+        for name in ["admin", "weir.test", "a b", ""] {
+            assert!(place.sign_up(OPEN, new(name)).await.is_err(), "{name}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_door_is_open_waits_for_staff_asks_for_an_invitation_or_is_closed() {
+    for place in places() {
+        let alice = place.staff("alice", Role::Admin).await;
+        let bob = place.person("bob").await;
+        let door = |registrations| Door { registrations, confirm_email: false };
+        assert_eq!(place.sign_up(OPEN, new("one")).await.unwrap().1, Standing::Fine);
+        let asked = SignUp { reason: "because".into(), ..new("two") };
+        let (two, standing) = place.sign_up(door(Registrations::Approval), asked).await.unwrap();
+        assert_eq!(standing, Standing::Pending);
+        assert!(place.sign_up(door(Registrations::Closed), new("three")).await.is_err());
+        assert!(place.sign_up(door(Registrations::Invite), new("three")).await.is_err());
+        let once = NewInvite { uses_max: Some(1), autofollow: true, ..NewInvite::default() };
+        let invite =
+            place.write(move |tx, env| users::create_invite(tx, env, bob, &once)).await.unwrap();
+        let invited = SignUp { invite: invite.code.clone(), ..new("three") };
+        let (three, standing) =
+            place.sign_up(door(Registrations::Invite), invited.clone()).await.unwrap();
+        assert_eq!(standing, Standing::Fine);
+        let followers = place
+            .read(move |tx, _| relationships::follower_ids(tx, bob, Id::MAX, 9))
+            .await
+            .unwrap();
+        assert_eq!(followers.iter().map(|pair| pair.1).collect::<Vec<_>>(), [three]);
+        let again = SignUp { invite: invite.code, ..new("four") };
+        assert!(place.sign_up(door(Registrations::Invite), again).await.is_err(), "used up");
+        let waiting = place.read(|tx, _| moderation::pending(tx)).await.unwrap();
+        assert_eq!(waiting.iter().map(|(account, _)| account.id).collect::<Vec<_>>(), [two]);
+        let refused = place.write(move |tx, env| moderation::approve(tx, env, bob, two)).await;
+        assert!(matches!(refused, Err(Error::Forbidden(_))), "bob is not of staff");
+        place.write(move |tx, env| moderation::approve(tx, env, alice, two)).await.unwrap();
+        assert_eq!(place.standing(two).await, Standing::Fine);
+    }
+}
+
+#[tokio::test]
+async fn a_network_can_be_kept_out_or_looked_at() {
+    for place in places() {
+        for (network, access) in
+            [("192.0.2.0/28", Access::NoSignUp), ("2001:db8::/32", Access::SignUpByApproval)]
+        {
+            place
+                .write(move |tx, env| moderation::block_network(tx, env, network, access, None))
+                .await
+                .unwrap();
+        }
+        assert!(matches!(place.sign_up(OPEN, new("one")).await, Err(Error::Forbidden(_))));
+        let looked_at =
+            SignUp { ip: Some("2001:db8::7".parse().unwrap()), reason: "x".into(), ..new("two") };
+        assert_eq!(place.sign_up(OPEN, looked_at).await.unwrap().1, Standing::Pending);
+        let elsewhere = SignUp { ip: Some("192.0.2.99".parse().unwrap()), ..new("three") };
+        assert_eq!(place.sign_up(OPEN, elsewhere).await.unwrap().1, Standing::Fine);
+    }
+}
+
+#[tokio::test]
+async fn an_address_is_proven_changed_and_proven_again_by_mail() {
+    for place in places() {
+        let folder = tempfile::tempdir().unwrap();
+        let working = place.work(folder.path());
+        let door = Door { confirm_email: true, ..OPEN };
+        let (alice, standing) = place.sign_up(door, new("alice")).await.unwrap();
+        assert_eq!(standing, Standing::Unconfirmed);
+        place.idle().await;
+        let link = token(&mails(folder.path()), "/auth/confirmation");
+        let wrong = place.write(|tx, env| users::confirm(tx, env, "wrong")).await;
+        assert!(matches!(wrong, Err(Error::NotFound(_))));
+        let good = link.clone();
+        place.write(move |tx, env| users::confirm(tx, env, &good)).await.unwrap();
+        assert_eq!(place.standing(alice).await, Standing::Fine);
+        let again = place.write(move |tx, env| users::confirm(tx, env, &link)).await;
+        assert!(matches!(again, Err(Error::NotFound(_))), "a link works once");
+        let new = "new@mail.test";
+        place.write(move |tx, env| users::change_email(tx, env, alice, new, true)).await.unwrap();
+        let user = place.read(move |tx, _| users::by_account(tx, alice)).await.unwrap();
+        assert_eq!(user.email, "alice@mail.test", "until the new one is proven");
+        for entry in std::fs::read_dir(folder.path()).unwrap() {
+            std::fs::remove_file(entry.unwrap().path()).unwrap();
+        }
+        place.idle().await;
+        let sent = mails(folder.path());
+        assert!(sent[0].contains("To: new@mail.test"), "{sent:?}");
+        let link = token(&sent, "/auth/confirmation");
+        let user = place.write(move |tx, env| users::confirm(tx, env, &link)).await.unwrap();
+        assert_eq!(user.email, "new@mail.test");
+        place.idle().await;
+        let told = mails(folder.path());
+        assert!(told.iter().any(|mail| mail.contains("To: alice@mail.test")), "the old one");
+        working.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_forgotten_password_is_replaced_once_and_ends_every_log_in() {
+    for place in places() {
+        let folder = tempfile::tempdir().unwrap();
+        let working = place.work(folder.path());
+        let alice = place.person("alice").await;
+        let session = place
+            .write(move |tx, env| users::start_session(tx, env, alice, &NewSession::default()))
+            .await
+            .unwrap();
+        for email in ["Alice@mail.test", "nobody@mail.test"] {
+            place.write(move |tx, env| users::ask_reset(tx, env, email)).await.unwrap();
+        }
+        place.idle().await;
+        let sent = mails(folder.path());
+        assert_eq!(sent.len(), 1, "nobody learns who has an account: {sent:?}");
+        let link = token(&sent, "/auth/password/edit");
+        let hash = Secret::new("other".to_owned());
+        let (one, two) = ((link.clone(), hash.clone()), (link.clone(), hash));
+        place.write(move |tx, env| users::reset_password(tx, env, &one.0, &one.1)).await.unwrap();
+        let again =
+            place.write(move |tx, env| users::reset_password(tx, env, &two.0, &two.1)).await;
+        assert!(matches!(again, Err(Error::NotFound(_))));
+        let found =
+            place.read(move |tx, env| users::session(tx, env, session.expose())).await.unwrap();
+        assert!(found.is_none());
+        let user = place.read(move |tx, _| users::by_account(tx, alice)).await.unwrap();
+        assert_eq!(user.password_hash, "other");
+        place.write(|tx, env| users::ask_reset(tx, env, "alice@mail.test")).await.unwrap();
+        place.idle().await;
+        let late = mails(folder.path());
+        let late = late.iter().find(|mail| mail.contains("?token=") && !mail.contains(&link));
+        let late = token(&[late.unwrap().clone()], "/auth/password/edit");
+        place.clock.advance(25 * 3_600 * 1_000);
+        let open = place.read(move |tx, env| users::reset_is_open(tx, env, &late)).await.unwrap();
+        assert!(!open, "a day is over");
+        working.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_deleted_account_is_gone_at_once_and_its_traces_soon() {
+    for place in places() {
+        let folder = tempfile::tempdir().unwrap();
+        let working = place.work(folder.path());
+        let (alice, bob) = (place.person("alice").await, place.person("bob").await);
+        let bobs = place.post(bob, "of bob", Visibility::Public).await;
+        for number in 0..120 {
+            place.post(alice, &format!("post {number} #tag"), Visibility::Public).await;
+        }
+        place
+            .write(move |tx, env| {
+                statuses::favourite(tx, env, alice, bobs)?;
+                statuses::boost(tx, env, alice, bobs, None)?;
+                relationships::follow(tx, env, bob, alice, &FollowWish::default())?;
+                relationships::follow(tx, env, alice, bob, &FollowWish::default()).map(|_| ())
+            })
+            .await
+            .unwrap();
+        place.write(move |tx, env| accounts::delete(tx, env, alice)).await.unwrap();
+        let again = place.write(move |tx, env| accounts::delete(tx, env, alice)).await;
+        assert!(matches!(again, Err(Error::NotFound(_))));
+        let seen = place.read(|tx, env| accounts::lookup(tx, env, "alice")).await;
+        assert!(seen.is_err());
+        assert!(place.sign_up(OPEN, new("alice")).await.is_err(), "the name stays taken");
+        place.clock.advance(61_000);
+        place.community.env().jobs.wake();
+        let left = async || {
+            place
+                .read(move |tx, _| {
+                    let sql = "SELECT count(*) FROM statuses WHERE account_id = ?1";
+                    Ok(tx.value::<i64>(sql, weir_db::params![alice])?.unwrap_or(0))
+                })
+                .await
+                .unwrap()
+        };
+        while left().await > 0 {
+            tokio::task::yield_now().await;
+        }
+        place.idle().await;
+        let (post, bob) = place
+            .read(move |tx, _| Ok((statuses::by_id(tx, bobs)?, accounts::by_id(tx, bob)?)))
+            .await
+            .unwrap();
+        assert_eq!((post.favourites_count, post.boosts_count), (0, 0));
+        assert_eq!((bob.followers_count, bob.following_count), (0, 0));
+        working.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn staff_acts_only_below_its_rank_and_what_it_does_can_be_taken_back() {
+    for place in places() {
+        let admin = place.staff("root_1", Role::Admin).await;
+        let moderator = place.staff("bob", Role::Moderator).await;
+        let alice = place.person("alice").await;
+        let post = place.post(alice, "hello", Visibility::Public).await;
+        for (by, target) in [(alice, moderator), (moderator, admin), (moderator, moderator)] {
+            let refused =
+                place.write(move |tx, env| moderation::suspend(tx, env, by, target)).await;
+            assert!(matches!(refused, Err(Error::Forbidden(_))));
+        }
+        place.write(move |tx, env| moderation::suspend(tx, env, moderator, alice)).await.unwrap();
+        assert_eq!(place.standing(alice).await, Standing::Disabled);
+        let seen = place.read(move |tx, _| statuses::visible(tx, None, post)).await;
+        assert!(seen.is_err());
+        place.write(move |tx, env| moderation::unsuspend(tx, env, moderator, alice)).await.unwrap();
+        assert_eq!(place.standing(alice).await, Standing::Fine);
+        assert!(place.read(move |tx, _| statuses::visible(tx, None, post)).await.is_ok());
+        place
+            .write(move |tx, env| moderation::delete_status(tx, env, moderator, post))
+            .await
+            .unwrap();
+        assert!(place.read(move |tx, _| statuses::visible(tx, None, post)).await.is_err());
+    }
+}
+
+#[tokio::test]
+async fn suspending_a_remote_account_ends_follows_and_tells_those_concerned() {
+    for place in places() {
+        let folder = tempfile::tempdir().unwrap();
+        let working = place.work(folder.path());
+        let staff = place.staff("bob", Role::Moderator).await;
+        let alice = place.person("alice").await;
+        let remote = place.person("remote").await;
+        place
+            .write(move |tx, env| {
+                relationships::follow(tx, env, alice, remote, &FollowWish::default())?;
+                relationships::follow(tx, env, remote, alice, &FollowWish::default())?;
+                let sql = "UPDATE accounts SET domain = 'other.test' WHERE id = ?1";
+                tx.execute(sql, weir_db::params![remote])?;
+                tx.execute("DELETE FROM users WHERE account_id = ?1", weir_db::params![remote])?;
+                moderation::suspend(tx, env, staff, remote)
+            })
+            .await
+            .unwrap();
+        place.idle().await;
+        let told = place
+            .read(move |tx, env| notifications::list(tx, env, alice, &Page::default()))
+            .await
+            .unwrap();
+        assert!(told.iter().any(|told| told.kind == Kind::SeveredRelationships));
+        let left = place
+            .read(move |tx, _| {
+                let mut left = relationships::follower_ids(tx, remote, Id::MAX, 9)?;
+                left.extend(relationships::follower_ids(tx, alice, Id::MAX, 9)?);
+                Ok(left)
+            })
+            .await
+            .unwrap();
+        assert_eq!(left, []);
+        working.stop().await;
+    }
+}

@@ -1,3 +1,0 @@
-//! People: looking at them, and at oneself.
-
-pub mod verify_credentials;

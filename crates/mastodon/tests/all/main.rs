@@ -1,4 +1,0 @@
-//! The API over its router, on both databases.
-
-mod accounts;
-mod place;

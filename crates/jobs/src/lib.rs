@@ -9,6 +9,25 @@
 //! - a **task** reaches outside: at least once, with an id by which the other side recognises a
 //!   repeat ([`Registry::task`]).
 //!
+//! # Guarantees
+//!
+//! - *Enqueued means kept.* Once the transaction that enqueued it committed, a job is there until
+//!   it ends: a crash at any moment loses none. What rolled back leaves none.
+//! - *A unit's effect is had once.* Its row goes in the transaction of its effect. Its preparation
+//!   may run more often.
+//! - *A task runs at least once.* Its row goes within 50 ms of its end (as long as the database
+//!   answers). It runs again when the process dies before that, when a stop cuts it off, and when
+//!   it fails, panics or takes longer than [`Job::TIMEOUT_S`]. [`Claimed::id`] stays the same.
+//! - *Lanes take turns* by measured work; the first job of a lane that was empty goes before the
+//!   next of those that were not. A lane of tasks has at most a quarter of its queue's places,
+//!   jobs without a fairness key all of them.
+//! - *Order*: the units of a lane run one after the other in order of id, if their queue is
+//!   oldest-first and but for retries; tasks run beside each other.
+//! - *Failures of the database are not failures of the job*: it waits, and no attempt is counted.
+//!
+//! One process at a time works on a database. Memory: a few hundred bytes for each lane that
+//! holds jobs, and the payloads of what runs.
+//!
 //! This crate knows nothing of what the jobs are about.
 
 mod acks;

@@ -1,3 +1,4 @@
 //! ActivityPub between servers.
 
 pub mod signature;
+pub mod wire;

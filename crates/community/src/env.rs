@@ -7,6 +7,7 @@ use weir_db::Db;
 use weir_jobs::Jobs;
 
 use crate::instance::Instance;
+use crate::oauth::LogIns;
 use crate::streams::Streams;
 use crate::timelines::Feeds;
 
@@ -51,6 +52,8 @@ pub struct Env {
     pub feeds: Feeds,
     /// What is told to those who are here.
     pub streams: Streams,
+    /// When remembered tokens are to be asked for again.
+    pub log_ins: LogIns,
     /// Title, rules, limits: what staff changes while the server runs.
     pub instance: Instance,
     /// The folder of the file store, and of keys kept outside the database.
@@ -67,6 +70,7 @@ impl Env {
             site: setup.site,
             feeds: Feeds::default(),
             streams: Streams::default(),
+            log_ins: LogIns::default(),
             instance: Instance::default(),
             data: setup.data,
         }

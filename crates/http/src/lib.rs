@@ -1,14 +1,24 @@
-//! What HTTP faces share: the server itself with its limits, TLS and shutdown, and who the client
-//! is.
+//! What HTTP faces share: the server itself with its limits, TLS and shutdown, who the client is
+//! and whose token it brings, how requests are read, and how lists are paged.
 
+mod bearer;
+mod cors;
+mod form;
 mod front;
 mod gate;
+mod limit;
+mod link;
 mod network;
 mod serve;
 mod stream;
 mod tls;
 
+pub use bearer::{Tokens, token};
+pub use cors::cors;
+pub use form::{Form, FormError, Query, Spool, Upload, Uploads, WithUploads};
 pub use front::{RequestId, with_route_names};
+pub use limit::{Allowance, Asker, Limiter, Rule};
+pub use link::link_header;
 pub use network::{ClientIp, Network, ParseNetworkError};
 pub use serve::{Limits, Serving, serve};
 pub use stream::Stream;

@@ -41,6 +41,19 @@ pub enum StartError {
     /// Two handlers for one kind.
     #[error("job kind {0} is registered twice; keep one handler")]
     Twice(String),
+    /// Two periodic jobs of one name.
+    #[error("periodic job {0} is registered twice; give each a name of its own")]
+    PeriodicTwice(String),
+    /// A periodic job makes jobs of a kind that nobody handles.
+    #[error(
+        "periodic job {name} makes jobs of kind {kind}, which no handler is registered for; register it"
+    )]
+    PeriodicUnhandled {
+        /// The periodic job.
+        name: String,
+        /// What it makes.
+        kind: String,
+    },
     /// Two job types declare a queue of one name differently.
     #[error(
         "queue {0} is declared in two ways (class, order, limit, or units beside tasks); let its \

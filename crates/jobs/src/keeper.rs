@@ -89,8 +89,8 @@ impl Keeper {
             let running = state.running.load(std::sync::atomic::Ordering::Relaxed);
             let age_s = state.oldest_age_ms(now) as f64 / 1_000.0;
             metrics::gauge!("weir_jobs_depth_jobs", "queue" => queue.clone()).set(depth as f64);
-            metrics::gauge!("weir_jobs_lanes", "queue" => queue.clone()).set(lanes as f64);
-            metrics::gauge!("weir_jobs_running", "queue" => queue.clone()).set(running as f64);
+            metrics::gauge!("weir_jobs_waiting_lanes", "queue" => queue.clone()).set(lanes as f64);
+            metrics::gauge!("weir_jobs_running_jobs", "queue" => queue.clone()).set(running as f64);
             metrics::gauge!("weir_jobs_oldest_seconds", "queue" => queue).set(age_s);
         }
         metrics::gauge!("weir_jobs_dead_jobs").set(self.inner.later.dead() as f64);

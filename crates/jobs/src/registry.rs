@@ -59,6 +59,7 @@ pub(crate) enum Slot {
 
 pub(crate) struct Periodic {
     pub(crate) name: &'static str,
+    pub(crate) kind: &'static str,
     pub(crate) every_ms: i64,
     pub(crate) enqueue:
         Arc<dyn Fn(&Jobs, &mut Tx, &str, Timestamp) -> Result<(), weir_db::Error> + Send + Sync>,
@@ -160,10 +161,11 @@ impl Registry {
             jobs.enqueue_unique(tx, key, now, &make()).map(|_| ())
         };
         if self.periodic.iter().any(|other| other.name == name) {
-            self.faults.push(StartError::Twice(name.into()));
+            self.faults.push(StartError::PeriodicTwice(name.into()));
         }
         self.periodic.push(Periodic {
             name,
+            kind: J::KIND,
             every_ms: every_ms.max(1),
             enqueue: Arc::new(enqueue),
         });

@@ -11,6 +11,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::dispatch::Worker;
 use crate::keeper::Keeper;
+use crate::registry::Periodic;
 use crate::{Jobs, Queue, Registry, StartError, acks};
 
 /// The running workers. Dropped, they go on until their shutdown.
@@ -35,24 +36,11 @@ impl Jobs {
         registry: Registry,
         shutdown: CancellationToken,
     ) -> Result<Workers, StartError> {
-        let Registry { handlers, periodic, faults } = registry;
-        if let Some(fault) = faults.into_iter().next() {
-            return Err(fault);
-        }
+        let queues = self.check(&registry)?;
         if tokio::runtime::Handle::try_current().is_err() {
             return Err(StartError::NoRuntime);
         }
-        let queues: BTreeMap<&'static str, Queue> =
-            handlers.values().map(|handler| (handler.queue.name, handler.queue)).collect();
-        for (queue, kind, count) in self.inner.found.get().into_iter().flatten() {
-            let (queue, kind, count) = (queue.clone(), kind.clone(), *count);
-            if !handlers.contains_key(kind.as_str()) {
-                return Err(StartError::UnknownKind { kind, queue, count });
-            }
-            if !queues.contains_key(queue.as_str()) {
-                return Err(StartError::UnservedQueue { queue, count });
-            }
-        }
+        let Registry { handlers, periodic, .. } = registry;
         if self.inner.kinds.set(handlers.keys().copied().collect()).is_err() {
             return Err(StartError::Started);
         }
@@ -77,6 +65,31 @@ impl Jobs {
             loops.push(tokio::spawn(worker.run()));
         }
         Ok(Workers { stop: shutdown, cut, runs, loops, acks })
+    }
+
+    /// The queues that `registry` serves, if it serves all that is there.
+    fn check(&self, registry: &Registry) -> Result<BTreeMap<&'static str, Queue>, StartError> {
+        let handlers = &registry.handlers;
+        if let Some(fault) = registry.faults.first() {
+            return Err(fault.clone());
+        }
+        let unhandled = |periodic: &&Periodic| !handlers.contains_key(periodic.kind);
+        if let Some(periodic) = registry.periodic.iter().find(unhandled) {
+            let (name, kind) = (periodic.name.into(), periodic.kind.into());
+            return Err(StartError::PeriodicUnhandled { name, kind });
+        }
+        let queues: BTreeMap<&'static str, Queue> =
+            handlers.values().map(|handler| (handler.queue.name, handler.queue)).collect();
+        for (queue, kind, count) in self.inner.found.get().into_iter().flatten() {
+            let (queue, kind, count) = (queue.clone(), kind.clone(), *count);
+            if !handlers.contains_key(kind.as_str()) {
+                return Err(StartError::UnknownKind { kind, queue, count });
+            }
+            if !queues.contains_key(queue.as_str()) {
+                return Err(StartError::UnservedQueue { queue, count });
+            }
+        }
+        Ok(queues)
     }
 }
 

@@ -6,6 +6,7 @@ mod command;
 mod config;
 mod control;
 mod data_dir;
+mod demo;
 mod log;
 mod metrics;
 mod options;

@@ -93,10 +93,15 @@ fn cell(value: &Value) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
+/// Columns that say which thing a row is about: they stand first.
+const LEADING: &[&str] = &["id", "name", "host", "queue", "kind"];
+
 fn table(rows: &[Value]) -> String {
     let rows: Vec<&Map<String, Value>> = rows.iter().filter_map(Value::as_object).collect();
     let Some(first) = rows.first() else { return String::new() };
-    let names: Vec<&String> = first.keys().collect();
+    let mut names: Vec<&String> = first.keys().collect();
+    let place = |name: &&String| LEADING.iter().position(|lead| lead == name);
+    names.sort_by_key(|name| place(name).unwrap_or(LEADING.len()));
     let mut lines: Vec<Vec<String>> =
         vec![names.iter().map(|name| name.replace('_', " ")).collect()];
     for row in &rows {
@@ -120,8 +125,8 @@ mod tests {
 
     #[test]
     fn rows_become_a_table_and_an_object_lines() {
-        let rows = json!([{"name": "alice", "posts": 12}, {"name": "bo", "posts": 3}]);
-        assert_eq!(for_people(&rows), "name   posts\nalice  12\nbo     3\n");
+        let rows = json!([{"name": "alice", "age": 12}, {"name": "bo", "age": 3}]);
+        assert_eq!(for_people(&rows), "name   age\nalice  12\nbo     3\n");
         assert_eq!(for_people(&json!({"name": "a", "is_bot": true})), "is bot  yes\nname    a\n");
         assert_eq!(for_people(&json!([])), "");
         let both = json!({"dead": 1, "queues": [{"queue": "mail"}]});

@@ -19,7 +19,7 @@ use crate::control::ControlSocket;
 use crate::data_dir::{DataDir, DataDirError};
 use crate::parts::{Parts, PartsError};
 use crate::site::{self, SiteError};
-use crate::{log, metrics, process, routes};
+use crate::{demo, log, metrics, output, process, routes};
 
 /// How long the end may take; what is cut off then is as after a crash: nothing accepted is lost.
 const END_MAX: Duration = Duration::from_secs(9);
@@ -60,6 +60,9 @@ pub enum ServeError {
         /// What the system said.
         source: io::Error,
     },
+    /// The demo community.
+    #[error("cannot make the demo community: {0}")]
+    Demo(weir_community::Error),
     /// Counting.
     #[error("cannot start to count: {0}")]
     Metrics(String),
@@ -115,6 +118,9 @@ async fn serve(checked: &Checked, _extra_ca: Option<&Path>) -> Result<(), ServeE
     let site = Site { domain: checked.domain(bound), base: checked.public_url(bound) };
     let site = site::claim(&data, site)?;
     let parts = Arc::new(open(config.clone(), data.path().to_owned(), site).await?);
+    if checked.modes.demo {
+        demo::populate(&parts.community, data.path()).await.map_err(ServeError::Demo)?;
+    }
     let socket = ControlSocket::bind(&data)
         .map_err(|source| ServeError::System { what: "make the control socket", source })?;
 
@@ -160,6 +166,9 @@ async fn serve(checked: &Checked, _extra_ca: Option<&Path>) -> Result<(), ServeE
         data = %data.path().display(),
         "ready"
     );
+    if checked.modes.demo {
+        output::text(&demo::words(&checked.public_url(bound), data.path()));
+    }
     signals.wait().await;
     tracing::info!("stopping");
     end_in_time();

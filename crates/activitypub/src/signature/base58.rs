@@ -65,7 +65,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_encoded_decodes_to_itself(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
+        fn what_is_encoded_decodes_to_itself(
+            bytes in proptest::collection::vec(any::<u8>(), 0..80),
+        ) {
             prop_assert_eq!(decode(&encode(&bytes)), Some(bytes));
         }
     }

@@ -8,7 +8,7 @@
 //!
 //! | | draft-cavage | RFC 9421 |
 //! | --- | --- | --- |
-//! | always | `(request-target)`, `host`, `date` or `(created)` | `@method`, the target (below), `created` |
+//! | always | `(request-target)`, `host`, `date` or `(created)` | `@method`, target, `created` |
 //! | unless GET or HEAD | `digest` or `content-digest` | `content-digest` |
 //!
 //! The target is `@target-uri`, or `@authority` (or `host`) with `@request-target` or `@path`; a

@@ -45,7 +45,8 @@ pub fn by_uri(tx: &mut Tx, uri: &str) -> Result<Option<Account>, Error> {
     Ok(tx.record("SELECT {} FROM accounts WHERE uri = ?1", params![uri])?)
 }
 
-/// `alice`, `@alice`, `alice@example.social` as (name, domain in lower case; empty for this server).
+/// `alice`, `@alice`, `alice@example.social` as name and domain: in lower case, empty for this
+/// server.
 pub fn parse_address(env: &Env, address: &str) -> Option<(String, String)> {
     let address = address.trim().strip_prefix("acct:").unwrap_or(address.trim());
     let address = address.strip_prefix('@').unwrap_or(address);

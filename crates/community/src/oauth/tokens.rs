@@ -1,5 +1,8 @@
 //! Tokens, by which apps act.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use weir_base::{Id, Secret, Timestamp};
 use weir_db::{Tx, params};
 
@@ -22,6 +25,26 @@ pub struct Bearer {
     pub scopes: Scopes,
     /// Whether the time of last use is to be written.
     pub stale: bool,
+}
+
+/// Counts how often tokens lost their power (revoked, account disabled …), so that whoever remembers
+/// tokens knows when to ask again. Clones share the count.
+#[derive(Debug, Clone, Default)]
+pub struct LogIns(Arc<AtomicU64>);
+
+impl LogIns {
+    /// The count now.
+    pub fn current(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    /// Tokens lose their power by `tx`.
+    pub fn changed(&self, tx: &mut Tx) {
+        let count = self.0.clone();
+        tx.after_commit(move || {
+            count.fetch_add(1, Ordering::SeqCst);
+        });
+    }
 }
 
 /// Makes a token.
@@ -101,7 +124,7 @@ pub fn bearer(tx: &mut Tx, env: &Env, token: &str) -> Result<Bearer, Error> {
 ///
 /// # Errors
 /// [`Error::Forbidden`] when it belongs to another app.
-pub fn revoke(tx: &mut Tx, app: Id, token: &str) -> Result<(), Error> {
+pub fn revoke(tx: &mut Tx, env: &Env, app: Id, token: &str) -> Result<(), Error> {
     let found: Option<(Id, Id)> = tx.query_opt(
         "SELECT id, app_id FROM oauth_tokens WHERE token_hash = ?1",
         params![hash(token)],
@@ -109,7 +132,7 @@ pub fn revoke(tx: &mut Tx, app: Id, token: &str) -> Result<(), Error> {
     )?;
     match found {
         None => Ok(()),
-        Some((id, owner)) if owner == app => remove(tx, id),
+        Some((id, owner)) if owner == app => remove(tx, env, id),
         Some(_) => Err(Error::Forbidden("You are not authorized to revoke this token")),
     }
 }
@@ -118,15 +141,16 @@ pub fn revoke(tx: &mut Tx, app: Id, token: &str) -> Result<(), Error> {
 ///
 /// # Errors
 /// [`Error::NotFound`] when it is not theirs.
-pub fn revoke_by_id(tx: &mut Tx, account: Id, token_id: Id) -> Result<(), Error> {
+pub fn revoke_by_id(tx: &mut Tx, env: &Env, account: Id, token_id: Id) -> Result<(), Error> {
     let found: Option<Id> = tx.value(
         "SELECT id FROM oauth_tokens WHERE id = ?1 AND account_id = ?2",
         params![token_id, account],
     )?;
-    remove(tx, found.ok_or(Error::NotFound("Token"))?)
+    remove(tx, env, found.ok_or(Error::NotFound("Token"))?)
 }
 
-fn remove(tx: &mut Tx, id: Id) -> Result<(), Error> {
+fn remove(tx: &mut Tx, env: &Env, id: Id) -> Result<(), Error> {
+    env.log_ins.changed(tx);
     tx.execute("DELETE FROM push_subscriptions WHERE token_id = ?1", params![id])?;
     tx.execute("DELETE FROM oauth_tokens WHERE id = ?1", params![id])?;
     Ok(())
@@ -147,4 +171,16 @@ pub fn tokens_of(
         params![account],
         |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?)),
     )?)
+}
+
+/// Notes that the token is in use.
+///
+/// # Errors
+/// The database's.
+pub fn touch(tx: &mut Tx, env: &Env, token_id: Id) -> Result<(), Error> {
+    tx.execute(
+        "UPDATE oauth_tokens SET last_used_at = ?2 WHERE id = ?1",
+        params![token_id, env.clock.now()],
+    )?;
+    Ok(())
 }

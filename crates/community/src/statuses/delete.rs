@@ -92,7 +92,8 @@ fn remove(tx: &mut Tx, env: &Env, status: &Status) -> Result<(), Error> {
     )?;
     if let Some(of) = status.boost_of_id {
         tx.execute(
-            "UPDATE statuses SET boosts_count = boosts_count - 1 WHERE id = ?1 AND boosts_count > 0",
+            "UPDATE statuses SET boosts_count = boosts_count - 1
+             WHERE id = ?1 AND boosts_count > 0",
             params![of],
         )?;
     }

@@ -366,7 +366,8 @@ pub(crate) fn link_names(
 pub(crate) fn count(tx: &mut Tx, status: &Status, parent: Option<&Status>) -> Result<(), Error> {
     tx.execute(
         "UPDATE accounts SET statuses_count = statuses_count + 1,
-           last_status_at = CASE WHEN coalesce(last_status_at, 0) < ?2 THEN ?2 ELSE last_status_at END
+           last_status_at = CASE WHEN coalesce(last_status_at, 0) < ?2
+             THEN ?2 ELSE last_status_at END
          WHERE id = ?1",
         params![status.account_id, status.created_at],
     )?;

@@ -98,7 +98,8 @@ mod tests {
     proptest! {
         #[test]
         fn more_visible_posts_are_seen_by_no_fewer(bond in any_bond()) {
-            let wider = [Visibility::Direct, Visibility::Private, Visibility::Unlisted, Visibility::Public];
+            use Visibility::{Direct, Private, Public, Unlisted};
+            let wider = [Direct, Private, Unlisted, Public];
             let seen: Vec<bool> =
                 wider.iter().map(|&visibility| may_see(&Bond { visibility, ..bond })).collect();
             prop_assert!(seen.windows(2).all(|pair| pair[0] <= pair[1]), "{seen:?}");

@@ -30,7 +30,8 @@ impl Range {
         (self.min_id.or(self.since_id).unwrap_or(Id::ZERO), self.max_id.unwrap_or(Id::MAX))
     }
 
-    /// Whether the page is read upwards from its lower bound. It is shown newest first all the same.
+    /// Whether the page is read upwards from its lower bound; it is shown newest first all the
+    /// same.
     pub fn ascends(&self) -> bool {
         self.min_id.is_some()
     }

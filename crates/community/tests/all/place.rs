@@ -4,8 +4,8 @@ use weir_base::{Clock, Id, Random, Timestamp};
 use weir_community::accounts::{self, NewAccount};
 use weir_community::statuses::{self, Draft, Visibility};
 use weir_community::users::{NewUser, Role};
-use weir_community::{Community, Error, Setup, Site};
-use weir_db::Class;
+use weir_community::{Community, Env, Error, Setup, Site};
+use weir_db::{Class, Tx};
 use weir_jobs::Jobs;
 use weir_storm::fixture::{self, Fixture};
 
@@ -55,7 +55,7 @@ impl Place {
 
     pub async fn write<T: Send + 'static>(
         &self,
-        unit: impl FnMut(&mut weir_db::Tx, &weir_community::Env) -> Result<T, Error> + Send + 'static,
+        unit: impl FnMut(&mut Tx, &Env) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         self.clock.advance(10);
         self.community.write(Class::Interactive, unit).await
@@ -63,7 +63,7 @@ impl Place {
 
     pub async fn read<T: Send + 'static>(
         &self,
-        unit: impl FnMut(&mut weir_db::Tx, &weir_community::Env) -> Result<T, Error> + Send + 'static,
+        unit: impl FnMut(&mut Tx, &Env) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         self.community.read(Class::Interactive, unit).await
     }

@@ -78,7 +78,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(100))]
+    #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
     fn every_job_is_taken_once_whatever_happens(
@@ -122,11 +122,12 @@ proptest! {
     ) {
         let mut model = Model::new(Order::OldestFirst, false, 1_000);
         for lane in 0..costs.len() {
-            model.add(&lane.to_string(), 6_000);
+            model.add(&lane.to_string(), 12_000);
         }
         let mut work = vec![0_i64; costs.len()];
-        // Long enough for the measured costs to settle, short enough that no lane empties.
-        while work.iter().sum::<i64>() < 1_000_000 {
+        // Long enough for the measured costs to settle, short enough that no lane empties: even
+        // the cheapest holds more work than all of them do here.
+        while work.iter().sum::<i64>() < 500_000 {
             model.take(8);
             while let Some((lane, _)) = model.flight.first() {
                 let lane: usize = lane.parse().unwrap();

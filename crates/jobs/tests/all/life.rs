@@ -182,7 +182,9 @@ async fn a_paused_queue_stands_still_even_over_a_restart() {
         let (told, mut others) = mpsc::unbounded_channel();
         registry.simple_unit::<crate::house::Note, _>(move |tx, notes| {
             let told = told.clone();
-            tx.after_commit(move || drop(told.send(())));
+            tx.after_commit(move || {
+                let _ = told.send(());
+            });
             Ok(vec![weir_jobs::Outcome::Done; notes.len()])
         });
         let running = house.start(registry);

@@ -64,6 +64,16 @@ async fn a_queue_that_is_declared_in_two_ways_stops_the_start() {
     assert_eq!(refused, StartError::QueueDiffers("calls".into()));
 }
 
+#[tokio::test]
+async fn a_periodic_job_that_nobody_handles_stops_the_start() {
+    let house = houses().remove(0);
+    let mut registry = calling();
+    registry.periodic("often", 1_000, || Note::new("", 1));
+    let refused = house.jobs.start(registry, Default::default()).unwrap_err();
+    let (name, kind) = ("often".to_owned(), "note".to_owned());
+    assert_eq!(refused, StartError::PeriodicUnhandled { name, kind });
+}
+
 #[test]
 fn the_workers_need_a_runtime() {
     let house = houses().remove(0);

@@ -1,0 +1,3 @@
+//! People: looking at them, and at oneself.
+
+pub mod verify_credentials;

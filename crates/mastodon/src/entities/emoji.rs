@@ -1,0 +1,131 @@
+//! Custom emoji, and where texts name them.
+
+use std::collections::{BTreeSet, HashMap};
+
+use serde::Serialize;
+use weir_community::{Env, Error};
+use weir_db::{Tx, texts};
+
+/// Different emoji names looked up for one answer.
+const LOOKED_UP_MAX: usize = 1_000;
+
+/// A custom emoji.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CustomEmoji {
+    /// Its name, without the colons.
+    pub shortcode: String,
+    /// Its picture.
+    pub url: String,
+    /// Its picture, standing still.
+    pub static_url: String,
+    /// Whether pickers show it.
+    pub visible_in_picker: bool,
+    /// The group it is shown in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub category: Option<String>,
+}
+
+/// The emoji that some texts name, by domain and name.
+#[derive(Debug, Default)]
+pub struct Emojis(HashMap<String, HashMap<String, CustomEmoji>>);
+
+/// The names between colons in `text`.
+fn shortcodes(text: &str) -> impl Iterator<Item = &str> {
+    let is_name = |part: &&str| {
+        (2..=128).contains(&part.len())
+            && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    };
+    // Between two colons, so neither the first part nor the last.
+    let mut parts = text.split(':').skip(1).peekable();
+    std::iter::from_fn(move || {
+        let part = parts.next()?;
+        parts.peek().map(|_| part)
+    })
+    .filter(is_name)
+}
+
+impl Emojis {
+    /// Those that `named` texts (domain, text) may name.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn load<'t>(
+        tx: &mut Tx,
+        env: &Env,
+        named: impl IntoIterator<Item = (&'t str, &'t str)>,
+    ) -> Result<Self, Error> {
+        let mut domains = BTreeSet::new();
+        let mut names = BTreeSet::new();
+        for (domain, text) in named {
+            for name in shortcodes(text) {
+                if names.len() < LOOKED_UP_MAX {
+                    domains.insert(domain);
+                    names.insert(name);
+                }
+            }
+        }
+        if names.is_empty() {
+            return Ok(Self::default());
+        }
+        let found = tx.query(
+            "SELECT domain, shortcode, image, remote_url, listed, category FROM custom_emojis
+             WHERE domain IN texts(?1) AND shortcode IN texts(?2) AND disabled = 0",
+            &[texts(domains), texts(names)],
+            |row| Ok((row.get::<String>(0)?, read(env, row)?)),
+        )?;
+        let mut emojis = Self::default();
+        for (domain, emoji) in found {
+            emojis.0.entry(domain).or_default().insert(emoji.shortcode.clone(), emoji);
+        }
+        Ok(emojis)
+    }
+
+    /// Those that `texts` of `domain` name, each once.
+    pub fn of<'t>(
+        &self,
+        domain: &str,
+        texts: impl IntoIterator<Item = &'t str>,
+    ) -> Vec<CustomEmoji> {
+        let Some(known) = self.0.get(domain) else { return Vec::new() };
+        let names: BTreeSet<&str> = texts.into_iter().flat_map(shortcodes).collect();
+        names.into_iter().filter_map(|name| known.get(name).cloned()).collect()
+    }
+}
+
+/// From a row of (…, shortcode, image, remote_url, listed, category).
+fn read(env: &Env, row: &weir_db::Row<'_>) -> Result<CustomEmoji, weir_db::Error> {
+    let (image, remote): (String, String) = (row.get(2)?, row.get(3)?);
+    let url = if image.is_empty() { remote } else { env.site.file_url(&image) };
+    Ok(CustomEmoji {
+        shortcode: row.get(1)?,
+        static_url: url.clone(),
+        url,
+        visible_in_picker: row.get(4)?,
+        category: row.get(5)?,
+    })
+}
+
+/// The emoji of this server.
+///
+/// # Errors
+/// The database's.
+pub fn local_emojis(tx: &mut Tx, env: &Env) -> Result<Vec<CustomEmoji>, Error> {
+    Ok(tx.query(
+        "SELECT domain, shortcode, image, remote_url, listed, category FROM custom_emojis
+         WHERE domain = '' AND disabled = 0 ORDER BY shortcode LIMIT 5000",
+        &[],
+        |row| read(env, row),
+    )?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_stand_between_two_colons() {
+        let found: Vec<&str> = shortcodes("a :one: :two::three: b:no 12:30: :x y:").collect();
+        assert_eq!(found, ["one", "two", "three", "30"]);
+        assert_eq!(shortcodes("no:end").count(), 0);
+    }
+}

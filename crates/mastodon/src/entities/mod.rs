@@ -1,0 +1,25 @@
+//! What the API shows, in its forms: one file per entity, each with the function that makes it
+//! from the community's types, many at once and in a fixed number of queries.
+
+mod account;
+mod card;
+mod emoji;
+mod filter;
+mod media;
+mod notification;
+mod poll;
+mod relationship;
+mod status;
+
+pub use account::{
+    Account, AccountRole, CredentialAccount, Field, Role, Source, account, accounts,
+    accounts_by_id, credential_account,
+};
+pub use card::PreviewCard;
+pub use emoji::{CustomEmoji, Emojis, local_emojis};
+pub use filter::{FilterHead, FilterResult};
+pub use media::MediaAttachment;
+pub use notification::{Notification, notifications};
+pub use poll::{Poll, PollOption, poll};
+pub use relationship::{Relationship, relationship, relationships};
+pub use status::{Application, Mention, ReaderPart, Status, StatusTag, status, statuses};

@@ -1,0 +1,4 @@
+//! The API over its router, on both databases.
+
+mod accounts;
+mod place;

@@ -1,0 +1,187 @@
+//! A community with its API for a test, with people in it.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use http::{HeaderMap, Method, Request, StatusCode};
+use http_body_util::BodyExt;
+use serde_json::Value;
+use tower::ServiceExt;
+use weir_base::{Clock, Id, Random, Secret, Timestamp};
+use weir_community::accounts::{self, NewAccount};
+use weir_community::federation::{Found, PortFuture, Resolver};
+use weir_community::oauth::{self, Scopes};
+use weir_community::statuses::{self, Draft, Visibility};
+use weir_community::users::{NewUser, Role};
+use weir_community::{Community, Env, Error, Setup, Site};
+use weir_db::{Class, Tx};
+use weir_jobs::Jobs;
+use weir_storm::fixture::{self, Fixture};
+
+pub struct Place {
+    pub community: Community,
+    pub clock: Clock,
+    pub name: &'static str,
+    router: Router,
+    _data: tempfile::TempDir,
+    _fixture: Fixture,
+}
+
+/// Somebody with an account and a token for everything.
+#[derive(Debug, Clone)]
+pub struct Someone {
+    pub id: Id,
+    pub token: String,
+}
+
+/// An answer of the API.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub body: Value,
+}
+
+/// Knows no other server.
+struct Alone;
+
+impl Resolver for Alone {
+    fn account<'a>(&'a self, _: &'a str, _: &'a str) -> PortFuture<'a, Id> {
+        Box::pin(async { Err(Error::NotFound("Account")) })
+    }
+
+    fn address<'a>(&'a self, _: &'a str) -> PortFuture<'a, Found> {
+        Box::pin(async { Err(Error::NotFound("Address")) })
+    }
+}
+
+/// A community on each database, with a clock that stands still.
+pub fn places() -> Vec<Place> {
+    fixture::databases().into_iter().map(|fixture| Place::on(fixture, true)).collect()
+}
+
+/// One community on SQLite that limits how often people ask.
+pub fn limited_place() -> Place {
+    Place::on(fixture::sqlite(), false)
+}
+
+impl Place {
+    fn on(fixture: Fixture, dev: bool) -> Self {
+        let clock = Clock::manual(Timestamp::from_ms(1_700_000_000_000));
+        let random = Random::seeded(7);
+        let jobs = Jobs::open(fixture.db.clone(), clock.clone(), random.clone()).unwrap();
+        let data = tempfile::tempdir().unwrap();
+        let setup = Setup {
+            db: fixture.db.clone(),
+            jobs,
+            clock: clock.clone(),
+            random,
+            site: Site { domain: "weir.test".into(), base: "https://weir.test".into() },
+            data: data.path().to_owned(),
+        };
+        let community = Community::open(setup).unwrap();
+        let resolver = Arc::new(Alone);
+        let setup = weir_mastodon::Setup { community: community.clone(), resolver, dev };
+        let router = weir_mastodon::router(setup);
+        Self { community, clock, name: fixture.name, router, _data: data, _fixture: fixture }
+    }
+
+    /// A person with this name and a token for everything.
+    pub async fn person(&self, name: &str) -> Someone {
+        let user = NewUser {
+            email: format!("{name}@mail.test"),
+            password_hash: Secret::new(String::new()),
+            role: Role::User,
+            confirmed: true,
+            approved: true,
+            locale: "en".into(),
+            reason: String::new(),
+            ip: String::new(),
+            invite_id: None,
+        };
+        let new = NewAccount { username: name.into(), user, reserved_allowed: false };
+        let id = self.write(move |tx, env| accounts::create(tx, env, &new)).await;
+        Someone { id, token: self.token(Some(id), "read write follow push").await }
+    }
+
+    /// A token with these scopes.
+    pub async fn token(&self, account: Option<Id>, scopes: &str) -> String {
+        let scopes: Scopes = scopes.parse().unwrap();
+        let issued =
+            self.write(move |tx, env| oauth::issue(tx, env, Id::ZERO, account, &scopes)).await;
+        issued.token.expose().clone()
+    }
+
+    pub async fn write<T: Send + 'static>(
+        &self,
+        unit: impl FnMut(&mut Tx, &Env) -> Result<T, Error> + Send + 'static,
+    ) -> T {
+        self.clock.advance(10);
+        self.community.write(Class::Interactive, unit).await.unwrap()
+    }
+
+    /// Posts past the API.
+    pub async fn post(&self, by: &Someone, text: &str, visibility: Visibility) -> Id {
+        let (by, draft) = (by.id, Draft { text: text.into(), visibility, ..Draft::default() });
+        self.write(move |tx, env| statuses::publish(tx, env, by, &draft)).await
+    }
+
+    /// Sends a request of one's own making.
+    pub async fn send(&self, request: Request<Body>) -> Answer {
+        self.clock.advance(10);
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes();
+        let body = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
+        Answer { status: parts.status, headers: parts.headers, body }
+    }
+
+    /// Sends a request with a JSON body.
+    pub async fn call(
+        &self,
+        method: Method,
+        path: &str,
+        by: Option<&Someone>,
+        body: Value,
+    ) -> Answer {
+        let mut request = Request::builder().method(method).uri(path);
+        if let Some(someone) = by {
+            request = request.header("authorization", format!("Bearer {}", someone.token));
+        }
+        let body = if body.is_null() {
+            Body::empty()
+        } else {
+            request = request.header("content-type", "application/json");
+            Body::from(body.to_string())
+        };
+        self.send(request.body(body).unwrap()).await
+    }
+
+    /// `GET` by somebody (or a visitor), which must succeed.
+    pub async fn get(&self, path: &str, by: impl Into<Option<&Someone>>) -> Value {
+        let answer = self.call(Method::GET, path, by.into(), Value::Null).await;
+        assert_eq!(answer.status, StatusCode::OK, "GET {path} on {}: {}", self.name, answer.body);
+        answer.body
+    }
+
+    /// `POST` by somebody (or a visitor), which must succeed.
+    pub async fn do_post(&self, path: &str, by: impl Into<Option<&Someone>>, body: Value) -> Value {
+        let answer = self.call(Method::POST, path, by.into(), body).await;
+        assert_eq!(answer.status, StatusCode::OK, "POST {path} on {}: {}", self.name, answer.body);
+        answer.body
+    }
+
+    /// The status and the error's text of a request that is refused.
+    pub async fn refused(
+        &self,
+        method: Method,
+        path: &str,
+        by: impl Into<Option<&Someone>>,
+        body: Value,
+    ) -> (u16, String) {
+        let answer = self.call(method, path, by.into(), body).await;
+        let text = answer.body["error"].as_str().unwrap_or_default().to_owned();
+        (answer.status.as_u16(), text)
+    }
+}

@@ -1,0 +1,232 @@
+//! What is measured, one thing after the other.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use weir_base::{Clock, Id};
+use weir_db::{Db, Options as DbOptions};
+use weir_storm::bulk::{self, Filled, Plan};
+use weir_storm::fediverse::{Fediverse, SignedRequest};
+use weir_storm::load::{self, Latencies};
+
+use crate::report::Figure;
+use crate::server::Server;
+use crate::{AUTHORS, Options, RETURNING};
+
+/// Hosts the authors live on.
+const HOSTS: usize = 50;
+/// Connections that deliver to the inbox at once.
+const SENDERS: usize = 64;
+/// How long visibility is waited for.
+const VISIBLE_MAX: Duration = Duration::from_secs(300);
+
+/// A database of its own, removed at the end.
+struct Place {
+    data: tempfile::TempDir,
+    url: String,
+    admin: Option<(String, String)>,
+}
+
+impl Place {
+    fn new(postgres: Option<&str>) -> Result<Self> {
+        let data = tempfile::tempdir()?;
+        let Some(server) = postgres else {
+            let url = format!("sqlite:{}", data.path().join("weir.db").display());
+            return Ok(Self { data, url, admin: None });
+        };
+        let name = format!("weir_bench_{}", std::process::id());
+        let mut admin = postgres::Client::connect(server, postgres::NoTls)?;
+        admin.batch_execute(&format!(
+            "CREATE DATABASE {name} TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C' ENCODING 'UTF8'"
+        ))?;
+        let mut url = url::Url::parse(server)?;
+        url.set_path(&name);
+        Ok(Self { data, url: url.into(), admin: Some((server.to_owned(), name)) })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some((server, name)) = &self.admin
+            && let Ok(mut admin) = postgres::Client::connect(server, postgres::NoTls)
+        {
+            let _ = admin.batch_execute(&format!("DROP DATABASE {name} WITH (FORCE)"));
+        }
+    }
+}
+
+/// Fills a database, measures, and gives the figures in the order they are shown.
+pub(crate) async fn run(options: &Options, on_postgres: bool) -> Result<Vec<Figure>> {
+    let server = options.postgres.clone().filter(|_| on_postgres);
+    let place = tokio::task::spawn_blocking(move || Place::new(server.as_deref())).await??;
+    let place = Arc::new(place);
+    let port = free_port()?;
+    let data = place.data.path();
+    let mut figures = Vec::new();
+
+    let first = Server::start(&options.weir, data, &place.url, port).await?;
+    figures.push(Figure::new("start-up, new database", "ms", first.start_ms));
+    first.stop()?;
+
+    let fediverse =
+        Arc::new(tokio::task::spawn_blocking(|| Fediverse::new(AUTHORS, HOSTS)).await??);
+    let filled = fill(options, &place, fediverse.clone()).await?;
+
+    let server = Server::start(&options.weir, data, &place.url, port).await?;
+    figures.push(Figure::new("start-up, filled database", "ms", server.start_ms));
+    figures.push(Figure::new("resident memory, idle", "MiB", server.resident_mib()));
+    let returning = returning(&server, &filled).await?;
+    figures.push(Figure::new(
+        "1,000 return at once: all have a page",
+        "ms",
+        returning.elapsed_ms(),
+    ));
+    figures.extend(Figure::times("1,000 return at once: each", &returning));
+    figures.extend(Figure::times(
+        "home timeline, 1,000 followed",
+        &home(&server, &filled, options).await?,
+    ));
+    figures.extend(Figure::times("status post", &post(&server, &filled, options).await?));
+    let (accepted, visible_per_s) = inbox(&server, options, &filled, fediverse).await?;
+    figures.push(Figure::new("inbound accepted", "/s", accepted.per_s()));
+    figures.extend(Figure::times("inbound accepted", &accepted));
+    figures.push(Figure::new("inbound visible", "/s", visible_per_s));
+    figures.push(Figure::new("resident memory, after", "MiB", server.resident_mib()));
+    server.stop()?;
+    Ok(figures)
+}
+
+fn free_port() -> Result<u16> {
+    Ok(std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+}
+
+async fn fill(options: &Options, place: &Arc<Place>, fediverse: Arc<Fediverse>) -> Result<Filled> {
+    let plan = Plan { statuses: options.statuses, returning: RETURNING, follows_each: 50 };
+    let place = place.clone();
+    tokio::task::spawn_blocking(move || {
+        let db = Db::open(&place.url, Path::new("/"), &DbOptions::default())?;
+        Ok(bulk::fill(&db, &fediverse, plan, Clock::system().now())?)
+    })
+    .await?
+}
+
+fn client() -> Result<reqwest::Client> {
+    Ok(reqwest::Client::builder().pool_max_idle_per_host(2_000).build()?)
+}
+
+/// Whether a page came, and was a page.
+async fn get_page(client: reqwest::Client, url: String, token: String) -> bool {
+    let answer = client.get(url).bearer_auth(token).send().await;
+    let Ok(answer) = answer else { return false };
+    let fine = answer.status().is_success();
+    fine && answer.bytes().await.is_ok_and(|body| body.len() > 1_000)
+}
+
+async fn returning(server: &Server, filled: &Filled) -> Result<Latencies> {
+    let client = client()?;
+    let url = format!("{}/api/v1/timelines/home", server.base);
+    let people = Arc::new(filled.returning.clone());
+    let count = people.len();
+    let latencies = load::closed_loop(count, count as u64, move |number| {
+        let token = people[number as usize].1.clone();
+        get_page(client.clone(), url.clone(), token)
+    })
+    .await;
+    check(latencies, "home timelines of those who return")
+}
+
+async fn home(server: &Server, filled: &Filled, options: &Options) -> Result<Latencies> {
+    let client = client()?;
+    let url = format!("{}/api/v1/timelines/home", server.base);
+    let token = filled.reader.1.clone();
+    // The first page loads the lists of a thousand authors: those who return were measured above.
+    get_page(client.clone(), url.clone(), token.clone()).await;
+    let latencies = load::open_loop(50, options.seconds, move |_| {
+        get_page(client.clone(), url.clone(), token.clone())
+    })
+    .await;
+    check(latencies, "home timelines")
+}
+
+async fn post(server: &Server, filled: &Filled, options: &Options) -> Result<Latencies> {
+    let client = client()?;
+    let url = format!("{}/api/v1/statuses", server.base);
+    let token = filled.reader.1.clone();
+    let latencies = load::open_loop(50, options.seconds, move |number| {
+        let body = serde_json::json!({ "status": format!("Post {number} of a benchmark #weir") });
+        let request = client.post(&url).bearer_auth(&token).json(&body);
+        async move { request.send().await.is_ok_and(|answer| answer.status().is_success()) }
+    })
+    .await;
+    check(latencies, "posts")
+}
+
+fn check(latencies: Latencies, what: &str) -> Result<Latencies> {
+    if latencies.failed() > 0 {
+        bail!("{} of {} {what} failed", latencies.failed(), latencies.count());
+    }
+    Ok(latencies)
+}
+
+/// Signs all activities, sends them, and waits until the reader's server shows every one.
+async fn inbox(
+    server: &Server,
+    options: &Options,
+    filled: &Filled,
+    fediverse: Arc<Fediverse>,
+) -> Result<(Latencies, f64)> {
+    let client = client()?;
+    let before = posts_of(&client, server, filled).await?;
+    let host = server.base.trim_start_matches("http://").to_owned();
+    let count = options.activities;
+    let requests: Vec<SignedRequest> = tokio::task::spawn_blocking(move || {
+        let now = Clock::system().now();
+        let sign = |number: u64| {
+            let actor = (number as usize) % fediverse.actors();
+            let activity = fediverse.create(actor, number, now.plus_ms(-1_000));
+            fediverse.sign(actor, &activity, &host, "/inbox", now)
+        };
+        (0..count).map(sign).collect::<Result<_, _>>()
+    })
+    .await??;
+    let requests = Arc::new(requests);
+    let url = format!("{}/inbox", server.base);
+    let began = Instant::now();
+    let sender = client.clone();
+    let accepted = load::closed_loop(SENDERS, count, move |number| {
+        let signed = &requests[number as usize];
+        let mut request = sender.post(&url).body(signed.body.clone());
+        for (name, value) in &signed.headers {
+            request = request.header(*name, value);
+        }
+        async move { request.send().await.is_ok_and(|answer| answer.status().as_u16() == 202) }
+    })
+    .await;
+    let accepted = check(accepted, "deliveries")?;
+    loop {
+        let seen = posts_of(&client, server, filled).await? - before;
+        if seen >= i64::try_from(count)? {
+            return Ok((accepted, count as f64 / began.elapsed().as_secs_f64()));
+        }
+        if began.elapsed() > VISIBLE_MAX {
+            bail!("only {seen} of {count} accepted activities are visible");
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// Posts of all authors, as the API counts them.
+async fn posts_of(client: &reqwest::Client, server: &Server, filled: &Filled) -> Result<i64> {
+    let mut sum = 0;
+    for chunk in filled.authors.chunks(40) {
+        let wanted: Vec<String> = chunk.iter().map(|id: &Id| format!("id[]={id}")).collect();
+        let url = format!("{}/api/v1/accounts?{}", server.base, wanted.join("&"));
+        let answer = client.get(url).bearer_auth(&filled.reader.1).send().await?;
+        let accounts: Vec<serde_json::Value> =
+            answer.error_for_status()?.json().await.context("reading accounts")?;
+        sum += accounts.iter().filter_map(|one| one["statuses_count"].as_i64()).sum::<i64>();
+    }
+    Ok(sum)
+}

@@ -1,0 +1,161 @@
+//! The demo community: people, posts and pictures to look at. Made once for a data directory, by
+//! the use cases that people go through.
+
+mod content;
+
+use std::io;
+use std::path::Path;
+
+use weir_base::Id;
+use weir_community::accounts::{self, NewAccount, ProfileChange};
+use weir_community::relationships::{self, FollowWish};
+use weir_community::statuses::{self, Draft, PollDraft, Visibility};
+use weir_community::users::{self, NewUser, Role};
+use weir_community::{Community, Error};
+use weir_db::{Class, Tx};
+
+use content::{BOOSTS, DemoPerson, DemoPost, Extra, FAVOURITES, PEOPLE, POSTS};
+
+/// What everybody in the demo logs in with. It is reachable from this machine only.
+const PASSWORD: &str = "weir-demo";
+/// Says that the community was made whole.
+const MARK: &str = "demo";
+/// How long the demo's poll is open, in s.
+const POLL_LIFE_S: i64 = 7 * 24 * 60 * 60;
+
+/// Makes what is not there yet. A start that was cut off is carried on by the next.
+///
+/// # Errors
+/// What the use cases say.
+pub async fn populate(community: &Community, data: &Path) -> Result<(), Error> {
+    let mark = data.join(MARK);
+    if mark.exists() {
+        return Ok(());
+    }
+    let people = people(community).await?;
+    follow(community, &people).await?;
+    let posts = posts(community, &people).await?;
+    applaud(community, &people, &posts).await?;
+    std::fs::write(mark, "").map_err(|error: io::Error| Error::Upstream(error.to_string()))
+}
+
+/// What to tell who started the demo.
+pub fn words(url: &str, data: &Path) -> String {
+    let names: Vec<String> = PEOPLE.iter().map(|person| mail(person.name)).collect();
+    format!(
+        "\n  Weir serves a demo community at {url}\n  Log in as {}, with the password {PASSWORD}\n  \
+         The data lies in {}\n  Ctrl-C stops it; the next run finds everything again\n\n",
+        names.join(", "),
+        data.display()
+    )
+}
+
+fn mail(name: &str) -> String {
+    format!("{name}@example.test")
+}
+
+async fn people(community: &Community) -> Result<Vec<Id>, Error> {
+    let mut ids = Vec::new();
+    for person in PEOPLE {
+        let password_hash = users::hash_password(PASSWORD).await?;
+        let user = NewUser {
+            email: mail(person.name),
+            password_hash,
+            role: if person.is_admin { Role::Admin } else { Role::User },
+            confirmed: true,
+            approved: true,
+            locale: "en".into(),
+            reason: String::new(),
+            ip: String::new(),
+            invite_id: None,
+        };
+        let new = NewAccount { username: person.name.into(), user, reserved_allowed: true };
+        let profile = profile(person);
+        let unit = move |tx: &mut Tx, env: &_| {
+            if let Some(known) = accounts::by_address(tx, &new.username, "")? {
+                return Ok(known.id);
+            }
+            let id = accounts::create(tx, env, &new)?;
+            accounts::update_profile(tx, env, id, &profile)?;
+            Ok(id)
+        };
+        ids.push(community.write(Class::Interactive, unit).await?);
+    }
+    Ok(ids)
+}
+
+fn profile(person: &DemoPerson) -> ProfileChange {
+    let (name, value) = person.field;
+    ProfileChange {
+        display_name: Some(person.display_name.into()),
+        note: Some(person.note.into()),
+        fields: Some(vec![(name.into(), value.into())]),
+        discoverable: Some(true),
+        indexable: Some(true),
+        ..ProfileChange::default()
+    }
+}
+
+async fn follow(community: &Community, people: &[Id]) -> Result<(), Error> {
+    let people = people.to_vec();
+    let unit = move |tx: &mut Tx, env: &_| {
+        for by in &people {
+            for target in people.iter().filter(|target| *target != by) {
+                relationships::follow(tx, env, *by, *target, &FollowWish::default())?;
+            }
+        }
+        Ok(())
+    };
+    community.write(Class::Interactive, unit).await
+}
+
+async fn posts(community: &Community, people: &[Id]) -> Result<Vec<Id>, Error> {
+    let mut ids: Vec<Id> = Vec::new();
+    for (number, DemoPost(author, text, extra)) in POSTS.iter().enumerate() {
+        let by = people[*author];
+        let mut draft = Draft {
+            text: (*text).into(),
+            language: Some("en".into()),
+            // A start that was cut off does not post twice.
+            idempotency_key: Some(format!("demo-{number}")),
+            ..Draft::default()
+        };
+        match extra {
+            Extra::Plain | Extra::Picture(..) => {}
+            Extra::Warned(warning) => draft.spoiler = (*warning).into(),
+            Extra::Reply(to) => draft.in_reply_to = Some(ids[*to]),
+            Extra::Private => draft.visibility = Visibility::Private,
+            Extra::Poll(options) => draft.poll = Some(poll(options)),
+        }
+        let unit = move |tx: &mut Tx, env: &_| statuses::publish(tx, env, by, &draft);
+        ids.push(community.write(Class::Interactive, unit).await?);
+    }
+    Ok(ids)
+}
+
+fn poll(options: &[&str]) -> PollDraft {
+    PollDraft {
+        options: options.iter().map(|option| (*option).into()).collect(),
+        expires_in_s: POLL_LIFE_S,
+        multiple: false,
+        hide_totals: false,
+    }
+}
+
+async fn applaud(community: &Community, people: &[Id], posts: &[Id]) -> Result<(), Error> {
+    let pairs = |list: &[(usize, usize)]| -> Vec<(Id, Id)> {
+        list.iter().map(|(by, post)| (people[*by], posts[*post])).collect()
+    };
+    let (boosts, favourites) = (pairs(BOOSTS), pairs(FAVOURITES));
+    let pinned = (people[0], posts[0]);
+    let unit = move |tx: &mut Tx, env: &_| {
+        for (by, post) in &boosts {
+            statuses::boost(tx, env, *by, *post, None)?;
+        }
+        for (by, post) in &favourites {
+            statuses::favourite(tx, env, *by, *post)?;
+        }
+        statuses::pin(tx, env, pinned.0, pinned.1)
+    };
+    community.write(Class::Interactive, unit).await
+}

@@ -55,7 +55,7 @@ pub fn sqlite() -> Fixture {
 /// # Panics
 /// When neither variable is set, or the server refuses.
 pub fn postgres() -> Option<Fixture> {
-    if std::env::var(ONLY_VARIABLE).is_ok_and(|only| only == "sqlite") {
+    if is_without_postgres() {
         return None;
     }
     let server = std::env::var(POSTGRES_VARIABLE).unwrap_or_else(|_| {
@@ -75,6 +75,11 @@ pub fn postgres() -> Option<Fixture> {
     let url = url.to_string();
     let db = open(&url, Path::new("/"));
     Some(Fixture { db, name: "postgres", url, place: Place::Server { url: server, database } })
+}
+
+/// Whether `WEIR_TEST_ONLY=sqlite` leaves PostgreSQL out on purpose.
+pub fn is_without_postgres() -> bool {
+    std::env::var(ONLY_VARIABLE).is_ok_and(|only| only == "sqlite")
 }
 
 fn open(url: &str, base: &Path) -> Db {

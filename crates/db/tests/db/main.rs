@@ -2,7 +2,9 @@
 
 mod closing;
 mod groups;
+mod histories;
 mod hooks;
+mod log;
 mod migrations;
 mod snapshots;
 mod units;

@@ -182,13 +182,14 @@ impl From<Error> for Refusal {
 fn transfer(db: &Db, from: i64, to: i64, amount: i64) -> Sight {
     let unit = move |tx: &mut Tx| {
         let seen = accounts(tx, &[from, to])?;
-        let sql = "UPDATE accounts SET balance = balance + ?2, version = version + 1 WHERE id = ?1";
-        tx.execute(sql, params![to, amount])?;
-        // After a change of its own, so that the refusal has something to roll back.
-        if seen[&from].balance < amount {
-            return Err(Refusal::TooLittle(seen));
+        // In order of their ids, so that no two wait for each other.
+        for (id, change) in BTreeMap::from([(from, -amount), (to, amount)]) {
+            // After a change of its own, so that a refusal has something to roll back.
+            if id == from && seen[&from].balance < amount {
+                return Err(Refusal::TooLittle(seen));
+            }
+            change_balance(tx, id, change)?;
         }
-        tx.execute(sql, params![from, -amount])?;
         Ok(seen)
     };
     match db.write_blocking(CLASS, unit) {
@@ -196,6 +197,11 @@ fn transfer(db: &Db, from: i64, to: i64, amount: i64) -> Sight {
         Err(Refusal::TooLittle(accounts)) => Sight { accounts, transfer: None },
         Err(Refusal::Database(error)) => panic!("{error}"),
     }
+}
+
+fn change_balance(tx: &mut Tx, id: i64, change: i64) -> Result<u64, Error> {
+    let sql = "UPDATE accounts SET balance = balance + ?2, version = version + 1 WHERE id = ?1";
+    tx.execute(sql, params![id, change])
 }
 
 fn claim(db: &Db, slot: i64, task: i64, looks_first: bool) -> bool {
@@ -248,6 +254,32 @@ fn replay(sights: &[Sight], end: &BTreeMap<i64, Account>) {
         }
     }
     assert_eq!(state, *end);
+}
+
+#[test]
+fn units_that_wait_for_each_other_are_both_done_in_the_end() {
+    let Some(fixture) = fixture::postgres() else { return };
+    let db = &fixture.db;
+    db.migrate("histories", &[TABLES]).unwrap();
+    reset(db);
+    let both_changed_one = Arc::new(Barrier::new(2));
+    std::thread::scope(|scope| {
+        for (first, second) in [(0, 1), (1, 0)] {
+            let (barrier, mut again) = (both_changed_one.clone(), false);
+            let unit = move |tx: &mut Tx| {
+                change_balance(tx, first, 1)?;
+                if !std::mem::replace(&mut again, true) {
+                    barrier.wait();
+                }
+                change_balance(tx, second, 1)
+            };
+            scope.spawn(move || {
+                assert_eq!(db.write_blocking::<_, Error, _>(CLASS, unit).unwrap(), 1)
+            });
+        }
+    });
+    let end = look(db);
+    assert_eq!((end[&0].balance, end[&1].balance), (BALANCE + 2, BALANCE + 2));
 }
 
 /// Each doctor goes off call if another stays. Under REPEATABLE READ two who look at the same time

@@ -46,7 +46,8 @@ pub enum StartError {
     PeriodicTwice(String),
     /// A periodic job makes jobs of a kind that nobody handles.
     #[error(
-        "periodic job {name} makes jobs of kind {kind}, which no handler is registered for; register it"
+        "periodic job {name} makes jobs of kind {kind}, which no handler is registered \
+         for; register it"
     )]
     PeriodicUnhandled {
         /// The periodic job.

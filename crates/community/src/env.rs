@@ -7,6 +7,7 @@ use weir_db::Db;
 use weir_jobs::Jobs;
 
 use crate::instance::Instance;
+use crate::media::Files;
 use crate::oauth::LogIns;
 use crate::streams::Streams;
 use crate::timelines::Feeds;
@@ -54,6 +55,8 @@ pub struct Env {
     pub streams: Streams,
     /// When remembered tokens are to be asked for again.
     pub log_ins: LogIns,
+    /// Uploaded files, and what works on them.
+    pub media: Files,
     /// Title, rules, limits: what staff changes while the server runs.
     pub instance: Instance,
     /// The folder of the file store, and of keys kept outside the database.
@@ -64,6 +67,7 @@ impl Env {
     pub(crate) fn new(setup: Setup) -> Self {
         Self {
             ids: IdGenerator::new(setup.clock.clone(), setup.random.clone()),
+            media: Files::new(&setup.data, setup.random.clone()),
             clock: setup.clock,
             random: setup.random,
             jobs: setup.jobs,

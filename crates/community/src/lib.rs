@@ -18,6 +18,7 @@ pub mod instance;
 pub mod lists;
 pub mod mail;
 pub mod markers;
+pub mod media;
 pub mod moderation;
 pub mod notifications;
 pub mod oauth;

@@ -10,7 +10,7 @@ use super::{
     NOTE_CHARACTERS_MAX, by_id,
 };
 use crate::federation::{self, Message};
-use crate::{Env, Error, text};
+use crate::{Env, Error, media, text};
 
 /// What is to change; what is `None` stays.
 #[derive(Debug, Clone, Default)]
@@ -55,7 +55,13 @@ pub fn update_profile(
 ) -> Result<Account, Error> {
     check(change)?;
     let mut account = by_id(tx, by)?;
+    let before = [account.avatar.clone(), account.header.clone()];
     apply(&mut account, change, env);
+    for (old, new) in before.iter().zip([&account.avatar, &account.header]) {
+        if old != new {
+            media::forget_file(tx, env, old)?;
+        }
+    }
     tx.execute(
         "UPDATE accounts SET display_name = ?2, note = ?3, note_source = ?4, fields = ?5,
            fields_source = ?6, avatar = ?7, avatar_description = ?8, header = ?9,

@@ -288,10 +288,11 @@ CREATE TABLE media (
   blurhash TEXT,
   description TEXT,
   meta TEXT NOT NULL DEFAULT '{}',
-  created_at BIGINT NOT NULL
+  created_at BIGINT NOT NULL,
+  unattached_at BIGINT NOT NULL DEFAULT 0
 );
 CREATE INDEX media_by_status ON media (status_id) WHERE status_id IS NOT NULL;
-CREATE INDEX media_unattached ON media (created_at) WHERE status_id IS NULL;
+CREATE INDEX media_unattached ON media (unattached_at) WHERE status_id IS NULL;
 
 CREATE TABLE favourites (
   id BIGINT NOT NULL PRIMARY KEY,

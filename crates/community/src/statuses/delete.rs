@@ -5,7 +5,7 @@ use weir_db::{Tx, params};
 
 use super::{Status, by_id, publish};
 use crate::federation::{self, Message};
-use crate::{Env, Error, conversations};
+use crate::{Env, Error, conversations, media};
 
 /// `by` deletes their own post `id`; boosts of it go too, other servers are told.
 ///
@@ -78,13 +78,13 @@ fn remove(tx: &mut Tx, env: &Env, status: &Status) -> Result<(), Error> {
         "DELETE FROM notifications WHERE status_id = ?1 AND status_id <> 0",
         "DELETE FROM poll_votes WHERE poll_id = ?1",
         "DELETE FROM polls WHERE id = ?1",
-        "UPDATE media SET status_id = NULL WHERE status_id = ?1",
         "DELETE FROM status_texts WHERE rowid = ?1",
         "DELETE FROM statuses WHERE id = ?1",
     ] {
         let poll = sql.contains("poll").then_some(status.poll_id).flatten();
         tx.execute(sql, params![poll.unwrap_or(status.id)])?;
     }
+    media::detach(tx, status.id, env.clock.now())?;
     tx.execute(
         "UPDATE accounts SET statuses_count = statuses_count - 1
          WHERE id = ?1 AND statuses_count > 0",

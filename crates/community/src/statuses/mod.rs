@@ -13,6 +13,7 @@ use weir_db::{Error as DbError, FromColumn, Json, Row, ToValue, Tx, Value, param
 
 use crate::Error;
 
+pub use crate::media::Media;
 pub use delete::{delete, erase};
 pub use marks::{
     bookmark, boost, favourite, mute_conversation, pin, unbookmark, unboost, unfavourite,
@@ -20,7 +21,7 @@ pub use marks::{
 };
 pub use publish::{Draft, PollDraft, publish};
 pub use thread::{Thread, thread};
-pub use view::{Media, MentionView, Poll, ReaderState, View, load, load_for_all, load_one};
+pub use view::{MentionView, Poll, ReaderState, View, load, load_for_all, load_one};
 pub use visibility::{Bond, may_boost, may_see};
 
 /// Who may see a post.

@@ -11,6 +11,7 @@ use weir_db::{Json, Record, ToValue, Tx, ids};
 use super::visibility::{self, Bond};
 use super::{Status, Visibility, may_see};
 use crate::accounts::{self, Account};
+use crate::media::Media;
 use crate::relationships::{self, Bonds};
 use crate::tags::Tag;
 use crate::{Env, Error};
@@ -53,39 +54,6 @@ pub struct ReaderState {
     pub muted: bool,
     /// Pinned it.
     pub pinned: bool,
-}
-
-weir_db::record! {
-    /// An attachment.
-    #[derive(Debug, Clone)]
-    pub struct Media {
-        /// Its id.
-        pub id: Id,
-        /// Whose.
-        pub account_id: Id,
-        /// The post it belongs to.
-        pub status_id: Option<Id>,
-        /// `image`, `gifv`, `video`, `audio` or `unknown`.
-        pub kind: String,
-        /// `processing`, `ready` or `failed`.
-        pub state: String,
-        /// The media type of the file.
-        pub content_type: String,
-        /// The stored file; empty when there is none here.
-        pub file: String,
-        /// The stored thumbnail; empty when there is none.
-        pub thumbnail: String,
-        /// Where it came from; empty for what was uploaded here.
-        pub remote_url: String,
-        /// A blurred preview in 20 to 30 characters.
-        pub blurhash: Option<String>,
-        /// What it shows, for those who cannot see it.
-        pub description: Option<String>,
-        /// Sizes, focus, duration: as the Mastodon API's `meta`.
-        pub meta: Json<JsonValue>,
-        /// When it was stored.
-        pub created_at: Timestamp,
-    }
 }
 
 /// Somebody a post mentions.

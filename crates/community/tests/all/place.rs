@@ -1,17 +1,23 @@
 //! A community for a test, with people in it.
 
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
 use weir_base::{Clock, Id, Random, Timestamp};
 use weir_community::accounts::{self, NewAccount};
+use weir_community::federation::Distribute;
 use weir_community::statuses::{self, Draft, Visibility};
 use weir_community::users::{NewUser, Role};
 use weir_community::{Community, Env, Error, Setup, Site};
 use weir_db::{Class, Tx};
-use weir_jobs::Jobs;
+use weir_jobs::{Claimed, Jobs, Registry, Workers};
 use weir_storm::fixture::{self, Fixture};
 
 pub struct Place {
     pub community: Community,
     pub clock: Clock,
+    pub jobs: Jobs,
+    pub data: tempfile::TempDir,
     _fixture: Fixture,
 }
 
@@ -25,16 +31,28 @@ impl Place {
         let clock = Clock::manual(Timestamp::from_ms(1_700_000_000_000));
         let random = Random::seeded(7);
         let jobs = Jobs::open(fixture.db.clone(), clock.clone(), random.clone()).unwrap();
+        let data = tempfile::tempdir().unwrap();
         let site = Site { domain: "weir.test".into(), base: "https://weir.test".into() };
         let setup = Setup {
             db: fixture.db.clone(),
-            jobs,
+            jobs: jobs.clone(),
             clock: clock.clone(),
             random,
             site,
-            data: std::env::temp_dir(),
+            data: data.path().to_owned(),
         };
-        Self { community: Community::open(setup).unwrap(), clock, _fixture: fixture }
+        let community = Community::open(setup).unwrap();
+        Self { community, clock, jobs, data, _fixture: fixture }
+    }
+
+    /// Has jobs worked off, those that only other servers are concerned with being done already.
+    pub fn start(&self, register: impl FnOnce(&mut Registry, &Community)) -> Running {
+        let mut registry = Registry::new();
+        registry.task(async |_: Claimed<Distribute>| Ok(()));
+        register(&mut registry, &self.community);
+        let stop = CancellationToken::new();
+        let workers = self.jobs.start(registry, stop.clone()).unwrap();
+        Running { stop, workers }
     }
 
     pub async fn person(&self, name: &str) -> Id {
@@ -72,4 +90,30 @@ impl Place {
         let draft = Draft { text: text.into(), visibility, ..Draft::default() };
         self.write(move |tx, env| statuses::publish(tx, env, by, &draft)).await.unwrap()
     }
+}
+
+/// Workers of a test.
+pub struct Running {
+    stop: CancellationToken,
+    workers: Workers,
+}
+
+/// How long a test waits for what should come at once: far beyond any slowness.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+impl Running {
+    pub async fn stop(self) {
+        self.stop.cancel();
+        self.workers.finish(PATIENCE).await;
+    }
+}
+
+/// Asks again and again until `condition` holds.
+pub async fn until<F: Future<Output = bool>>(what: &str, condition: impl Fn() -> F) {
+    let asked = async {
+        while !condition().await {
+            tokio::task::yield_now().await;
+        }
+    };
+    assert!(tokio::time::timeout(PATIENCE, asked).await.is_ok(), "never came: {what}");
 }

@@ -1,0 +1,354 @@
+//! Attachments: nothing hidden is kept, nothing harmful is taken, nothing is lost or left over.
+
+use std::io::Cursor;
+use std::path::PathBuf;
+use std::process::Command;
+
+use image::codecs::gif::GifEncoder;
+use image::codecs::jpeg::JpegEncoder;
+use image::codecs::png::PngEncoder;
+use image::codecs::webp::WebPEncoder;
+use image::{Frame, ImageEncoder, RgbImage, Rgba, RgbaImage};
+use weir_base::Id;
+use weir_community::media::{self, Body, Media, MediaChange, NewMedia};
+use weir_community::statuses::{self, Draft};
+use weir_community::{Error, instance};
+use weir_db::params;
+
+use crate::place::{Place, places, until};
+
+/// EXIF (TIFF 6.0): turned by 90 degrees, a maker, and a place on Earth.
+fn exif() -> Vec<u8> {
+    let mut tiff = b"II*\0\x08\0\0\0".to_vec();
+    tiff.extend(3u16.to_le_bytes());
+    let mut entry = |tag: u16, kind: u16, count: u32, value: u32| {
+        tiff.extend(tag.to_le_bytes());
+        tiff.extend(kind.to_le_bytes());
+        tiff.extend(count.to_le_bytes());
+        tiff.extend(value.to_le_bytes());
+    };
+    entry(0x010F, 2, 8, 0x44);
+    entry(0x0112, 3, 1, 6);
+    entry(0x8825, 4, 1, 0x32);
+    tiff.extend(0u32.to_le_bytes());
+    tiff.extend(1u16.to_le_bytes());
+    tiff.extend(*b"\x01\0\x02\0\x02\0\0\0N\0\0\0");
+    tiff.extend(0u32.to_le_bytes());
+    assert_eq!(tiff.len(), 0x44);
+    tiff.extend(b"SPYCAM1\0");
+    tiff
+}
+
+fn picture(width: u32, height: u32) -> RgbImage {
+    RgbImage::from_fn(width, height, |x, y| image::Rgb([(x % 256) as u8, (y % 256) as u8, 90]))
+}
+
+fn with_exif<E: ImageEncoder>(mut encoder: E) {
+    encoder.set_exif_metadata(exif()).unwrap();
+    let image = picture(60, 30);
+    encoder.write_image(image.as_raw(), 60, 30, image::ExtendedColorType::Rgb8).unwrap();
+}
+
+fn jpeg(width: u32, height: u32) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    JpegEncoder::new(&mut bytes).encode_image(&picture(width, height)).unwrap();
+    bytes
+}
+
+fn gif(frames: u8) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut encoder = GifEncoder::new(&mut bytes);
+    for frame in 0..frames {
+        let image = RgbaImage::from_pixel(20, 10, Rgba([frame * 100, 20, 30, 255]));
+        encoder.encode_frame(Frame::new(image)).unwrap();
+    }
+    drop(encoder);
+    bytes
+}
+
+fn new(bytes: Vec<u8>) -> NewMedia {
+    NewMedia { body: Body::Bytes(bytes), description: None, focus: None, thumbnail: None }
+}
+
+async fn upload(place: &Place, by: Id, bytes: Vec<u8>) -> Result<Media, Error> {
+    media::upload(&place.community, by, new(bytes)).await
+}
+
+fn path(place: &Place, file: &str) -> PathBuf {
+    place.community.env().media.store.path(file).unwrap()
+}
+
+async fn rows(place: &Place) -> i64 {
+    let count =
+        |tx: &mut weir_db::Tx| tx.query_one("SELECT count(*) FROM media", &[], |r| r.get(0));
+    place.read(move |tx, _| Ok(count(tx)?)).await.unwrap()
+}
+
+fn holds(bytes: &[u8], part: &[u8]) -> bool {
+    bytes.windows(part.len()).any(|window| window == part)
+}
+
+#[tokio::test]
+async fn pictures_lose_camera_and_place_and_stand_upright() {
+    for place in places() {
+        let alice = place.person("alice").await;
+        let (mut jpeg, mut png, mut webp) = (Vec::new(), Vec::new(), Vec::new());
+        with_exif(JpegEncoder::new(&mut jpeg));
+        with_exif(PngEncoder::new(&mut png));
+        with_exif(WebPEncoder::new_lossless(&mut webp));
+        for (bytes, content_type) in
+            [(jpeg, "image/jpeg"), (png, "image/png"), (webp, "image/jpeg")]
+        {
+            assert!(holds(&bytes, b"SPYCAM1"));
+            let media = upload(&place, alice, bytes).await.unwrap();
+            assert_eq!((media.kind.as_str(), media.state.as_str()), ("image", "ready"));
+            assert_eq!(media.content_type, content_type);
+            for file in [&media.file, &media.thumbnail] {
+                let stored = std::fs::read(path(&place, file)).unwrap();
+                assert!(!holds(&stored, b"SPYCAM1"), "{content_type}");
+                assert!(!holds(&stored, b"II*\0"), "{content_type}");
+                let image = image::load_from_memory(&stored).unwrap();
+                assert_eq!((image.width(), image.height()), (30, 60), "{content_type}");
+            }
+            assert_eq!(media.meta.0["original"]["size"], "30x60");
+            assert_eq!(media.meta.0["original"]["aspect"], 0.5);
+            assert!((20..=30).contains(&media.blurhash.unwrap().len()));
+        }
+    }
+}
+
+#[tokio::test]
+async fn large_pictures_are_scaled_down_and_have_small_copies() {
+    for place in places() {
+        let alice = place.person("alice").await;
+        let media = upload(&place, alice, jpeg(5_000, 2_000)).await.unwrap();
+        let size = |name: &str, side: &str| media.meta.0[name][side].as_u64().unwrap();
+        let original = (size("original", "width"), size("original", "height"));
+        assert!(original.0 * original.1 <= 8_294_400 && original.0 > 4_500, "{original:?}");
+        let small = (size("small", "width"), size("small", "height"));
+        assert!(small.0 * small.1 <= 230_400 && small.0 > 700, "{small:?}");
+    }
+}
+
+#[tokio::test]
+async fn bombs_and_wrong_media_are_refused_and_leave_nothing() {
+    for place in places() {
+        let alice = place.person("alice").await;
+        let mut many_pixels = Vec::new();
+        let zeros = vec![0; 6_000 * 6_000];
+        PngEncoder::new(&mut many_pixels)
+            .write_image(&zeros, 6_000, 6_000, image::ExtendedColorType::L8)
+            .unwrap();
+        assert!(many_pixels.len() < 1_000_000, "it is a bomb");
+        let mut announced = jpeg(16, 16);
+        let frame = announced.windows(2).position(|pair| pair == [0xFF, 0xC0]).unwrap();
+        announced[frame + 5..frame + 9].fill(0xFF);
+        let mut wide = gif(1);
+        wide[6..10].fill(0xFF);
+        let mut cut = jpeg(100, 100);
+        cut.truncate(300);
+        for (what, bytes) in [
+            ("many pixels", many_pixels),
+            ("announced pixels", announced),
+            ("a wide screen", wide),
+            ("a broken head", cut),
+            ("a page", b"<html><script>alert(1)</script></html>".to_vec()),
+            ("svg", b"<svg xmlns=\"http://www.w3.org/2000/svg\"></svg>".to_vec()),
+            ("a playlist", b"#EXTM3U\n#EXTINF:1,\nfile:///etc/passwd\n".to_vec()),
+            ("nothing", Vec::new()),
+        ] {
+            let refused = upload(&place, alice, bytes).await.unwrap_err();
+            assert!(matches!(refused, Error::Invalid(_)), "{what}: {refused}");
+        }
+        assert_eq!(rows(&place).await, 0);
+    }
+}
+
+#[tokio::test]
+async fn what_is_larger_than_the_settings_allow_is_refused() {
+    for place in places() {
+        let alice = place.person("alice").await;
+        let mut settings = (*place.community.env().instance.settings()).clone();
+        settings.image_bytes_max = 1_000;
+        let env = place.community.env().clone();
+        place.write(move |tx, _| instance::set(tx, &env, settings.clone())).await.unwrap();
+        assert!(matches!(upload(&place, alice, jpeg(200, 200)).await, Err(Error::Invalid(_))));
+        upload(&place, alice, gif(1)).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_row_is_never_written_for_a_file_that_could_not_be_stored() {
+    for place in places() {
+        let alice = place.person("alice").await;
+        std::fs::write(place.data.path().join("media"), b"in the way").unwrap();
+        let failed = upload(&place, alice, jpeg(20, 20)).await.unwrap_err();
+        assert!(matches!(failed, Error::Upstream(_)), "{failed}");
+        assert_eq!(rows(&place).await, 0);
+    }
+}
+
+#[tokio::test]
+async fn description_and_focus_can_be_changed_until_a_post_uses_it() {
+    for place in places() {
+        let [alice, bob] = [place.person("alice").await, place.person("bob").await];
+        let media = upload(&place, alice, jpeg(20, 20)).await.unwrap();
+        let id = media.id;
+        let change = MediaChange { description: Some("A hill".into()), focus: Some((0.5, -7.0)) };
+        let of = change.clone();
+        let changed = place.write(move |tx, _| media::update(tx, alice, id, &of)).await.unwrap();
+        assert_eq!(changed.description.as_deref(), Some("A hill"));
+        assert_eq!(changed.meta.0["focus"], serde_json::json!({ "x": 0.5, "y": -1.0 }));
+        let of = change.clone();
+        let others = place.write(move |tx, _| media::update(tx, bob, id, &of)).await;
+        assert!(matches!(others, Err(Error::NotFound(_))));
+        let draft = Draft { media: vec![id], ..Draft::default() };
+        place.write(move |tx, env| statuses::publish(tx, env, alice, &draft)).await.unwrap();
+        let late = place.write(move |tx, _| media::update(tx, alice, id, &change)).await;
+        assert!(matches!(late, Err(Error::NotFound(_))));
+        let deleted = place.write(move |tx, env| media::delete(tx, env, alice, id)).await;
+        assert!(matches!(deleted, Err(Error::Invalid(_))));
+    }
+}
+
+#[tokio::test]
+async fn what_no_post_uses_for_a_day_is_removed_with_its_files_and_nothing_else() {
+    for place in places() {
+        let alice = place.person("alice").await;
+        let forgotten = upload(&place, alice, jpeg(20, 20)).await.unwrap();
+        let used = upload(&place, alice, jpeg(21, 20)).await.unwrap();
+        let deleted = upload(&place, alice, jpeg(22, 20)).await.unwrap();
+        let scheduled = upload(&place, alice, jpeg(23, 20)).await.unwrap();
+        let mut posts = Vec::new();
+        for id in [used.id, deleted.id] {
+            let draft = Draft { media: vec![id], ..Draft::default() };
+            let publish = move |tx: &mut weir_db::Tx, env: &weir_community::Env| {
+                statuses::publish(tx, env, alice, &draft)
+            };
+            posts.push(place.write(publish).await.unwrap());
+        }
+        let (gone, waiting) = (posts[1], scheduled.id);
+        place.write(move |tx, env| statuses::delete(tx, env, alice, gone)).await.unwrap();
+        place
+            .write(move |tx, _| {
+                let draft = Draft { media: vec![waiting], ..Draft::default() };
+                tx.execute(
+                    "INSERT INTO scheduled_statuses (id, account_id, scheduled_at, draft, job_id)
+                     VALUES (1, ?1, 0, ?2, 0)",
+                    params![alice, weir_db::Json(draft)],
+                )?;
+                Ok(())
+            })
+            .await
+            .unwrap();
+        place.clock.advance(23 * 3_600_000);
+        let young = upload(&place, alice, jpeg(24, 20)).await.unwrap();
+        place.clock.advance(2 * 3_600_000);
+        let running = place.start(media::register);
+        let (forgotten, deleted) =
+            (path(&place, &forgotten.file), path(&place, &deleted.thumbnail));
+        until("the files are gone", async || !forgotten.exists() && !deleted.exists()).await;
+        running.stop().await;
+        assert_eq!(rows(&place).await, 3);
+        for media in [used, scheduled, young] {
+            assert!(path(&place, &media.file).exists() && path(&place, &media.thumbnail).exists());
+        }
+    }
+}
+
+#[tokio::test]
+async fn avatars_are_cut_to_shape() {
+    for place in places() {
+        let avatar = media::store_avatar(&place.community, Body::Bytes(jpeg(900, 600)));
+        let avatar = image::open(path(&place, &avatar.await.unwrap())).unwrap();
+        assert_eq!((avatar.width(), avatar.height()), (400, 400));
+        let header = media::store_header(&place.community, Body::Bytes(jpeg(300, 300)));
+        let header = image::open(path(&place, &header.await.unwrap())).unwrap();
+        assert_eq!((header.width(), header.height()), (300, 100));
+        let page = Body::Bytes(b"<html>".to_vec());
+        assert!(matches!(
+            media::store_avatar(&place.community, page).await,
+            Err(Error::Invalid(_))
+        ));
+    }
+}
+
+/// A film of half a second, made by ffmpeg, which `make test` installs.
+fn film(arguments: &[&str], name: &str) -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(name);
+    let status = Command::new("ffmpeg")
+        .args(["-v", "error", "-f", "lavfi", "-i", "testsrc=size=64x48:rate=10:duration=0.5"])
+        .args(["-f", "lavfi", "-i", "sine=frequency=440:duration=0.5"])
+        .args(["-metadata", "title=SPYCAM1", "-metadata", "location=+48.1+011.5/"])
+        .args(["-metadata:s:v:0", "handler_name=SPYCAM1"])
+        .args(arguments)
+        .arg(&path)
+        .status()
+        .expect("ffmpeg is not installed: apt install ffmpeg");
+    assert!(status.success());
+    std::fs::read(path).unwrap()
+}
+
+async fn ready(place: &Place, by: Id, id: Id) -> Media {
+    let get = async || place.read(move |tx, _| media::get(tx, by, id)).await.unwrap();
+    until("the film is ready", async || get().await.state != "processing").await;
+    get().await
+}
+
+#[tokio::test]
+async fn films_are_made_anew_without_what_was_hidden_in_them() {
+    let h264 = ["-c:v", "libx264", "-pix_fmt", "yuv420p", "-c:a", "aac"];
+    let mp4 = film(&h264, "a.mp4");
+    let old = film(&["-c:v", "mpeg4", "-c:a", "aac"], "a.mov");
+    let sound = film(&["-map", "1:a"], "a.mp3");
+    for place in places() {
+        let alice = place.person("alice").await;
+        let running = place.start(media::register);
+        for (bytes, kind, content_type) in [
+            (mp4.clone(), "video", "video/mp4"),
+            (old.clone(), "video", "video/mp4"),
+            (sound.clone(), "audio", "audio/mpeg"),
+            (gif(3), "gifv", "video/mp4"),
+        ] {
+            let media = upload(&place, alice, bytes).await.unwrap();
+            assert_eq!(media.state, "processing");
+            assert_eq!(media::url(place.community.env(), &media), None);
+            let media = ready(&place, alice, media.id).await;
+            assert_eq!(media.state, "ready");
+            assert_eq!((media.kind.as_str(), media.content_type.as_str()), (kind, content_type));
+            let stored = std::fs::read(path(&place, &media.file)).unwrap();
+            assert!(!holds(&stored, b"SPYCAM1") && !holds(&stored, b"+48.1"));
+            assert!(media.meta.0["original"]["duration"].as_f64().unwrap() > 0.1);
+            assert_eq!(media.thumbnail.is_empty(), kind == "audio");
+        }
+        let broken = [&mp4[..60], &[7; 500]].concat();
+        let media = upload(&place, alice, broken).await.unwrap();
+        assert_eq!(ready(&place, alice, media.id).await.state, "failed");
+        running.stop().await;
+        let waiting = place.data.path().join("media/waiting");
+        assert_eq!(std::fs::read_dir(waiting).unwrap().count(), 0, "nothing is left over");
+    }
+}
+
+#[tokio::test]
+async fn without_ffmpeg_films_are_kept_as_they_came_and_the_row_says_so() {
+    for place in places() {
+        place.community.env().media.forgo_tools();
+        let alice = place.person("alice").await;
+        let bytes = b"\0\0\0\x20ftypisom and so on".to_vec();
+        let new = NewMedia { thumbnail: Some(Body::Bytes(jpeg(50, 40))), ..new(bytes.clone()) };
+        let media = media::upload(&place.community, alice, new).await.unwrap();
+        assert_eq!((media.kind.as_str(), media.state.as_str()), ("video", "ready"));
+        assert_eq!(media.meta.0["metadata_removed"], false);
+        assert_eq!(media.meta.0["small"]["size"], "50x40");
+        assert_eq!(std::fs::read(path(&place, &media.file)).unwrap(), bytes);
+        let moving = upload(&place, alice, gif(2)).await.unwrap();
+        assert_eq!((moving.kind.as_str(), moving.content_type.as_str()), ("image", "image/gif"));
+        let stored = std::fs::read(path(&place, &moving.file)).unwrap();
+        let frames = image::AnimationDecoder::into_frames(
+            image::codecs::gif::GifDecoder::new(Cursor::new(stored)).unwrap(),
+        );
+        assert_eq!(frames.count(), 2);
+    }
+}

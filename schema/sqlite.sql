@@ -336,7 +336,8 @@ CREATE TABLE media (
   blurhash TEXT,
   description TEXT,
   meta TEXT NOT NULL DEFAULT '{}',
-  created_at BIGINT NOT NULL
+  created_at BIGINT NOT NULL,
+  unattached_at BIGINT NOT NULL DEFAULT 0
 );
 CREATE TABLE mentions (
   status_id BIGINT NOT NULL,
@@ -611,7 +612,7 @@ CREATE INDEX list_accounts_by_account ON list_accounts (account_id);
 CREATE INDEX lists_by_account ON lists (account_id, id);
 CREATE INDEX mail_tokens_by_account ON mail_tokens (account_id);
 CREATE INDEX media_by_status ON media (status_id) WHERE status_id IS NOT NULL;
-CREATE INDEX media_unattached ON media (created_at) WHERE status_id IS NULL;
+CREATE INDEX media_unattached ON media (unattached_at) WHERE status_id IS NULL;
 CREATE INDEX mentions_by_account ON mentions (account_id, status_id);
 CREATE INDEX mutes_by_expiry ON mutes (expires_at) WHERE expires_at IS NOT NULL;
 CREATE UNIQUE INDEX notification_requests_of

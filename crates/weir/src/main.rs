@@ -1,6 +1,7 @@
 //! Weir, the community server: the command line, the configuration, the listeners, the signals,
 //! and how the parts are put together. Nothing here holds a rule of the community.
 
+mod alone;
 mod cli;
 mod command;
 mod config;

@@ -1,5 +1,7 @@
 //! Which face answers which path.
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::body::Body;
 use axum::routing::{any_service, get};
@@ -7,6 +9,7 @@ use http::{HeaderMap, Request, header};
 use tower::{ServiceExt, service_fn};
 use weir_pages::Pages;
 
+use crate::alone::Alone;
 use crate::config::Checked;
 use crate::options;
 use crate::parts::Parts;
@@ -15,7 +18,12 @@ use crate::parts::Parts;
 pub fn router(checked: &Checked, parts: &Parts) -> Router {
     let pages = Pages::new(parts.community.clone(), options::pages(checked));
     let own = Router::new().route("/health", get(async || "OK"));
-    let web = own.merge(weir_pages::router(pages));
+    let mastodon = weir_mastodon::Setup {
+        community: parts.community.clone(),
+        resolver: Arc::new(Alone(parts.community.clone())),
+        dev: checked.modes.dev,
+    };
+    let web = own.merge(weir_pages::router(pages)).merge(weir_mastodon::router(mastodon));
     by_what_is_asked(web, Router::new())
 }
 

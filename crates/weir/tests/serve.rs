@@ -76,8 +76,12 @@ fn json(output: &Output) -> serde_json::Value {
 }
 
 fn get(address: &str, path: &str) -> String {
+    ask(address, &format!("GET {path} HTTP/1.1"))
+}
+
+fn ask(address: &str, head: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: weir\r\nConnection: close\r\n\r\n").unwrap();
+    write!(stream, "{head}\r\nHost: weir\r\nConnection: close\r\n\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     answer
@@ -149,7 +153,7 @@ fn commands_reach_a_running_server_through_its_socket_also_at_a_long_path() {
 fn accounts_are_made_changed_and_given_tokens() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
-    let _server = Server::start(&data, &[]);
+    let server = Server::start(&data, &[]);
     let alice = ["account", "create", "alice", "--email", "alice@example.test"];
     assert_eq!(run(&data, &alice).status.code(), Some(0));
     let again = run(&data, &alice);
@@ -157,7 +161,10 @@ fn accounts_are_made_changed_and_given_tokens() {
     let changed = run(&data, &["account", "set", "alice", "--role", "admin", "--json"]);
     assert_eq!(json(&changed)["role"], "admin");
     let token = run(&data, &["account", "token", "alice", "--scopes", "read write"]);
-    assert!(String::from_utf8(token.stdout).unwrap().trim().len() >= 32);
+    let token = String::from_utf8(token.stdout).unwrap();
+    let head = "GET /api/v1/accounts/verify_credentials HTTP/1.1\r\nAuthorization: Bearer ";
+    let myself = ask(&server.address("http"), &format!("{head}{}", token.trim()));
+    assert!(myself.contains("\"username\":\"alice\""), "{myself}");
     assert_eq!(
         run(&data, &["account", "token", "alice", "--scopes", "all"]).status.code(),
         Some(1)

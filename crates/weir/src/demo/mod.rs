@@ -43,8 +43,10 @@ pub async fn populate(community: &Community, data: &Path) -> Result<(), Error> {
 pub fn words(url: &str, data: &Path) -> String {
     let names: Vec<String> = PEOPLE.iter().map(|person| mail(person.name)).collect();
     format!(
-        "\n  Weir serves a demo community at {url}\n  Log in as {}, with the password {PASSWORD}\n  \
-         The data lies in {}\n  Ctrl-C stops it; the next run finds everything again\n\n",
+        "\n  Weir serves a demo community at {url}\n  \
+         Log in as {}, with the password {PASSWORD}\n  \
+         The data lies in {}\n  \
+         Ctrl-C stops it; the next run finds everything again\n\n",
         names.join(", "),
         data.display()
     )

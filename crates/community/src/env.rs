@@ -113,10 +113,13 @@ impl Site {
         format!("{}/tags/{name}", self.base)
     }
 
-    /// The address of a stored file; what is a whole address already stays as it is.
+    /// The address of a stored file; a path from the root gets our address in front, and what is a
+    /// whole address already stays as it is.
     pub fn file_url(&self, file: &str) -> String {
         if file.starts_with("https://") || file.starts_with("http://") {
             file.to_owned()
+        } else if file.starts_with('/') {
+            format!("{}{file}", self.base)
         } else {
             format!("{}/media/{file}", self.base)
         }

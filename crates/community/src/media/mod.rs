@@ -31,10 +31,12 @@ use weir_db::{Json, Tx, params};
 use crate::{Env, Error};
 
 pub use address::{avatar_url, header_url, preview_url, url};
+pub(crate) use address::{is_address, proxy_path};
 pub use film::Tools;
 pub use picture::{PIXELS_MAX, PictureError};
 pub use sniff::{Form, content_type_of, sniff};
 pub use store::Store;
+pub(crate) use upload::store_emoji;
 pub use upload::{Body, NewMedia, set_thumbnail, store_avatar, store_header, upload};
 pub(crate) use work::detach;
 pub use work::{ProcessFilm, PruneMedia, RemoveFiles, register};

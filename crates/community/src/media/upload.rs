@@ -17,6 +17,9 @@ use crate::{Community, Env, Error};
 /// The largest avatar or header that is taken, in bytes.
 const PORTRAIT_BYTES_MAX: u64 = 8 * MIB as u64;
 
+/// Pixels an emoji's picture has at most.
+const PIXELS_EMOJI_MAX: u64 = 256 * 256;
+
 /// What came in.
 #[derive(Debug)]
 pub enum Body {
@@ -149,6 +152,25 @@ async fn portrait(
     })
     .await?;
     store(files, encoded.bytes, encoded.form).await
+}
+
+/// Stores the picture of an emoji, as it moves and standing still; gives both files' names.
+pub(crate) async fn store_emoji(
+    files: &Files,
+    body: Body,
+    bytes_max: u64,
+) -> Result<(String, String), Error> {
+    let work = |bytes: &[u8], form| {
+        let still = picture::decode(bytes, form)?.scaled(PIXELS_EMOJI_MAX)?.encode_png()?;
+        let moving = (form == Form::Gif).then(|| gif::clean(bytes)).flatten();
+        Ok((still, moving.filter(|gif| gif.frames > 1)))
+    };
+    let (still, moving) = small_picture(files, "image", body, bytes_max, work).await?;
+    let still = store(files, still.bytes, Form::Png).await?;
+    match moving {
+        Some(gif) => Ok((store(files, gif.bytes, Form::Gif).await?, still)),
+        None => Ok((still, String::new())),
+    }
 }
 
 /// Has `work` done on a picture that is not an attachment.

@@ -524,6 +524,7 @@ CREATE TABLE custom_emojis (
   domain TEXT NOT NULL DEFAULT '',
   uri TEXT NOT NULL DEFAULT '',
   image TEXT NOT NULL DEFAULT '',
+  static_image TEXT NOT NULL DEFAULT '',
   remote_url TEXT NOT NULL DEFAULT '',
   category TEXT,
   listed BIGINT NOT NULL DEFAULT 1,

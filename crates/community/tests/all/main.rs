@@ -1,6 +1,7 @@
 //! The community on both databases.
 
 mod breadth;
+mod emojis;
 mod media;
 mod people;
 mod place;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use weir_base::{Id, Timestamp};
 use weir_community::accounts;
+use weir_community::media;
 use weir_community::users::{self, Role as UserRole};
 use weir_community::{Env, Error};
 use weir_db::{Tx, ids};
@@ -223,11 +224,6 @@ pub(super) fn emoji_texts(account: &accounts::Account) -> impl Iterator<Item = &
     [&*account.display_name, &*account.note].into_iter().chain(fields)
 }
 
-/// A picture's address: a stored file, a whole address, or the one for those without.
-fn picture(env: &Env, file: &str, missing: &str) -> String {
-    if file.is_empty() { format!("{}{missing}", env.site.base) } else { env.site.file_url(file) }
-}
-
 pub(super) fn shape(
     env: &Env,
     account: &accounts::Account,
@@ -238,9 +234,11 @@ pub(super) fn shape(
     // What staff hid is shown as a name without content.
     let shown = account.is_available();
     let text = |text: &String| if shown { text.clone() } else { String::new() };
-    let picture = |file: &String, missing: &str| picture(env, &text(file), missing);
-    let avatar = picture(&account.avatar, "/avatars/original/missing.png");
-    let header = picture(&account.header, "/headers/original/missing.png");
+    let missing = |path: &str| format!("{}{path}", env.site.base);
+    let avatar = media::avatar_url(env, account).filter(|_| shown);
+    let avatar = avatar.unwrap_or_else(|| missing("/avatars/original/missing.png"));
+    let header = media::header_url(env, account).filter(|_| shown);
+    let header = header.unwrap_or_else(|| missing("/headers/original/missing.png"));
     let fields = account.fields.0.iter().filter(|_| shown).map(field).collect();
     let moved = account.moved_to_id.filter(|_| shown).and_then(|id| parts.moved.get(&id));
     let without_moved = AccountParts::default();

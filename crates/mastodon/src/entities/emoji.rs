@@ -3,8 +3,9 @@
 use std::collections::{BTreeSet, HashMap};
 
 use serde::Serialize;
+use weir_community::emojis::{self as community_emojis, Emoji};
 use weir_community::{Env, Error};
-use weir_db::{Tx, texts};
+use weir_db::Tx;
 
 /// Different emoji names looked up for one answer.
 const LOOKED_UP_MAX: usize = 1_000;
@@ -67,15 +68,10 @@ impl Emojis {
         if names.is_empty() {
             return Ok(Self::default());
         }
-        let found = tx.query(
-            "SELECT domain, shortcode, image, remote_url, listed, category FROM custom_emojis
-             WHERE domain IN texts(?1) AND shortcode IN texts(?2) AND disabled = 0",
-            &[texts(domains), texts(names)],
-            |row| Ok((row.get::<String>(0)?, read(env, row)?)),
-        )?;
         let mut emojis = Self::default();
-        for (domain, emoji) in found {
-            emojis.0.entry(domain).or_default().insert(emoji.shortcode.clone(), emoji);
+        for emoji in community_emojis::named(tx, domains, names)? {
+            let shaped = CustomEmoji::of(env, &emoji);
+            emojis.0.entry(emoji.domain).or_default().insert(emoji.shortcode, shaped);
         }
         Ok(emojis)
     }
@@ -92,17 +88,17 @@ impl Emojis {
     }
 }
 
-/// From a row of (…, shortcode, image, remote_url, listed, category).
-fn read(env: &Env, row: &weir_db::Row<'_>) -> Result<CustomEmoji, weir_db::Error> {
-    let (image, remote): (String, String) = (row.get(2)?, row.get(3)?);
-    let url = if image.is_empty() { remote } else { env.site.file_url(&image) };
-    Ok(CustomEmoji {
-        shortcode: row.get(1)?,
-        static_url: url.clone(),
-        url,
-        visible_in_picker: row.get(4)?,
-        category: row.get(5)?,
-    })
+impl CustomEmoji {
+    /// Of this emoji.
+    pub fn of(env: &Env, emoji: &Emoji) -> Self {
+        Self {
+            shortcode: emoji.shortcode.clone(),
+            url: community_emojis::url(env, emoji),
+            static_url: community_emojis::static_url(env, emoji),
+            visible_in_picker: emoji.listed,
+            category: emoji.category.clone(),
+        }
+    }
 }
 
 /// The emoji of this server.
@@ -110,12 +106,8 @@ fn read(env: &Env, row: &weir_db::Row<'_>) -> Result<CustomEmoji, weir_db::Error
 /// # Errors
 /// The database's.
 pub fn local_emojis(tx: &mut Tx, env: &Env) -> Result<Vec<CustomEmoji>, Error> {
-    Ok(tx.query(
-        "SELECT domain, shortcode, image, remote_url, listed, category FROM custom_emojis
-         WHERE domain = '' AND disabled = 0 ORDER BY shortcode LIMIT 5000",
-        &[],
-        |row| read(env, row),
-    )?)
+    let listed = community_emojis::listed(tx)?;
+    Ok(listed.iter().map(|emoji| CustomEmoji::of(env, emoji)).collect())
 }
 
 #[cfg(test)]

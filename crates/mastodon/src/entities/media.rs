@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 use weir_base::Id;
 use weir_community::Env;
-use weir_community::statuses::Media;
+use weir_community::media::{self, Media};
 
 /// An attachment.
 #[derive(Debug, Clone, Serialize)]
@@ -33,19 +33,14 @@ pub struct MediaAttachment {
 }
 
 impl MediaAttachment {
-    /// Of this attachment. What is not stored here is shown by its origin's address.
+    /// Of this attachment. What is not stored here is shown through us.
     pub fn of(env: &Env, media: &Media) -> Self {
         let remote = Some(media.remote_url.clone()).filter(|url| !url.is_empty());
-        let stored = |file: &str| (!file.is_empty()).then(|| env.site.file_url(file));
-        let url = stored(&media.file).or_else(|| remote.clone());
-        let is_image = matches!(media.kind.as_str(), "image" | "gifv");
-        let preview = stored(&media.thumbnail).or_else(|| url.clone().filter(|_| is_image));
-        let processing = media.state == "processing";
         Self {
             id: media.id,
             kind: media.kind.clone(),
-            url: url.filter(|_| !processing),
-            preview_url: preview.filter(|_| !processing),
+            url: media::url(env, media),
+            preview_url: media::preview_url(env, media),
             remote_url: remote,
             preview_remote_url: None,
             text_url: None,

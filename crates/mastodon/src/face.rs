@@ -20,6 +20,8 @@ pub struct Setup {
     pub community: Community,
     /// Learns of what lies on other servers.
     pub resolver: SharedResolver,
+    /// The public key by which push messages are signed, as apps get it.
+    pub vapid_key: String,
     /// For tests and development: no rate limits, and the password grant of OAuth.
     pub dev: bool,
 }
@@ -34,6 +36,8 @@ pub struct Inner {
     pub community: Community,
     /// Learns of what lies on other servers.
     pub resolver: SharedResolver,
+    /// The public key by which push messages are signed, as apps get it.
+    pub vapid_key: String,
     /// Whether this is for tests and development.
     pub dev: bool,
     /// Looks tokens up.
@@ -66,6 +70,7 @@ impl Face {
             spool,
             community: setup.community,
             resolver: setup.resolver,
+            vapid_key: setup.vapid_key,
             dev: setup.dev,
         }))
     }

@@ -6,19 +6,24 @@
 //! work, and answers with [`entities`]. Faults take their form in [`Error`].
 
 mod accounts;
+mod apps;
 pub mod auth;
+mod domain_blocks;
 mod door;
 pub mod entities;
 mod error;
 mod face;
+mod oauth;
 mod page;
 mod pictures;
 pub mod push;
+mod relations;
+mod resolve;
 mod timelines;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
-use axum::routing::{any, get};
+use axum::routing::{any, get, patch, post};
 
 pub use error::Error;
 pub use face::{At, Face, Setup};
@@ -28,7 +33,9 @@ pub use page::{Page, Paging};
 pub fn router(setup: Setup) -> Router {
     let face = Face::new(setup);
     let table = Router::new()
+        .merge(apps_table())
         .merge(accounts_table())
+        .merge(relations_table())
         .merge(timelines_table())
         .route("/api/{*rest}", any(async || Error::not_found()))
         .method_not_allowed_fallback(async || Error::not_found());
@@ -41,10 +48,63 @@ pub fn router(setup: Setup) -> Router {
         .route("/headers/original/missing.png", get(pictures::header))
 }
 
+/// Apps and their tokens.
+fn apps_table() -> Router<Face> {
+    Router::new()
+        .route("/api/v1/apps", post(apps::register))
+        .route("/api/v1/apps/verify_credentials", get(apps::verify_credentials))
+        .route("/oauth/token", post(oauth::token::post))
+        .route("/oauth/revoke", post(oauth::revoke::post))
+        .route("/oauth/userinfo", get(oauth::userinfo::get).post(oauth::userinfo::get))
+        .route("/.well-known/oauth-authorization-server", get(oauth::metadata::get))
+}
+
 /// People: looking at them, and at oneself.
+#[rustfmt::skip]
 fn accounts_table() -> Router<Face> {
-    use accounts::verify_credentials;
-    Router::new().route("/api/v1/accounts/verify_credentials", get(verify_credentials::get))
+    use accounts::*;
+    Router::new()
+        .route("/api/v1/accounts", get(show::many))
+        .route("/api/v1/accounts/verify_credentials", get(verify_credentials::get))
+        .route("/api/v1/accounts/update_credentials", patch(update_credentials::patch))
+        .route("/api/v1/accounts/relationships", get(relationships::get))
+        .route("/api/v1/accounts/familiar_followers", get(familiar_followers::get))
+        .route("/api/v1/accounts/search", get(search::get))
+        .route("/api/v1/accounts/lookup", get(lookup::get))
+        .route("/api/v1/accounts/{id}", get(show::one))
+        .route("/api/v1/accounts/{id}/statuses", get(statuses::get))
+        .route("/api/v1/accounts/{id}/followers", get(related::followers))
+        .route("/api/v1/accounts/{id}/following", get(related::following))
+        .route("/api/v1/accounts/{id}/endorsements", get(related::endorsements))
+        .route("/api/v1/accounts/{id}/featured_tags", get(featured_tags::get))
+        .route("/api/v1/accounts/{id}/lists", get(lists::get))
+        .route("/api/v1/accounts/{id}/identity_proofs", get(show::identity_proofs))
+        .route("/api/v1/accounts/{id}/follow", post(follow::follow))
+        .route("/api/v1/accounts/{id}/unfollow", post(follow::unfollow))
+        .route("/api/v1/accounts/{id}/remove_from_followers", post(follow::remove_from_followers))
+        .route("/api/v1/accounts/{id}/block", post(block::block))
+        .route("/api/v1/accounts/{id}/unblock", post(block::unblock))
+        .route("/api/v1/accounts/{id}/mute", post(mute::mute))
+        .route("/api/v1/accounts/{id}/unmute", post(mute::unmute))
+        .route("/api/v1/accounts/{id}/endorse", post(endorse::endorse))
+        .route("/api/v1/accounts/{id}/unendorse", post(endorse::unendorse))
+        .route("/api/v1/accounts/{id}/pin", post(endorse::endorse))
+        .route("/api/v1/accounts/{id}/unpin", post(endorse::unendorse))
+        .route("/api/v1/accounts/{id}/note", post(note::post))
+}
+
+/// One's own lists of people and servers.
+fn relations_table() -> Router<Face> {
+    let domains = get(domain_blocks::list).post(domain_blocks::block);
+    Router::new()
+        .route("/api/v1/blocks", get(relations::blocks))
+        .route("/api/v1/mutes", get(relations::mutes))
+        .route("/api/v1/endorsements", get(relations::endorsements))
+        .route("/api/v1/follow_requests", get(relations::follow_requests))
+        .route("/api/v1/follow_requests/{id}/authorize", post(relations::authorize))
+        .route("/api/v1/follow_requests/{id}/reject", post(relations::reject))
+        .route("/api/v1/domain_blocks", domains.delete(domain_blocks::unblock))
+        .route("/api/v1/domain_blocks/preview", get(domain_blocks::preview))
 }
 
 /// Posts of many.

@@ -3,6 +3,7 @@
 mod create;
 mod delete;
 mod find;
+mod search;
 mod update;
 
 use serde::{Deserialize, Serialize};
@@ -14,6 +15,7 @@ use crate::{Env, Error};
 pub use create::{NewAccount, create, username_problem};
 pub use delete::{EraseAccount, delete, register_erasure};
 pub use find::{by_address, by_id, by_ids, by_uri, lookup, parse_address};
+pub use search::{NameSearch, by_name};
 pub use update::{ProfileChange, update_profile};
 
 /// The longest username people here may have, in characters.

@@ -117,3 +117,12 @@ pub fn secret_fits(app: &App, secret: &str) -> bool {
     aws_lc_rs::constant_time::verify_slices_are_equal(&app.client_secret_hash, &hash(secret))
         .is_ok()
 }
+
+/// The app with this id.
+///
+/// # Errors
+/// [`Error::NotFound`].
+pub fn app(tx: &mut Tx, id: Id) -> Result<App, Error> {
+    tx.record("SELECT {} FROM oauth_apps WHERE id = ?1", params![id])?
+        .ok_or(Error::NotFound("Application"))
+}

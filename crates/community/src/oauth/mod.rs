@@ -5,7 +5,7 @@ mod grants;
 mod scopes;
 mod tokens;
 
-pub use apps::{App, NewApp, app_by_client_id, register_app, secret_fits};
+pub use apps::{App, NewApp, app, app_by_client_id, register_app, secret_fits};
 pub use grants::{Authorization, NewGrant, exchange, grant};
 pub use scopes::{Scopes, UnknownScope};
 pub use tokens::{Bearer, LogIns, bearer, issue, revoke, revoke_by_id, tokens_of, touch};

@@ -1,12 +1,18 @@
 //! Who follows, blocks and mutes whom.
 
 mod block;
+mod domains;
 mod follow;
+mod lists;
+mod profile;
 mod view;
 
 pub use block::{block, mute, unblock, unmute};
+pub use domains::{block_domain, blocked_domains, unblock_domain, with_domain};
 pub use follow::{
     FollowWish, Following, accept_request, end_quietly, follow, follower_ids, following_ids,
     receive, reject_request, remove_follower, unfollow,
 };
+pub use lists::{Relation, familiar_followers, page};
+pub use profile::{endorse, set_note, unendorse};
 pub use view::{Bonds, Relationship, bonds, relationships};

@@ -3,7 +3,9 @@
 use weir_base::Id;
 use weir_db::{Json, Tx, params};
 
-use super::{Status, Visibility, by_id, delete, may_boost, publish, visibility, visible_post};
+use super::{
+    Status, View, Visibility, by_id, delete, may_boost, publish, visibility, visible_post,
+};
 use crate::federation::{self, Message};
 use crate::notifications::{self, Kind};
 use crate::{Env, Error, accounts};
@@ -296,4 +298,14 @@ pub fn unmute_conversation(tx: &mut Tx, by: Id, id: Id) -> Result<Id, Error> {
         params![by, status.conversation_id],
     )?;
     Ok(status.id)
+}
+
+/// The posts `of` pinned, the newest pin first, as `reader` may see them.
+///
+/// # Errors
+/// The database's.
+pub fn pinned(tx: &mut Tx, env: &Env, reader: Option<Id>, of: Id) -> Result<Vec<View>, Error> {
+    let list: Vec<Id> = tx
+        .column("SELECT status_id FROM pins WHERE account_id = ?1 ORDER BY id DESC", params![of])?;
+    super::load(tx, env, reader, &list)
 }

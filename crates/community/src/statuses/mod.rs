@@ -16,7 +16,7 @@ use crate::Error;
 pub use crate::media::Media;
 pub use delete::{delete, erase};
 pub use marks::{
-    bookmark, boost, favourite, mute_conversation, pin, unbookmark, unboost, unfavourite,
+    bookmark, boost, favourite, mute_conversation, pin, pinned, unbookmark, unboost, unfavourite,
     unmute_conversation, unpin,
 };
 pub use publish::{Draft, PollDraft, publish};

@@ -2,9 +2,12 @@
 //! from the community's types, many at once and in a fixed number of queries.
 
 mod account;
+mod application;
 mod card;
 mod emoji;
+mod featured_tag;
 mod filter;
+mod list;
 mod media;
 mod notification;
 mod poll;
@@ -15,11 +18,14 @@ pub use account::{
     Account, AccountRole, CredentialAccount, Field, Role, Source, account, accounts,
     accounts_by_id, credential_account,
 };
+pub use application::{Application, CredentialApplication};
 pub use card::PreviewCard;
 pub use emoji::{CustomEmoji, Emojis, local_emojis};
+pub use featured_tag::FeaturedTag;
 pub use filter::{FilterHead, FilterResult};
+pub use list::List;
 pub use media::MediaAttachment;
 pub use notification::{Notification, notifications};
 pub use poll::{Poll, PollOption, poll};
 pub use relationship::{Relationship, relationship, relationships};
-pub use status::{Application, Mention, ReaderPart, Status, StatusTag, status, statuses};
+pub use status::{Mention, PostingApp, ReaderPart, Status, StatusTag, status, statuses};

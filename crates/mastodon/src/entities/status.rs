@@ -60,7 +60,7 @@ pub struct Status {
     pub reblog: Option<Box<Status>>,
     /// The app it was written with; local posts only.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub application: Option<Application>,
+    pub application: Option<PostingApp>,
     /// Who wrote (or boosted) it.
     pub account: Account,
     /// Its media.
@@ -99,7 +99,7 @@ pub struct ReaderPart {
 
 /// An app as it is shown with a post.
 #[derive(Debug, Clone, Serialize)]
-pub struct Application {
+pub struct PostingApp {
     /// Its name.
     pub name: String,
     /// Its page.
@@ -217,7 +217,7 @@ impl Shapes<'_> {
             text: None,
             reblog: boost,
             application: app
-                .map(|(name, page)| Application { name: name.clone(), website: page.clone() }),
+                .map(|(name, page)| PostingApp { name: name.clone(), website: page.clone() }),
             account: self.accounts.get(&view.account.id)?.clone(),
             media_attachments: view
                 .media

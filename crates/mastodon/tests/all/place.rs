@@ -82,7 +82,8 @@ impl Place {
         };
         let community = Community::open(setup).unwrap();
         let resolver = Arc::new(Alone);
-        let setup = weir_mastodon::Setup { community: community.clone(), resolver, dev };
+        let vapid_key = String::from("key");
+        let setup = weir_mastodon::Setup { community: community.clone(), resolver, vapid_key, dev };
         let router = weir_mastodon::router(setup);
         Self { community, clock, name: fixture.name, router, _data: data, _fixture: fixture }
     }

@@ -1,0 +1,122 @@
+//! `PATCH /api/v1/accounts/update_credentials`: changing one's profile and defaults.
+
+use axum::Json;
+use axum::extract::State;
+use serde::Deserialize;
+use weir_base::Id;
+use weir_community::accounts::{self, ProfileChange};
+use weir_community::statuses::Visibility;
+use weir_community::{Env, Error as CommunityError, users};
+use weir_db::Tx;
+use weir_http::WithUploads;
+
+use crate::auth::{Person, WriteAccounts};
+use crate::entities::{self, CredentialAccount};
+use crate::{Error, Face};
+
+/// What is to change; what is absent stays.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Change {
+    display_name: Option<String>,
+    note: Option<String>,
+    avatar_description: Option<String>,
+    header_description: Option<String>,
+    locked: Option<bool>,
+    bot: Option<bool>,
+    discoverable: Option<bool>,
+    hide_collections: Option<bool>,
+    indexable: Option<bool>,
+    fields_attributes: Option<Vec<FieldChange>>,
+    source: Option<Defaults>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+struct FieldChange {
+    name: String,
+    value: String,
+}
+
+/// Defaults of new posts.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+struct Defaults {
+    privacy: Option<String>,
+    sensitive: Option<bool>,
+    language: Option<String>,
+}
+
+/// Changes one's own account.
+pub async fn patch(
+    State(face): State<Face>,
+    person: Person<WriteAccounts>,
+    WithUploads { form, .. }: WithUploads<Change>,
+) -> Result<Json<CredentialAccount>, Error> {
+    let id = person.id;
+    let (change, defaults) = form.parts();
+    let done = face.write(move |tx, env| apply(tx, env, id, &change, defaults.as_ref()));
+    Ok(Json(done.await?))
+}
+
+fn apply(
+    tx: &mut Tx,
+    env: &Env,
+    id: Id,
+    change: &ProfileChange,
+    defaults: Option<&Defaults>,
+) -> Result<CredentialAccount, CommunityError> {
+    accounts::update_profile(tx, env, id, change)?;
+    if let Some(defaults) = defaults {
+        let mut preferences = users::by_account(tx, id)?.settings.0;
+        defaults.apply(&mut preferences)?;
+        users::set_preferences(tx, id, &preferences)?;
+    }
+    entities::credential_account(tx, env, id)
+}
+
+impl Change {
+    /// The change of the profile, and of the defaults.
+    fn parts(self) -> (ProfileChange, Option<Defaults>) {
+        let fields = self
+            .fields_attributes
+            .map(|fields| fields.into_iter().map(|field| (field.name, field.value)).collect());
+        let change = ProfileChange {
+            display_name: self.display_name,
+            note: self.note,
+            fields,
+            avatar_description: self.avatar_description,
+            header_description: self.header_description,
+            locked: self.locked,
+            bot: self.bot,
+            discoverable: self.discoverable,
+            indexable: self.indexable,
+            hide_collections: self.hide_collections,
+            ..ProfileChange::default()
+        };
+        (change, self.source)
+    }
+}
+
+impl Defaults {
+    fn apply(&self, preferences: &mut users::Preferences) -> Result<(), CommunityError> {
+        if let Some(privacy) = &self.privacy {
+            if !Visibility::parse(privacy).is_some_and(|one| one != Visibility::Direct) {
+                let message = "is not included in the list";
+                return Err(CommunityError::invalid("privacy", "ERR_INCLUSION", message));
+            }
+            preferences.default_visibility.clone_from(privacy);
+        }
+        preferences.default_sensitive = self.sensitive.unwrap_or(preferences.default_sensitive);
+        if let Some(language) = &self.language {
+            let fits = language.len() <= 20
+                && language.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+            if !fits {
+                let message = "is not a language code";
+                return Err(CommunityError::invalid("language", "ERR_INVALID", message));
+            }
+            preferences.default_language = Some(language.clone()).filter(|one| !one.is_empty());
+        }
+        Ok(())
+    }
+}

@@ -61,7 +61,7 @@ impl Face {
         let env = setup.community.env();
         let settings = env.instance.settings();
         let spool = Spool {
-            folder: env.data.join("uploads"),
+            store: env.media.store.clone(),
             file_bytes_max: settings.video_bytes_max.max(settings.image_bytes_max),
         };
         Self(Arc::new(Inner {

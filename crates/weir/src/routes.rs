@@ -21,6 +21,7 @@ pub fn router(checked: &Checked, parts: &Parts) -> Router {
     let mastodon = weir_mastodon::Setup {
         community: parts.community.clone(),
         resolver: Arc::new(Alone(parts.community.clone())),
+        vapid_key: String::new(),
         dev: checked.modes.dev,
     };
     let web = own.merge(weir_pages::router(pages)).merge(weir_mastodon::router(mastodon));

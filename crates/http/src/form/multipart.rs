@@ -1,12 +1,11 @@
-//! Multipart bodies: fields as parameters, files in a folder of their own until they are taken.
-
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+//! Multipart bodies: fields as parameters, files in files of their own until they are taken.
 
 use axum::extract::multipart::{Field, MultipartError};
 use axum::extract::{FromRequest, Multipart, Request};
 use axum::http::StatusCode;
+use tempfile::TempPath;
 use tokio::io::AsyncWriteExt;
+use weir_community::media::Store;
 
 use super::param::Param;
 use super::{BODY_BYTES_MAX, FormError};
@@ -17,10 +16,10 @@ const FILES_MAX: usize = 4;
 const PARTS_MAX: usize = 1_000;
 
 /// Where files of uploads lie while their request is worked on.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Spool {
-    /// The folder; made when it is missing.
-    pub folder: PathBuf,
+    /// The store, in which they lie unfinished.
+    pub store: Store,
     /// The largest file, in bytes.
     pub file_bytes_max: usize,
 }
@@ -29,20 +28,9 @@ pub struct Spool {
 #[derive(Debug)]
 pub struct Upload {
     /// Where it lies.
-    pub path: PathBuf,
+    pub file: TempPath,
     /// Its size, in bytes.
     pub bytes: usize,
-    /// Its media type, as the client says.
-    pub content_type: String,
-    /// Its name, as the client says.
-    pub name: String,
-}
-
-impl Drop for Upload {
-    fn drop(&mut self) {
-        // It may have been moved to where it stays.
-        let _ = std::fs::remove_file(&self.path);
-    }
 }
 
 /// The files of an upload by parameter name.
@@ -98,17 +86,13 @@ fn refused(error: MultipartError) -> FormError {
 }
 
 async fn keep(mut part: Field<'_>, spool: &Spool) -> Result<Upload, FormError> {
-    let path = spool.fresh();
-    let mut upload = Upload {
-        path: path.clone(),
-        bytes: 0,
-        content_type: part.content_type().unwrap_or_default().to_owned(),
-        name: part.file_name().unwrap_or_default().to_owned(),
-    };
-    let mut file = create(&spool.folder, &path).await.map_err(|error| {
-        tracing::error!(path = %path.display(), %error, "an upload cannot be stored");
+    let made = spool.store.unfinished().map_err(|error| {
+        tracing::error!(%error, "an upload cannot be stored");
         FormError::Storage
     })?;
+    let (file, path) = made.into_parts();
+    let mut upload = Upload { file: path, bytes: 0 };
+    let mut file = tokio::fs::File::from_std(file);
     while let Some(chunk) = part.chunk().await.map_err(refused)? {
         upload.bytes += chunk.len();
         if upload.bytes > spool.file_bytes_max {
@@ -118,18 +102,4 @@ async fn keep(mut part: Field<'_>, spool: &Spool) -> Result<Upload, FormError> {
     }
     file.flush().await.map_err(|_| FormError::Storage)?;
     Ok(upload)
-}
-
-async fn create(folder: &Path, path: &Path) -> std::io::Result<tokio::fs::File> {
-    tokio::fs::create_dir_all(folder).await?;
-    tokio::fs::File::create(path).await
-}
-
-impl Spool {
-    /// A path that no other upload of this process has.
-    fn fresh(&self) -> PathBuf {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        self.folder.join(format!("upload-{}-{number}", std::process::id()))
-    }
 }

@@ -1,5 +1,7 @@
 use axum::body::Body;
 use serde::Deserialize;
+use weir_base::Random;
+use weir_community::media::Store;
 
 use super::*;
 
@@ -122,7 +124,8 @@ async fn depth_number_and_size_are_bounded() {
 #[tokio::test]
 async fn files_lie_on_disk_until_they_are_dropped() {
     let folder = tempfile::tempdir().unwrap();
-    let spool = Spool { folder: folder.path().join("uploads"), file_bytes_max: 8 };
+    let store = Store::new(folder.path().to_owned(), Random::seeded(1));
+    let spool = Spool { store, file_bytes_max: 8 };
     let body = |content: &str| {
         format!(
             "--B\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.png\"\r\n\
@@ -135,12 +138,13 @@ async fn files_lie_on_disk_until_they_are_dropped() {
             .await
     };
     let mut read = send("12345678").await.unwrap();
-    let file = read.uploads.take("file").unwrap();
-    assert_eq!((file.bytes, file.content_type.as_str()), (8, "image/png"));
-    assert_eq!(std::fs::read(&file.path).unwrap(), b"12345678");
-    let path = file.path.clone();
-    drop(file);
+    let upload = read.uploads.take("file").unwrap();
+    assert_eq!(upload.bytes, 8);
+    assert_eq!(std::fs::read(&upload.file).unwrap(), b"12345678");
+    let path = upload.file.to_path_buf();
+    drop(upload);
     assert!(!path.exists());
     assert!(matches!(send("123456789").await, Err(FormError::TooLarge)));
-    assert_eq!(std::fs::read_dir(&spool.folder).unwrap().count(), 0);
+    let left = std::fs::read_dir(path.parent().unwrap()).unwrap().count();
+    assert_eq!(left, 0);
 }

@@ -5,6 +5,7 @@ use axum::extract::State;
 use serde::Deserialize;
 use weir_base::Id;
 use weir_community::accounts::{self, ProfileChange};
+use weir_community::media::{self, Body};
 use weir_community::statuses::Visibility;
 use weir_community::{Env, Error as CommunityError, users};
 use weir_db::Tx;
@@ -51,10 +52,16 @@ struct Defaults {
 pub async fn patch(
     State(face): State<Face>,
     person: Person<WriteAccounts>,
-    WithUploads { form, .. }: WithUploads<Change>,
+    WithUploads { form, mut uploads }: WithUploads<Change>,
 ) -> Result<Json<CredentialAccount>, Error> {
     let id = person.id;
-    let (change, defaults) = form.parts();
+    let (mut change, defaults) = form.parts();
+    if let Some(avatar) = uploads.take("avatar") {
+        change.avatar = Some(media::store_avatar(&face.community, Body::File(avatar.file)).await?);
+    }
+    if let Some(header) = uploads.take("header") {
+        change.header = Some(media::store_header(&face.community, Body::File(header.file)).await?);
+    }
     let done = face.write(move |tx, env| apply(tx, env, id, &change, defaults.as_ref()));
     Ok(Json(done.await?))
 }
@@ -68,9 +75,10 @@ fn apply(
 ) -> Result<CredentialAccount, CommunityError> {
     accounts::update_profile(tx, env, id, change)?;
     if let Some(defaults) = defaults {
-        let mut preferences = users::by_account(tx, id)?.settings.0;
+        let user = users::by_account(tx, id)?;
+        let mut preferences = user.settings.0;
         defaults.apply(&mut preferences)?;
-        users::set_preferences(tx, id, &preferences)?;
+        users::set_preferences(tx, id, &preferences, &user.locale)?;
     }
     entities::credential_account(tx, env, id)
 }

@@ -1,4 +1,6 @@
 //! The API over its router, on both databases.
 
 mod accounts;
+mod oauth;
 mod place;
+mod relations;

@@ -43,6 +43,16 @@ pub struct Answer {
     pub body: Value,
 }
 
+impl Answer {
+    /// The path and query of the link with this relation.
+    pub fn link(&self, rel: &str) -> Option<String> {
+        let header = self.headers.get("link")?.to_str().unwrap();
+        let link = header.split(", ").find(|link| link.ends_with(&format!("rel=\"{rel}\"")))?;
+        let url = link.trim_start_matches('<').split('>').next()?;
+        Some(url.strip_prefix("https://weir.test").unwrap().to_owned())
+    }
+}
+
 /// Knows no other server.
 struct Alone;
 

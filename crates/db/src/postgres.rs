@@ -130,7 +130,11 @@ impl Server {
             let reads_only = work.reads_only();
             if !reads_only || work.is_wanted() {
                 self.unit(work);
-                meters[usize::from(reads_only)].unit(turn.class, started.elapsed());
+                meters[usize::from(reads_only)].unit(
+                    turn.class,
+                    started.elapsed(),
+                    self.queue.len(),
+                );
             }
             done = Some((turn, started.elapsed()));
         }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 use crate::Error;
+use crate::meters::is_sample;
 
 /// Whose work it is, the most urgent first. Overload slows the later ones; each keeps a share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -97,7 +98,7 @@ impl<T> ClassQueue<T> {
             wake: Condvar::new(),
             waiting: Class::ALL.map(|class| {
                 let class = class.name();
-                metrics::gauge!("weir_db_waiting_units", "queue" => name, "class" => class)
+                metrics::gauge!("weir_db_line_units", "queue" => name, "class" => class)
             }),
             refused: Class::ALL.map(|class| {
                 let class = class.name();
@@ -160,8 +161,10 @@ impl<T> ClassQueue<T> {
         // `choose` names only lines in which something waits, under the same lock.
         let (since, work) = line.pop_front().expect("a line that is not empty");
         self.waiting[at].set(line.len() as f64);
+        if is_sample(line.len()) {
+            self.wait_seconds[at].record(since.elapsed().as_secs_f64());
+        }
         state.running[at] += 1;
-        self.wait_seconds[at].record(since.elapsed().as_secs_f64());
         (turn, work)
     }
 

@@ -111,7 +111,7 @@ fn read_units(connection: &rusqlite::Connection, queue: &Queue, log: &Log, snaps
         let started = Instant::now();
         if work.is_wanted() {
             let hooks = read_unit(connection, &mut *work, log, snapshot);
-            meters.unit(turn.class, started.elapsed());
+            meters.unit(turn.class, started.elapsed(), queue.len());
             hooks::run(hooks);
             work.answer();
         }

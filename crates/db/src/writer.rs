@@ -70,7 +70,7 @@ impl Writer {
             units.push(work);
             let now = Instant::now();
             let done = (turn, now - before);
-            self.meters.unit(turn.class, done.1);
+            self.meters.unit(turn.class, done.1, units.len());
             before = now;
             let full = now - started >= self.group_time_max || units.len() >= GROUP_UNITS_MAX;
             // A full disk or a failing one makes SQLite roll back the whole transaction by itself.

@@ -21,7 +21,7 @@ const TASKS: usize = 8;
 const UNITS_MAX: u64 = 6_000;
 
 #[test]
-fn what_was_acknowledged_survives_a_power_cut_and_would_not_if_nothing_were_synced() {
+fn what_was_acknowledged_survives_a_power_cut_because_it_was_synced() {
     if let Ok(directory) = std::env::var(DIRECTORY_VARIABLE) {
         return commit_until_killed(Path::new(&directory));
     }
@@ -73,7 +73,7 @@ fn cut(shim: &Shim, sync: bool) -> Cut {
     let mut child = Command::new(std::env::current_exe().unwrap());
     child
         .args(["--exact", "--nocapture", "--test-threads=1"])
-        .arg("power_cut::what_was_acknowledged_survives_a_power_cut_and_would_not_if_nothing_were_synced")
+        .arg("power_cut::what_was_acknowledged_survives_a_power_cut_because_it_was_synced")
         .env(DIRECTORY_VARIABLE, &real_path)
         .env("LD_PRELOAD", &shim.library)
         .env("WEIR_SHIM_FROM", &real_path)

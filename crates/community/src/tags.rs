@@ -73,6 +73,7 @@ pub fn follow(tx: &mut Tx, env: &Env, by: Id, name: &str) -> Result<Tag, Error> 
     )?;
     if inserted > 0 {
         env.feeds.tag_followed(tx, by, tag.id);
+        env.streams.bonds_changed(tx, by);
     }
     Ok(tag)
 }
@@ -88,6 +89,7 @@ pub fn unfollow(tx: &mut Tx, env: &Env, by: Id, name: &str) -> Result<Tag, Error
         params![by, tag.id],
     )?;
     env.feeds.tag_unfollowed(tx, by, tag.id);
+    env.streams.bonds_changed(tx, by);
     Ok(tag)
 }
 

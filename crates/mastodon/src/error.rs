@@ -68,9 +68,40 @@ impl Error {
         error
     }
 
+    /// The request itself is wrong.
+    pub fn bad_request(message: &str) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, message.to_owned())
+    }
+
+    /// There is no room now.
+    pub fn busy(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, message).retry(15)
+    }
+
+    /// A defect of ours.
+    pub fn internal() -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "Something went wrong here")
+    }
+
+    /// Its status.
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// What went wrong.
+    pub fn message(&self) -> &str {
+        &self.body.error
+    }
+
     fn retry(mut self, after_s: u64) -> Self {
         self.retry_after_s = Some(after_s);
         self
+    }
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.body.error)
     }
 }
 

@@ -11,7 +11,10 @@ use weir_community::{Community, Env, Error as CommunityError};
 use weir_db::{Class, Tx};
 use weir_http::{Limiter, Spool, Tokens};
 
+use weir_live::socket::Sockets;
+
 use crate::Error;
+use crate::streaming::Renderer;
 
 /// What the face is made with.
 #[derive(Clone)]
@@ -46,6 +49,10 @@ pub struct Inner {
     pub limiter: Limiter,
     /// Where uploads lie while they are worked on.
     pub spool: Spool,
+    /// Renders posts for streams.
+    pub(crate) renderer: Renderer,
+    /// What the WebSockets share.
+    pub(crate) sockets: Sockets,
 }
 
 impl Deref for Face {
@@ -68,6 +75,8 @@ impl Face {
             tokens: Tokens::new(setup.community.clone()),
             limiter: Limiter::new(env.clock.clone()),
             spool,
+            renderer: Renderer::default(),
+            sockets: Sockets::default(),
             community: setup.community,
             resolver: setup.resolver,
             vapid_key: setup.vapid_key,

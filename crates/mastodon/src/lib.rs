@@ -19,6 +19,7 @@ mod pictures;
 pub mod push;
 mod relations;
 mod resolve;
+mod streaming;
 mod timelines;
 
 use axum::Router;
@@ -37,6 +38,7 @@ pub fn router(setup: Setup) -> Router {
         .merge(accounts_table())
         .merge(relations_table())
         .merge(timelines_table())
+        .merge(streaming::table())
         .route("/api/{*rest}", any(async || Error::not_found()))
         .method_not_allowed_fallback(async || Error::not_found());
     let served = table

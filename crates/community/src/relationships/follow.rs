@@ -126,6 +126,7 @@ fn insert(
 fn established(tx: &mut Tx, env: &Env, by: Id, them: &Account) -> Result<(), Error> {
     count(tx, by, them.id, 1)?;
     env.feeds.followed(tx, by, them.id);
+    env.streams.bonds_changed(tx, by);
     if them.is_local() {
         notifications::notify(tx, env, them.id, Kind::Follow, by, None)?;
     }
@@ -273,6 +274,7 @@ pub(super) fn end(tx: &mut Tx, env: &Env, by: Id, target: Id) -> Result<Option<S
     if ended.is_some() {
         count(tx, by, target, -1)?;
         env.feeds.unfollowed(tx, by, target);
+        env.streams.bonds_changed(tx, by);
         tx.execute(
             "DELETE FROM list_accounts WHERE account_id = ?2
                AND list_id IN (SELECT id FROM lists WHERE account_id = ?1)",

@@ -15,4 +15,4 @@ pub use follow::{
 };
 pub use lists::{Relation, familiar_followers, page};
 pub use profile::{endorse, set_note, unendorse};
-pub use view::{Bonds, Relationship, bonds, relationships};
+pub use view::{Bonds, Relationship, all_bonds, bonds, relationships};

@@ -202,3 +202,18 @@ pub fn bonds(tx: &mut Tx, reader: Id, others: &[Id], now: Timestamp) -> Result<B
     bonds.domains = tx.column(domains, params![reader])?.into_iter().collect();
     Ok(bonds)
 }
+
+/// All of the reader's bonds: for a session that decides in memory.
+///
+/// # Errors
+/// The database's.
+pub fn all_bonds(tx: &mut Tx, reader: Id, now: Timestamp) -> Result<Bonds, Error> {
+    let others: Vec<Id> = tx.column(
+        "SELECT target_id FROM follows WHERE account_id = ?1
+         UNION SELECT target_id FROM blocks WHERE account_id = ?1
+         UNION SELECT account_id FROM blocks WHERE target_id = ?1
+         UNION SELECT target_id FROM mutes WHERE account_id = ?1",
+        params![reader],
+    )?;
+    bonds(tx, reader, &others, now)
+}

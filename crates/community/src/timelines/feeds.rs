@@ -157,6 +157,16 @@ impl Feeds {
             .unwrap_or_default()
     }
 
+    /// The hashtags `account` follows.
+    pub fn followed_tags(&self, account: Id) -> Vec<Id> {
+        let state = self.0.read();
+        state
+            .followed_tags
+            .get(&account)
+            .map(|set| set.iter().copied().collect())
+            .unwrap_or_default()
+    }
+
     /// Whose posts make up the home timeline of `account`: those it follows and its own.
     pub fn sources_of(&self, account: Id) -> Vec<Source> {
         let state = self.0.read();

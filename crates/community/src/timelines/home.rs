@@ -197,3 +197,9 @@ fn belongs(view: &View, reader: Id, bonds: &Bonds, list: Option<&ListRules>) -> 
         _ => to == author || to == reader || author == reader || bonds.following.contains(&to),
     }
 }
+
+/// Whether a post of somebody `reader` follows belongs into their home timeline, by bonds that
+/// name everybody concerned. Pure, so that streams decide as timelines do.
+pub fn comes_home(view: &View, reader: Id, bonds: &Bonds) -> bool {
+    belongs(view, reader, bonds, None)
+}

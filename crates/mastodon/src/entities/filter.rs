@@ -50,3 +50,8 @@ pub(super) fn result(applied: &Applied) -> FilterResult {
         status_matches: (!applied.statuses.is_empty()).then(|| applied.statuses.clone()),
     }
 }
+
+/// Filters that matched a post, as its `filtered` shows them.
+pub fn filter_results(applied: &[Applied]) -> Vec<FilterResult> {
+    applied.iter().map(result).collect()
+}

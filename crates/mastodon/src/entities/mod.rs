@@ -2,8 +2,10 @@
 //! from the community's types, many at once and in a fixed number of queries.
 
 mod account;
+mod announcement;
 mod application;
 mod card;
+mod conversation;
 mod emoji;
 mod featured_tag;
 mod filter;
@@ -18,11 +20,13 @@ pub use account::{
     Account, AccountRole, CredentialAccount, Field, Role, Source, account, accounts,
     accounts_by_id, credential_account,
 };
+pub use announcement::{Announcement, Reaction, announcements};
 pub use application::{Application, CredentialApplication};
 pub use card::PreviewCard;
+pub use conversation::{Conversation, conversations};
 pub use emoji::{CustomEmoji, Emojis, local_emojis};
 pub use featured_tag::FeaturedTag;
-pub use filter::{FilterHead, FilterResult};
+pub use filter::{FilterHead, FilterResult, filter_results};
 pub use list::List;
 pub use media::MediaAttachment;
 pub use notification::{Notification, notifications};

@@ -4,3 +4,4 @@ mod accounts;
 mod oauth;
 mod place;
 mod relations;
+mod streaming;

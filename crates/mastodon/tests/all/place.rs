@@ -138,6 +138,17 @@ impl Place {
         self.write(move |tx, env| statuses::publish(tx, env, by, &draft)).await
     }
 
+    /// Serves the API on a port, and tells those who stream what happens.
+    pub async fn listen(&self) -> std::net::SocketAddr {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let router = self.router.clone();
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        let ended = tokio_util::sync::CancellationToken::new();
+        tokio::spawn(weir_community::streams::run(self.community.clone(), ended));
+        address
+    }
+
     /// Sends a request of one's own making.
     pub async fn send(&self, request: Request<Body>) -> Answer {
         self.clock.advance(10);

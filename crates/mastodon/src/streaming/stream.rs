@@ -1,0 +1,118 @@
+//! The streams of the API by name, and what each listens to.
+
+use std::sync::Arc;
+
+use weir_base::Id;
+use weir_community::oauth::Bearer;
+use weir_community::streams::Topic;
+use weir_community::{Error as CommunityError, lists, text};
+
+use crate::{Error, Face};
+
+/// A stream somebody asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Stream {
+    /// Where it listens.
+    pub(crate) topics: Vec<Topic>,
+    /// What its events say they belong to: its name, and the hashtag or list.
+    pub(crate) label: Arc<[String]>,
+    /// Which events it lets through.
+    pub(crate) kind: Kind,
+    /// Only posts with media.
+    pub(crate) only_media: bool,
+}
+
+/// What a stream is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Home timeline and notifications.
+    User,
+    /// Notifications alone.
+    Notifications,
+    /// Public posts, all or with a hashtag.
+    Public,
+    /// A list.
+    List,
+    /// Conversations.
+    Direct,
+}
+
+/// Somebody who streams: the token, if there is one.
+pub(crate) type Listener = Option<Arc<Bearer>>;
+
+impl Stream {
+    /// The stream `name`, with the hashtag or list it needs, for this listener.
+    ///
+    /// # Errors
+    /// 400 for an unknown name, 401 without a token that it needs, 403 outside of its scopes,
+    /// 404 for a list that is not theirs.
+    pub(crate) async fn open(
+        face: &Face,
+        listener: &Listener,
+        name: &str,
+        tag: &str,
+        list: &str,
+    ) -> Result<Self, Error> {
+        let person = || person(listener);
+        let one = |topic| vec![topic];
+        let (topics, kind) = match name {
+            "user" => {
+                let id = needs(listener, &["read:statuses"]).and_then(|()| person())?;
+                (vec![Topic::Home(id), Topic::Own(id), Topic::Everybody], Kind::User)
+            }
+            "user:notification" => {
+                let id = needs(listener, &["read:notifications"]).and_then(|()| person())?;
+                (one(Topic::Own(id)), Kind::Notifications)
+            }
+            "direct" => {
+                let id = needs(listener, &["read:statuses"]).and_then(|()| person())?;
+                (one(Topic::Direct(id)), Kind::Direct)
+            }
+            "list" => {
+                let id = needs(listener, &["read:statuses"]).and_then(|()| person())?;
+                (one(Topic::List(own_list(face, id, list).await?)), Kind::List)
+            }
+            "hashtag" | "hashtag:local" => {
+                let key = text::tag_key(tag.trim_start_matches('#'));
+                if key.is_empty() {
+                    return Err(Error::bad_request("Missing tag name parameter"));
+                }
+                let local = name.ends_with("local");
+                let topic = if local { Topic::TagLocal(key) } else { Topic::Tag(key) };
+                (one(topic), Kind::Public)
+            }
+            "public" | "public:media" => (one(Topic::Public), Kind::Public),
+            "public:local" | "public:local:media" => (one(Topic::PublicLocal), Kind::Public),
+            "public:remote" | "public:remote:media" => (one(Topic::PublicRemote), Kind::Public),
+            _ => return Err(Error::bad_request("Unknown stream type")),
+        };
+        let open = face.env().instance.settings().public_timelines;
+        if kind == Kind::Public && listener.is_none() && !open {
+            return Err(Error::bad_token());
+        }
+        let mut label = vec![name.to_owned()];
+        match name {
+            "hashtag" | "hashtag:local" => label.push(tag.to_owned()),
+            "list" => label.push(list.to_owned()),
+            _ => {}
+        }
+        Ok(Self { topics, label: label.into(), kind, only_media: name.ends_with(":media") })
+    }
+}
+
+/// The person behind the token.
+pub(crate) fn person(listener: &Listener) -> Result<Id, Error> {
+    let bearer = listener.as_ref().ok_or_else(Error::bad_token)?;
+    bearer.account_id.ok_or_else(Error::needs_person)
+}
+
+fn needs(listener: &Listener, scopes: &[&str]) -> Result<(), Error> {
+    let bearer = listener.as_ref().ok_or_else(Error::bad_token)?;
+    let allowed = scopes.iter().all(|scope| bearer.scopes.allow(scope));
+    if allowed { Ok(()) } else { Err(Error::outside_scopes()) }
+}
+
+async fn own_list(face: &Face, by: Id, list: &str) -> Result<Id, Error> {
+    let id: Id = list.parse().map_err(|_| Error::not_found())?;
+    face.read(move |tx, _| Ok::<_, CommunityError>(lists::get(tx, by, id)?.id)).await
+}

@@ -1,0 +1,187 @@
+//! Streams by WebSocket and as server-sent events.
+
+use std::net::SocketAddr;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+use weir_base::Random;
+use weir_community::relationships::{self, FollowWish};
+use weir_community::statuses::{self, Visibility};
+use weir_live::socket::client::{Client, Request, connect};
+use weir_live::socket::{Message, Sockets};
+
+use crate::place::{Place, Someone, places};
+
+struct Stream(Client<TcpStream>);
+
+impl Stream {
+    async fn open(address: SocketAddr, by: Option<&Someone>, query: &str) -> Self {
+        let stream = TcpStream::connect(address).await.unwrap();
+        let token = by.map_or(String::new(), |one| format!("access_token={}&", one.token));
+        let request = Request {
+            host: address.to_string(),
+            path: format!("/api/v1/streaming?{token}{query}"),
+            ..Request::default()
+        };
+        let sockets = Sockets::default();
+        Self(connect(stream, &sockets, &request, Random::seeded(1)).await.unwrap())
+    }
+
+    async fn say(&mut self, message: Value) {
+        self.0.send_text(&message.to_string()).await.unwrap();
+    }
+
+    /// The next event: its name, its stream's name and its payload.
+    async fn next(&mut self) -> (String, String, Value) {
+        loop {
+            if let Message::Text(text) = self.0.recv().await.unwrap() {
+                let message: Value = serde_json::from_str(&text).unwrap();
+                let payload = message["payload"].as_str().unwrap_or("null");
+                let payload = serde_json::from_str(payload).unwrap_or(Value::Null);
+                let event = message["event"].as_str().unwrap_or_default().to_owned();
+                let stream = message["stream"][0].as_str().unwrap_or_default().to_owned();
+                return (event, stream, payload);
+            }
+        }
+    }
+}
+
+async fn follow(place: &Place, by: &Someone, target: &Someone) {
+    let (by, target, wish) = (by.id, target.id, FollowWish::default());
+    place.write(move |tx, env| relationships::follow(tx, env, by, target, &wish)).await;
+}
+
+#[tokio::test]
+async fn a_follower_hears_of_posts_edits_nothing_private_to_others_and_deletions() {
+    for place in places() {
+        let (alice, bob) = (place.person("alice").await, place.person("bob").await);
+        let carol = place.person("carol").await;
+        follow(&place, &bob, &alice).await;
+        let address = place.listen().await;
+        let mut stream = Stream::open(address, Some(&bob), "stream=user").await;
+        place.post(&carol, "carol is not followed", Visibility::Public).await;
+        place.post(&alice, "@carol not for bob", Visibility::Direct).await;
+        let private = place.post(&alice, "for followers", Visibility::Private).await;
+        let (event, name, status) = stream.next().await;
+        assert_eq!((event.as_str(), name.as_str()), ("update", "user"));
+        assert_eq!(status["id"], private.to_string());
+        assert_eq!(status["favourited"], false);
+        place.write(move |tx, env| statuses::delete(tx, env, alice.id, private)).await;
+        let (event, _, id) = stream.next().await;
+        assert_eq!((event.as_str(), id), ("delete", json!(private.0)));
+    }
+}
+
+#[tokio::test]
+async fn a_mention_is_a_notification_and_filters_are_spliced_in() {
+    for place in places() {
+        let (alice, bob) = (place.person("alice").await, place.person("bob").await);
+        follow(&place, &bob, &alice).await;
+        let address = place.listen().await;
+        let mut stream = Stream::open(address, Some(&bob), "stream=user").await;
+        place
+            .write(move |tx, env| {
+                let change = weir_community::filters::FilterChange {
+                    title: Some("mute the game".into()),
+                    contexts: Some(vec!["home".into()]),
+                    keywords: vec![weir_community::filters::KeywordChange {
+                        keyword: Some("game".into()),
+                        ..Default::default()
+                    }],
+                    ..Default::default()
+                };
+                weir_community::filters::create(tx, env, bob.id, &change)
+            })
+            .await;
+        assert_eq!(stream.next().await.0, "filters_changed");
+        place.post(&alice, "the game is on, @bob", Visibility::Public).await;
+        let mut events = [stream.next().await, stream.next().await];
+        events.sort_by(|one, other| one.0.cmp(&other.0));
+        let [(first, _, notification), (second, _, status)] = events;
+        assert_eq!((first.as_str(), second.as_str()), ("notification", "update"));
+        assert_eq!(notification["type"], "mention");
+        assert_eq!(status["filtered"][0]["filter"]["title"], "mute the game");
+    }
+}
+
+#[tokio::test]
+async fn public_and_hashtag_streams_are_multiplexed_and_blocks_hold() {
+    for place in places() {
+        let (alice, bob) = (place.person("alice").await, place.person("bob").await);
+        let carol = place.person("carol").await;
+        let address = place.listen().await;
+        let mut stream = Stream::open(address, Some(&bob), "").await;
+        stream.say(json!({ "type": "subscribe", "stream": "nonsense" })).await;
+        stream.say(json!({ "type": "subscribe", "stream": "public:local" })).await;
+        stream.say(json!({ "type": "subscribe", "stream": "hashtag", "tag": "Weir" })).await;
+        assert_eq!(stream.next().await, (String::new(), String::new(), Value::Null));
+        // An answer to a wrong wish says that those before it were heard.
+        stream.say(json!({ "type": "nothing" })).await;
+        stream.next().await;
+        place.write(move |tx, env| relationships::block(tx, env, bob.id, carol.id, "")).await;
+        place.post(&carol, "blocked #weir", Visibility::Public).await;
+        let post = place.post(&alice, "hello #weir", Visibility::Public).await;
+        let mut heard = [stream.next().await, stream.next().await];
+        heard.sort_by(|one, other| one.1.cmp(&other.1));
+        let names: Vec<&str> = heard.iter().map(|one| one.1.as_str()).collect();
+        assert_eq!(names, ["hashtag", "public:local"]);
+        assert!(heard.iter().all(|one| one.2["id"] == post.to_string()));
+    }
+}
+
+#[tokio::test]
+async fn a_stream_without_a_token_that_it_needs_is_refused() {
+    for place in places() {
+        let address = place.listen().await;
+        for (path, status) in [
+            ("/api/v1/streaming/user", "401"),
+            ("/api/v1/streaming/list?list=1", "401"),
+            ("/api/v1/streaming/hashtag", "400"),
+            ("/api/v1/streaming", "400"),
+        ] {
+            let (line, _) = ask(address, path, None).await;
+            assert!(line.contains(status), "{path}: {line}");
+        }
+    }
+}
+
+async fn ask(
+    address: SocketAddr,
+    path: &str,
+    token: Option<&str>,
+) -> (String, BufReader<TcpStream>) {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let token = token.map_or(String::new(), |token| format!("Authorization: Bearer {token}\r\n"));
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n{token}\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut reader = BufReader::new(stream);
+    let mut line = String::new();
+    reader.read_line(&mut line).await.unwrap();
+    (line, reader)
+}
+
+#[tokio::test]
+async fn server_sent_events_tell_the_same() {
+    for place in places() {
+        let (alice, bob) = (place.person("alice").await, place.person("bob").await);
+        follow(&place, &bob, &alice).await;
+        let address = place.listen().await;
+        let (line, mut reader) = ask(address, "/api/v1/streaming/user", Some(&bob.token)).await;
+        assert!(line.contains("200"), "{line}");
+        let mut line = String::new();
+        while !line.starts_with(':') {
+            line.clear();
+            reader.read_line(&mut line).await.unwrap();
+        }
+        let post = place.post(&alice, "over SSE", Visibility::Public).await;
+        while !line.starts_with("event: update") {
+            line.clear();
+            reader.read_line(&mut line).await.unwrap();
+        }
+        line.clear();
+        reader.read_line(&mut line).await.unwrap();
+        let status: Value = serde_json::from_str(line.trim_start_matches("data: ")).unwrap();
+        assert_eq!(status["id"], post.to_string());
+    }
+}

@@ -1,0 +1,138 @@
+"""Servers for end-to-end tests: the real program, on a free port, on each database."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+import urllib.request
+import uuid
+
+import pytest
+
+WEIR = os.environ["WEIR_BIN"]
+POSTGRES = os.environ.get("WEIR_TEST_POSTGRES", "")
+START_S = 60
+STOP_S = 15
+
+
+def free_port(host):
+    with socket.socket() as probe:
+        probe.bind((host, 0))
+        return probe.getsockname()[1]
+
+
+class Database:
+    """A database of its own: a file, or one made on the PostgreSQL server."""
+
+    def __init__(self, kind):
+        self.kind = kind
+        self.url = "sqlite:weir.db"
+        if kind == "postgres":
+            self.name = f"weir_e2e_{uuid.uuid4().hex[:12]}"
+            self._sql(
+                f"CREATE DATABASE {self.name} TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'"
+            )
+            self.url = f"{POSTGRES.rsplit('/', 1)[0]}/{self.name}"
+
+    def _sql(self, text):
+        subprocess.run(["psql", "-q", POSTGRES, "-c", text], check=True, capture_output=True)
+
+    def drop(self):
+        if self.kind == "postgres":
+            self._sql(f"DROP DATABASE {self.name} WITH (FORCE)")
+
+
+class Server:
+    """`weir serve --dev` on an address of its own."""
+
+    def __init__(self, data, database, host="127.0.0.1", extra=None):
+        self.data = data
+        self.database = database
+        self.host = host
+        self.domain = f"{host}:{free_port(host)}"
+        self.base = f"http://{self.domain}"
+        self.extra = extra or {}
+        self.process = None
+
+    def environment(self):
+        return {
+            **os.environ,
+            "WEIR_DATABASE_URL": self.database.url,
+            "WEIR_METRICS_LISTEN": f"{self.host}:0",
+            **self.extra,
+        }
+
+    def start(self):
+        log = open(self.data / "log", "ab")
+        self.process = subprocess.Popen(
+            [WEIR, "serve", "--dev", "--data", str(self.data), "--domain", self.domain,
+             "--listen", self.domain],
+            env=self.environment(), stdout=log, stderr=log,
+        )
+        until = time.monotonic() + START_S
+        while time.monotonic() < until:
+            try:
+                if urllib.request.urlopen(f"{self.base}/health", timeout=2).status == 200:
+                    return self
+            except OSError:
+                pass
+            assert self.process.poll() is None, (self.data / "log").read_text()[-3000:]
+            time.sleep(0.02)
+        raise AssertionError(f"no /health within {START_S} s:\n{(self.data / 'log').read_text()}")
+
+    def kill(self):
+        """The end that nobody can prepare for."""
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self):
+        if self.process and self.process.poll() is None:
+            self.process.terminate()
+            self.process.wait(STOP_S)
+
+    def command(self, *words):
+        """A command of the program on this server's data; its `--json` as values."""
+        done = subprocess.run(
+            [WEIR, *words, "--json", "--data", str(self.data)],
+            env=self.environment(), capture_output=True, text=True, check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def person(self, name):
+        """Makes an account; its bearer token."""
+        self.command("account", "create", name, "--email", f"{name}@mail.test",
+                     "--password", f"password of {name}")
+        return self.command("account", "token", name)["token"]
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def kind(request):
+    if request.param == "postgres":
+        assert POSTGRES, "WEIR_TEST_POSTGRES names no server; run `make test`"
+    return request.param
+
+
+@pytest.fixture
+def serve(kind, tmp_path):
+    """Starts servers; all are stopped at the end."""
+    servers = []
+
+    def start(host="127.0.0.1", extra=None):
+        data = tmp_path / f"server{len(servers)}"
+        data.mkdir()
+        server = Server(data, Database(kind), host, extra)
+        servers.append(server)
+        return server.start()
+
+    yield start
+    for server in servers:
+        server.stop()
+        server.database.drop()
+
+
+@pytest.fixture
+def server(serve):
+    return serve()

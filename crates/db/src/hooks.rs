@@ -103,7 +103,7 @@ mod tests {
                 seen.lock().push(at);
                 assert_ne!(at, 2, "a hook that panics");
             });
-            let (work, _) = Unit::new(|_: &mut Tx| Ok::<_, Error>(()), false);
+            let (work, _) = Unit::boxed(|_: &mut Tx| Ok::<_, Error>(()), false);
             order.finish(tickets[at], Some((vec![hook], work)));
         };
         finish(3);

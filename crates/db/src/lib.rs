@@ -13,12 +13,19 @@
 //! - After a failed statement the unit can only fail (PostgreSQL aborts the transaction; SQLite is
 //!   made to behave the same), but for [`Tx::savepoint`], which confines a failure.
 //! - A panic rolls back its own unit only and answers [`Error::Panicked`].
+//! - On PostgreSQL units run at the same time, each on its snapshot (REPEATABLE READ), and one that
+//!   changes what another changed since is run again. A rule over several rows, which two units
+//!   could each find kept in their snapshots and break together, needs a constraint or a row that
+//!   both *change*. Units that change several rows do so in order of their ids, or they may wait
+//!   for each other until PostgreSQL ends one, which takes it a second.
+//! - A unit that reads a lot does so in parts: see [`Error::TooLong`].
 //!
 //! # One SQL text
 //!
 //! SQL is written once, with `?1`, `?2`. Columns are `BIGINT` (also for times in ms and booleans),
 //! `DOUBLE PRECISION`, `TEXT` and `BLOB`. `IN ids(?1)` and `IN texts(?1)` take a list
-//! ([`ids`], [`texts`]). Where the dialects cannot agree, [`Tx::dialect`] tells which it is.
+//! ([`ids`], [`texts`]); a last `FOR UPDATE` is for PostgreSQL only. Where the dialects cannot
+//! agree, [`Tx::dialect`] tells which it is.
 
 mod column;
 mod dialect;
@@ -95,23 +102,30 @@ struct Shared {
     writes: Arc<ClassQueue<Box<dyn Work>>>,
     /// SQLite's.
     log: Option<Arc<log::Log>>,
+    /// SQLite's writer is the last of them.
     threads: parking_lot::Mutex<Vec<std::thread::JoinHandle<()>>>,
 }
 
 impl Drop for Shared {
     fn drop(&mut self) {
         self.reads.close();
-        self.writes.close();
         if let Some(log) = &self.log {
             log.close();
         }
-        let here = std::thread::current().id();
-        for thread in self.threads.get_mut().drain(..) {
-            // The last handle may be dropped by a closure on one of these threads.
-            if thread.thread().id() != here {
-                let _ = thread.join();
-            }
-        }
+        let mut threads = std::mem::take(self.threads.get_mut());
+        // SQLite's writer closes last: the last connection empties the log, and of two that close
+        // at the same moment neither is the last.
+        let writer = threads.pop();
+        threads.into_iter().for_each(join);
+        self.writes.close();
+        writer.into_iter().for_each(join);
+    }
+}
+
+/// Waits for `thread`, unless it is this one: the last handle may be dropped by a unit.
+fn join(thread: std::thread::JoinHandle<()>) {
+    if thread.thread().id() != std::thread::current().id() {
+        let _ = thread.join();
     }
 }
 
@@ -160,7 +174,7 @@ impl Db {
         T: Send + 'static,
         E: From<Error> + Send + 'static,
     {
-        let (work, answer) = Unit::new(unit, false);
+        let (work, answer) = Unit::boxed(unit, false);
         self.shared.writes.push(class, work).map_err(E::from)?;
         answer.await.unwrap_or_else(|_| Err(E::from(Error::Closed)))
     }
@@ -175,7 +189,7 @@ impl Db {
         T: Send + 'static,
         E: From<Error> + Send + 'static,
     {
-        let (work, answer) = Unit::new(unit, true);
+        let (work, answer) = Unit::boxed(unit, true);
         self.shared.reads.push(class, work).map_err(E::from)?;
         answer.await.unwrap_or_else(|_| Err(E::from(Error::Closed)))
     }
@@ -187,7 +201,7 @@ impl Db {
         T: Send + 'static,
         E: From<Error> + Send + 'static,
     {
-        let (work, answer) = Unit::new(unit, false);
+        let (work, answer) = Unit::boxed(unit, false);
         self.shared.writes.push(class, work).map_err(E::from)?;
         unit::wait(answer).unwrap_or_else(|_| Err(E::from(Error::Closed)))
     }
@@ -199,7 +213,7 @@ impl Db {
         T: Send + 'static,
         E: From<Error> + Send + 'static,
     {
-        let (work, answer) = Unit::new(unit, true);
+        let (work, answer) = Unit::boxed(unit, true);
         self.shared.reads.push(class, work).map_err(E::from)?;
         unit::wait(answer).unwrap_or_else(|_| Err(E::from(Error::Closed)))
     }

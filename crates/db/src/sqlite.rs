@@ -28,6 +28,7 @@ pub(crate) struct Opened {
     pub(crate) reads: Queue,
     pub(crate) writes: Queue,
     pub(crate) log: Arc<Log>,
+    /// The writer is the last.
     pub(crate) threads: Vec<JoinHandle<()>>,
 }
 
@@ -54,15 +55,14 @@ pub(crate) fn open(path: &Path, options: &Options) -> Result<Opened, Error> {
 
     let mut writer = Writer::new(writer, writes.clone(), log.clone(), options.group_time_max);
     let beside = log.clone();
-    let mut bodies: Vec<(String, Body)> = vec![
-        ("db-writer".into(), Box::new(move || writer.run())),
-        ("db-checkpoint".into(), Box::new(move || beside.run_checkpoints(&checkpoints))),
-    ];
+    let mut bodies: Vec<(String, Body)> =
+        vec![("db-checkpoint".into(), Box::new(move || beside.run_checkpoints(&checkpoints)))];
     for (number, (connection, snapshot)) in readers.into_iter().zip(snapshots).enumerate() {
         let (queue, log) = (reads.clone(), log.clone());
         let body = move || read_units(&connection, &queue, &log, &snapshot);
         bodies.push((format!("db-read-{number}"), Box::new(body)));
     }
+    bodies.push(("db-writer".into(), Box::new(move || writer.run())));
     let mut threads = Vec::new();
     for (name, body) in bodies {
         match std::thread::Builder::new().name(name).spawn(body) {

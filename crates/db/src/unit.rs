@@ -40,7 +40,7 @@ where
     T: Send + 'static,
     E: From<Error> + Send + 'static,
 {
-    pub(crate) fn new(
+    pub(crate) fn boxed(
         body: F,
         reads_only: bool,
     ) -> (Box<dyn Work>, oneshot::Receiver<Result<T, E>>) {

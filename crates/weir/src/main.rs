@@ -17,6 +17,7 @@ mod process;
 mod routes;
 mod serve;
 mod site;
+mod work;
 
 use std::path::Path;
 use std::process::ExitCode;

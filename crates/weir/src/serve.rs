@@ -14,15 +14,18 @@ use weir_base::Random;
 use weir_community::{Site, streams};
 use weir_http::{Limits, Serving, Tls, TlsError};
 
-use crate::config::{Checked, Config, Loaded};
+use crate::config::{Checked, Config, Loaded, Role};
 use crate::control::ControlSocket;
 use crate::data_dir::{DataDir, DataDirError};
 use crate::parts::{Parts, PartsError};
 use crate::site::{self, SiteError};
-use crate::{demo, log, metrics, output, process, routes};
+use crate::{demo, log, metrics, output, process, routes, work};
 
 /// How long the end may take; what is cut off then is as after a crash: nothing accepted is lost.
 const END_MAX: Duration = Duration::from_secs(9);
+
+/// How long running jobs may take to end; those that reach outside may run again after the start.
+const JOBS_END_MAX: Duration = Duration::from_secs(6);
 
 /// Descriptors kept for what is not a connection: the database, media, what is fetched.
 const DESCRIPTORS_KEPT: u64 = 256;
@@ -60,6 +63,12 @@ pub enum ServeError {
         /// What the system said.
         source: io::Error,
     },
+    /// The jobs.
+    #[error("cannot start the jobs: {0}")]
+    Jobs(#[from] weir_jobs::StartError),
+    /// Mail.
+    #[error("cannot set up mail: {0}; check [mail]")]
+    Mail(#[from] weir_community::mail::MailError),
     /// The demo community.
     #[error("cannot make the demo community: {0}")]
     Demo(weir_community::Error),
@@ -125,6 +134,10 @@ async fn serve(checked: &Checked, _extra_ca: Option<&Path>) -> Result<(), ServeE
         .map_err(|source| ServeError::System { what: "make the control socket", source })?;
 
     let shutdown = CancellationToken::new();
+    let workers = match config.roles.contains(&Role::Jobs) {
+        true => Some(parts.jobs.start(work::registry(config, &parts)?, shutdown.clone())?),
+        false => None,
+    };
     let signals = Signals::listen(tls.clone())
         .map_err(|source| ServeError::System { what: "listen to signals", source })?;
     let tasks = TaskTracker::new();
@@ -174,6 +187,9 @@ async fn serve(checked: &Checked, _extra_ca: Option<&Path>) -> Result<(), ServeE
     end_in_time();
     shutdown.cancel();
     tasks.close();
+    if let Some(workers) = workers {
+        workers.finish(JOBS_END_MAX).await;
+    }
     tasks.wait().await;
     tracing::info!("stopped");
     Ok(())

@@ -227,8 +227,13 @@ async fn set(
     Ok(describe(&account, &user))
 }
 
-async fn delete(_parts: &Parts, _name: String) -> Result<Value, Error> {
-    Err(Error::Conflict("accounts cannot be deleted in this version yet".into()))
+async fn delete(parts: &Parts, name: String) -> Result<Value, Error> {
+    let unit = move |tx: &mut Tx, env: &_| {
+        let (account, _) = find(tx, &name)?;
+        accounts::delete(tx, env, account.id)
+    };
+    parts.community.write(Class::Interactive, unit).await?;
+    Ok(Value::Null)
 }
 
 async fn token(parts: &Parts, name: String, scopes: &str) -> Result<Value, Error> {

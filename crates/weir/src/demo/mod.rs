@@ -2,12 +2,14 @@
 //! the use cases that people go through.
 
 mod content;
+mod picture;
 
 use std::io;
 use std::path::Path;
 
 use weir_base::Id;
 use weir_community::accounts::{self, NewAccount, ProfileChange};
+use weir_community::media::{self, Body, NewMedia};
 use weir_community::relationships::{self, FollowWish};
 use weir_community::statuses::{self, Draft, PollDraft, Visibility};
 use weir_community::users::{self, NewUser, Role};
@@ -72,7 +74,7 @@ async fn people(community: &Community) -> Result<Vec<Id>, Error> {
             invite_id: None,
         };
         let new = NewAccount { username: person.name.into(), user, reserved_allowed: true };
-        let profile = profile(person);
+        let profile = profile(community, ids.len() as u32, person).await?;
         let unit = move |tx: &mut Tx, env: &_| {
             if let Some(known) = accounts::by_address(tx, &new.username, "")? {
                 return Ok(known.id);
@@ -86,16 +88,24 @@ async fn people(community: &Community) -> Result<Vec<Id>, Error> {
     Ok(ids)
 }
 
-fn profile(person: &DemoPerson) -> ProfileChange {
+async fn profile(
+    community: &Community,
+    number: u32,
+    person: &DemoPerson,
+) -> Result<ProfileChange, Error> {
     let (name, value) = person.field;
-    ProfileChange {
+    let avatar = Body::Bytes(picture::landscape(number, 400, 400)?);
+    let header = Body::Bytes(picture::landscape(number + 1, 1_500, 500)?);
+    Ok(ProfileChange {
+        avatar: Some(media::store_avatar(community, avatar).await?),
+        header: Some(media::store_header(community, header).await?),
         display_name: Some(person.display_name.into()),
         note: Some(person.note.into()),
         fields: Some(vec![(name.into(), value.into())]),
         discoverable: Some(true),
         indexable: Some(true),
         ..ProfileChange::default()
-    }
+    })
 }
 
 async fn follow(community: &Community, people: &[Id]) -> Result<(), Error> {
@@ -123,7 +133,13 @@ async fn posts(community: &Community, people: &[Id]) -> Result<Vec<Id>, Error> {
             ..Draft::default()
         };
         match extra {
-            Extra::Plain | Extra::Picture(..) => {}
+            Extra::Plain => {}
+            Extra::Picture(picture, description) => {
+                let body = Body::Bytes(picture::landscape(*picture, 1_280, 800)?);
+                let description = Some((*description).into());
+                let new = NewMedia { body, description, focus: None, thumbnail: None };
+                draft.media = vec![media::upload(community, by, new).await?.id];
+            }
             Extra::Warned(warning) => draft.spoiler = (*warning).into(),
             Extra::Reply(to) => draft.in_reply_to = Some(ids[*to]),
             Extra::Private => draft.visibility = Visibility::Private,

@@ -38,6 +38,7 @@ pub fn router(setup: Setup) -> Router {
         .merge(accounts_table())
         .merge(relations_table())
         .merge(timelines_table())
+        .merge(push_table())
         .merge(streaming::table())
         .route("/api/{*rest}", any(async || Error::not_found()))
         .method_not_allowed_fallback(async || Error::not_found());
@@ -112,4 +113,11 @@ fn relations_table() -> Router<Face> {
 /// Posts of many.
 fn timelines_table() -> Router<Face> {
     Router::new().route("/api/v1/timelines/home", get(timelines::home))
+}
+
+/// Devices that want to be told.
+fn push_table() -> Router<Face> {
+    use push::subscription::{delete, get as show, post, put};
+    let path = "/api/v1/push/subscription";
+    Router::new().route(path, get(show).post(post).put(put).delete(delete))
 }

@@ -3,5 +3,6 @@
 mod accounts;
 mod oauth;
 mod place;
+mod push;
 mod relations;
 mod streaming;

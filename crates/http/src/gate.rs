@@ -14,6 +14,7 @@ use crate::Network;
 #[derive(Clone)]
 pub(crate) struct Gate {
     free: Arc<Semaphore>,
+    max: u32,
     sources: Arc<Mutex<HashMap<IpAddr, usize>>>,
     per_source_max: usize,
     exempt: Arc<[Network]>,
@@ -29,14 +30,25 @@ impl Gate {
     /// A gate for `max` connections, `per_source_max` of them from one source; the `exempt` and
     /// loopback, behind which many people may be, count as no source.
     pub(crate) fn new(max: usize, per_source_max: usize, exempt: Arc<[Network]>) -> Self {
-        let free = Arc::new(Semaphore::new(max.min(Semaphore::MAX_PERMITS)));
-        Self { free, sources: Arc::default(), per_source_max, exempt }
+        let max = u32::try_from(max.min(Semaphore::MAX_PERMITS)).unwrap_or(u32::MAX);
+        let free = Arc::new(Semaphore::new(max as usize));
+        Self { free, max, sources: Arc::default(), per_source_max, exempt }
     }
 
     /// Waits until there is room for one more connection. While there is none, new ones wait in
     /// the system's own queue.
     pub(crate) async fn room(&self) -> Option<OwnedSemaphorePermit> {
         self.free.clone().acquire_owned().await.ok()
+    }
+
+    /// Connections that are open, upgraded ones too.
+    pub(crate) fn open(&self) -> usize {
+        self.max as usize - self.free.available_permits()
+    }
+
+    /// Waits until no connection is open.
+    pub(crate) async fn emptied(&self) {
+        let _ = self.free.acquire_many(self.max).await;
     }
 
     /// Gives the room to a connection from `peer`, unless its source has too many.

@@ -68,8 +68,8 @@ pub struct Serving {
 }
 
 /// Serves HTTP/1.1 and HTTP/2 on `listener` until `shutdown` is cancelled, then stops accepting,
-/// lets running requests end, and returns. Connections that were upgraded end by their own face's
-/// hand.
+/// lets running requests end, and returns. Connections that were upgraded are ended by their own
+/// face, which is to be told of the shutdown too.
 pub async fn serve(listener: TcpListener, serving: Serving, shutdown: CancellationToken) {
     let Serving { router, tls, limits, trusted_proxies, random } = serving;
     let gate = Gate::new(
@@ -100,10 +100,15 @@ pub async fn serve(listener: TcpListener, serving: Serving, shutdown: Cancellati
         }
     }
     drop(listener);
-    let drain = connections.limits.drain_timeout;
-    let open = graceful.count();
-    if tokio::time::timeout(drain, graceful.shutdown()).await.is_err() {
-        tracing::warn!(open, "some requests did not end in time; they are cut off");
+    let ended = async {
+        graceful.shutdown().await;
+        gate.emptied().await;
+    };
+    if tokio::time::timeout(connections.limits.drain_timeout, ended).await.is_err() {
+        tracing::warn!(
+            open = gate.open(),
+            "some connections did not end in time; they are cut off"
+        );
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use weir_base::Random;
-use weir_community::{Site, streams};
+use weir_community::{Community, Site, streams};
 use weir_http::{Limits, Serving, Tls, TlsError};
 
 use crate::config::{Checked, Config, Loaded, Role};
@@ -26,6 +26,9 @@ const END_MAX: Duration = Duration::from_secs(9);
 
 /// How long running jobs may take to end; those that reach outside may run again after the start.
 const JOBS_END_MAX: Duration = Duration::from_secs(6);
+
+/// Streaming sessions ended in one go at the shutdown.
+const SESSIONS_PER_SLICE: usize = 1_000;
 
 /// Descriptors kept for what is not a connection: the database, media, what is fetched.
 const DESCRIPTORS_KEPT: u64 = 256;
@@ -168,6 +171,7 @@ async fn serve(checked: &Checked, _extra_ca: Option<&Path>) -> Result<(), ServeE
     }
     tasks.spawn(socket.serve(parts.clone(), shutdown.clone()));
     tasks.spawn(streams::run(parts.community.clone(), shutdown.clone()));
+    tasks.spawn(drain(parts.community.clone(), shutdown.clone()));
     drop(parts);
 
     let metrics_address = listeners.metrics_address.map(|address| address.to_string());
@@ -193,6 +197,15 @@ async fn serve(checked: &Checked, _extra_ca: Option<&Path>) -> Result<(), ServeE
     tasks.wait().await;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Ends the streaming sessions at the shutdown, a slice at a time, so that not everybody comes back
+/// in the same moment.
+async fn drain(community: Community, shutdown: CancellationToken) {
+    shutdown.cancelled().await;
+    while community.env().streams.hub().drain(SESSIONS_PER_SLICE) > 0 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }
 
 /// Opens the parts on a thread that may wait for the disk.

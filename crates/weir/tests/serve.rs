@@ -117,6 +117,32 @@ fn sigterm_ends_it_with_status_0_and_frees_the_data_directory() {
 }
 
 #[test]
+fn a_streaming_client_does_not_hold_up_the_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    let mut server = Server::start(&data, &[]);
+    let email = "alice@example.test";
+    assert!(run(&data, &["account", "create", "alice", "--email", email]).status.success());
+    let token = run(&data, &["account", "token", "alice"]).stdout;
+    let token = String::from_utf8(token).unwrap();
+    let mut stream = TcpStream::connect(server.address("http")).unwrap();
+    let head = format!(
+        "GET /api/v1/streaming/user HTTP/1.1\r\nHost: weir\r\nAuthorization: Bearer {}\r\n\r\n",
+        token.trim()
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut answer = BufReader::new(stream);
+    let mut line = String::new();
+    answer.read_line(&mut line).unwrap();
+    assert!(line.starts_with("HTTP/1.1 200 "), "{line}");
+    server.signal(libc::SIGTERM);
+    assert_eq!(server.process.wait().unwrap().code(), Some(0));
+    let mut log = String::new();
+    server.log.read_to_string(&mut log).unwrap();
+    assert!(log.contains("stopped") && !log.contains("cut off"), "{log}");
+}
+
+#[test]
 fn a_second_serve_on_the_same_data_directory_refuses_to_start() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");

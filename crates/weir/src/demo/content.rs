@@ -77,7 +77,7 @@ pub(super) const POSTS: &[DemoPost] = &[
         0,
         "The old weir below the mill, early this morning. It has held the river's level for three \
          hundred years, and nobody notices it until there is a flood. #rivers",
-        Extra::Picture(0, "Hills in morning light above a wide river, drawn in soft colours"),
+        Extra::Picture(0, "Hills in morning light, one behind the other, drawn in soft colours"),
     ),
     DemoPost(
         2,

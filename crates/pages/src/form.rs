@@ -22,13 +22,6 @@ impl Fields {
         Self(pairs.map(|(name, value)| (name.into_owned(), value.into_owned())).collect())
     }
 
-    /// Adds a field.
-    pub fn push(&mut self, name: impl Into<String>, value: impl Into<String>) {
-        if self.0.len() < FIELDS_MAX {
-            self.0.push((name.into(), value.into()));
-        }
-    }
-
     /// The field `name`; empty when there is none.
     pub fn get(&self, name: &str) -> &str {
         self.optional(name).unwrap_or_default()

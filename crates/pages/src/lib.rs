@@ -7,12 +7,19 @@
 
 mod assets;
 mod auth;
+mod face;
 mod fault;
 mod form;
 mod frame;
 mod headers;
 mod oauth;
+mod paging;
+mod post;
+mod problems;
+mod public;
+mod settings;
 mod throttle;
+mod time;
 mod visitor;
 
 use std::sync::Arc;
@@ -22,6 +29,7 @@ use axum::extract::DefaultBodyLimit;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
 use weir_community::Community;
+use weir_community::federation::SharedResolver;
 use weir_community::users::Door;
 
 use throttle::Throttle;
@@ -43,13 +51,18 @@ pub struct Options {
 pub struct Pages {
     community: Community,
     options: Arc<Options>,
+    resolver: Option<SharedResolver>,
     log_ins_by_source: Arc<Throttle>,
     log_ins_by_name: Arc<Throttle>,
+    sign_ups: Arc<Throttle>,
+    mails: Arc<Throttle>,
+    /// Addresses of other servers that people ask for.
+    lookups: Arc<Throttle>,
 }
 
 impl Pages {
-    /// Pages of `community`.
-    pub fn new(community: Community, options: Options) -> Self {
+    /// Pages of `community`; by `resolver` they find people and posts on other servers.
+    pub fn new(community: Community, resolver: Option<SharedResolver>, options: Options) -> Self {
         let clock = community.env().clock.clone();
         let every = |burst, every_ms| {
             Arc::new(Throttle::new(clock.clone(), options.throttle, burst, every_ms))
@@ -57,6 +70,10 @@ impl Pages {
         Self {
             log_ins_by_source: every(30, 10_000),
             log_ins_by_name: every(10, 60_000),
+            sign_ups: every(10, 120_000),
+            mails: every(5, 300_000),
+            lookups: every(30, 10_000),
+            resolver,
             community,
             options: Arc::new(options),
         }
@@ -71,13 +88,74 @@ impl Pages {
 /// Everything the pages answer.
 pub fn router(pages: Pages) -> Router {
     Router::new()
+        .merge(public())
+        .merge(entrance())
+        .merge(settings())
         .route("/assets/weir.css", get(assets::css))
-        .route("/auth/sign_in", get(auth::sign_in::page).post(auth::sign_in::submit))
-        .route("/auth/sign_out", post(auth::sign_out::submit))
-        .route("/oauth/authorize", get(oauth::authorize::page).post(oauth::authorize::submit))
-        .route("/oauth/authorize/native", get(oauth::native::page))
         .layer(DefaultBodyLimit::max(FORM_BYTES_MAX))
         .layer(from_fn_with_state(pages.clone(), fault::into_pages))
         .layer(from_fn_with_state(pages.clone(), headers::add))
         .with_state(pages)
+}
+
+/// What everybody may read.
+fn public() -> Router<Pages> {
+    use public::{
+        about, follow, front, interaction, old_addresses, people, profile, status, tag, timeline,
+    };
+    Router::new()
+        .route("/", get(front::page))
+        .route("/public/local", get(timeline::page))
+        .route("/about", get(about::page))
+        .route("/about/more", get(about::page))
+        .route("/about/privacy", get(about::privacy))
+        .route("/privacy-policy", get(about::privacy))
+        .route("/about/terms", get(about::terms))
+        .route("/directory", get(people::directory))
+        .route("/tags/{name}", get(tag::page))
+        .route("/@{name}", get(profile::posts))
+        .route("/@{name}/with_replies", get(profile::with_replies))
+        .route("/@{name}/media", get(profile::media))
+        .route("/@{name}/followers", get(people::followers))
+        .route("/@{name}/following", get(people::following))
+        .route("/@{name}/follow", post(follow::submit))
+        .route("/@{name}/remote_follow", get(follow::ask).post(follow::leave))
+        .route("/@{name}/{id}", get(status::page))
+        .route("/authorize_interaction", get(interaction::page).post(interaction::submit))
+        .route("/users/{name}", get(old_addresses::user))
+        .route("/ap/users/{id}", get(old_addresses::actor))
+        .route("/ap/users/{id}/statuses/{status}", get(old_addresses::object))
+}
+
+/// Joining, logging in and out, and letting apps in.
+fn entrance() -> Router<Pages> {
+    use auth::{confirmation, password, sign_in, sign_out, sign_up};
+    use oauth::{authorize, native};
+    Router::new()
+        .route("/auth/sign_in", get(sign_in::page).post(sign_in::submit))
+        .route("/auth/sign_out", post(sign_out::submit))
+        .route("/auth/sign_up", get(sign_up::page).post(sign_up::submit))
+        .route("/invite/{code}", get(sign_up::invited))
+        .route("/auth/confirmation", get(confirmation::confirm))
+        .route("/auth/confirmation/new", get(confirmation::ask).post(confirmation::send))
+        .route("/auth/password/new", get(password::ask).post(password::send))
+        .route("/auth/password/edit", get(password::page).post(password::submit))
+        .route("/oauth/authorize", get(authorize::page).post(authorize::submit))
+        .route("/oauth/authorize/native", get(native::page))
+}
+
+/// What a person sets.
+fn settings() -> Router<Pages> {
+    use settings::{account, apps, invites, preferences, profile, sessions};
+    Router::new()
+        .route("/settings", get(profile::first))
+        .route("/settings/profile", get(profile::page).post(profile::submit))
+        .route("/settings/preferences", get(preferences::page).post(preferences::submit))
+        .route("/settings/account", get(account::page))
+        .route("/settings/email", post(account::email))
+        .route("/settings/password", post(account::password))
+        .route("/settings/delete", get(account::leave).post(account::delete))
+        .route("/settings/apps", get(apps::page).post(apps::revoke))
+        .route("/settings/sessions", get(sessions::page).post(sessions::end))
+        .route("/settings/invites", get(invites::page).post(invites::submit))
 }

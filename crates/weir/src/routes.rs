@@ -16,7 +16,7 @@ use crate::parts::Parts;
 
 /// Everything that is served over HTTP.
 pub fn router(checked: &Checked, parts: &Parts) -> Router {
-    let pages = Pages::new(parts.community.clone(), options::pages(checked));
+    let pages = Pages::new(parts.community.clone(), None, options::pages(checked));
     let own = Router::new().route("/health", get(async || "OK"));
     let mastodon = weir_mastodon::Setup {
         community: parts.community.clone(),

@@ -11,7 +11,7 @@ use weir_jobs::{Claimed, Job, Outcome, Queue, Registry};
 use super::by_id;
 use crate::federation::{self, Message};
 use crate::statuses::Status;
-use crate::{Community, Env, Error, relationships, statuses};
+use crate::{Community, Env, Error, oauth, relationships, statuses};
 
 /// Rows that are taken at a time.
 const ROWS_PER_STEP: usize = 50;
@@ -24,9 +24,6 @@ const ERASE_AFTER_MS: i64 = 60 * 1_000;
 const BELONGINGS: &[&str] = &[
     "DELETE FROM users WHERE account_id = ?1",
     "DELETE FROM web_sessions WHERE account_id = ?1",
-    "DELETE FROM push_subscriptions WHERE account_id = ?1",
-    "DELETE FROM oauth_tokens WHERE account_id = ?1",
-    "DELETE FROM oauth_grants WHERE account_id = ?1",
     "DELETE FROM mail_tokens WHERE account_id = ?1",
     "DELETE FROM invites WHERE account_id = ?1",
     "DELETE FROM markers WHERE account_id = ?1",
@@ -85,6 +82,7 @@ pub fn delete(tx: &mut Tx, env: &Env, id: Id) -> Result<(), Error> {
     for sql in BELONGINGS {
         tx.execute(sql, params![id])?;
     }
+    oauth::revoke_all(tx, env, id)?;
     env.streams.bonds_changed(tx, id);
     env.jobs.enqueue_at(
         tx,

@@ -71,3 +71,34 @@ pub fn lookup(tx: &mut Tx, env: &Env, address: &str) -> Result<Account, Error> {
         .filter(|account| account.deleted_at.is_none())
         .ok_or(Error::NotFound("Account"))
 }
+
+/// Which people a directory shows.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct DirectoryPage {
+    /// Only people of this server.
+    pub local: bool,
+    /// Those who came last first, not those who posted last.
+    pub newest: bool,
+    /// So many are left out.
+    pub offset: usize,
+    /// At most so many.
+    pub limit: usize,
+}
+
+/// People who want to be found.
+///
+/// # Errors
+/// The database's.
+pub fn directory(tx: &mut Tx, page: DirectoryPage) -> Result<Vec<Account>, Error> {
+    let here = if page.local { "AND domain = ''" } else { "" };
+    let order = if page.newest { "id DESC" } else { "coalesce(last_status_at, 0) DESC, id DESC" };
+    let sql = format!(
+        "SELECT {{}} FROM accounts WHERE discoverable = 1 AND suspended_at IS NULL
+           AND silenced_at IS NULL AND deleted_at IS NULL AND moved_to_id IS NULL
+           AND kind <> 'application' {here}
+           AND NOT EXISTS (SELECT 1 FROM users WHERE account_id = accounts.id
+             AND (approved = 0 OR confirmed_at IS NULL))
+         ORDER BY {order} LIMIT ?1 OFFSET ?2"
+    );
+    Ok(tx.records(&sql, params![page.limit, page.offset])?)
+}

@@ -14,7 +14,9 @@ use crate::{Env, Error};
 
 pub use create::{NewAccount, create, username_problem};
 pub use delete::{EraseAccount, delete, register_erasure};
-pub use find::{by_address, by_id, by_ids, by_uri, lookup, parse_address};
+pub use find::{
+    DirectoryPage, by_address, by_id, by_ids, by_uri, directory, lookup, parse_address,
+};
 pub use search::{NameSearch, by_name};
 pub use update::{ProfileChange, update_profile};
 

@@ -81,6 +81,7 @@ pub fn suspend(tx: &mut Tx, env: &Env, by: Id, target: Id) -> Result<(), Error> 
     } else {
         env.jobs.enqueue(tx, &SeverFollows { account: target })?;
     }
+    env.log_ins.changed(tx);
     env.streams.bonds_changed(tx, target);
     log(by, &account, "suspend");
     Ok(())
@@ -100,6 +101,7 @@ pub fn unsuspend(tx: &mut Tx, env: &Env, by: Id, target: Id) -> Result<(), Error
         federation::send(tx, env, target, Message::UpdateActor)?;
     }
     tell(tx, env, by, &account, "The staff has lifted its suspension: it is as it was before.")?;
+    env.log_ins.changed(tx);
     env.streams.bonds_changed(tx, target);
     log(by, &account, "unsuspend");
     Ok(())
@@ -148,9 +150,10 @@ pub fn sensitize(tx: &mut Tx, env: &Env, by: Id, target: Id, on: bool) -> Result
 ///
 /// # Errors
 /// As [`suspend`].
-pub fn set_disabled(tx: &mut Tx, _env: &Env, by: Id, target: Id, on: bool) -> Result<(), Error> {
+pub fn set_disabled(tx: &mut Tx, env: &Env, by: Id, target: Id, on: bool) -> Result<(), Error> {
     let account = person_below(tx, by, target)?;
     tx.execute("UPDATE users SET disabled = ?2 WHERE account_id = ?1", params![target, on])?;
+    env.log_ins.changed(tx);
     if on {
         users::end_other_sessions(tx, target, None)?;
     }

@@ -7,7 +7,7 @@ use crate::accounts::{self, Account};
 use crate::mail::{self, Letter};
 use crate::notifications::{self, Kind};
 use crate::users::{self, Role, User};
-use crate::{Env, Error};
+use crate::{Env, Error, oauth};
 
 /// Staff members who are told of a sign-up.
 const STAFF_MAX: i64 = 50;
@@ -62,6 +62,7 @@ fn waiting(tx: &mut Tx, by: Id, account: Id) -> Result<(Account, User), Error> {
 /// [`Error::Forbidden`], or [`Error::Conflict`] when another was faster.
 pub fn approve(tx: &mut Tx, env: &Env, by: Id, account: Id) -> Result<(), Error> {
     let (person, _) = waiting(tx, by, account)?;
+    env.log_ins.changed(tx);
     tx.execute("UPDATE users SET approved = 1 WHERE account_id = ?1", params![account])?;
     tracing::info!(staff = %by, %account, name = person.username, "moderation: approve");
     mail::send(tx, env, Letter::Approved { account })
@@ -73,11 +74,10 @@ pub fn approve(tx: &mut Tx, env: &Env, by: Id, account: Id) -> Result<(), Error>
 /// As [`approve`].
 pub fn reject(tx: &mut Tx, env: &Env, by: Id, account: Id) -> Result<(), Error> {
     let (person, user) = waiting(tx, by, account)?;
+    oauth::revoke_all(tx, env, account)?;
     for sql in [
         "DELETE FROM users WHERE account_id = ?1",
         "DELETE FROM web_sessions WHERE account_id = ?1",
-        "DELETE FROM oauth_tokens WHERE account_id = ?1",
-        "DELETE FROM oauth_grants WHERE account_id = ?1",
         "DELETE FROM mail_tokens WHERE account_id = ?1",
         "DELETE FROM notifications WHERE from_account_id = ?1",
         "DELETE FROM account_keys WHERE account_id = ?1",

@@ -149,6 +149,22 @@ pub fn revoke_by_id(tx: &mut Tx, env: &Env, account: Id, token_id: Id) -> Result
     remove(tx, env, found.ok_or(Error::NotFound("Token"))?)
 }
 
+/// Revokes all of a person's tokens, and codes that are not exchanged yet.
+///
+/// # Errors
+/// The database's.
+pub fn revoke_all(tx: &mut Tx, env: &Env, account: Id) -> Result<(), Error> {
+    env.log_ins.changed(tx);
+    for sql in [
+        "DELETE FROM push_subscriptions WHERE account_id = ?1",
+        "DELETE FROM oauth_tokens WHERE account_id = ?1",
+        "DELETE FROM oauth_grants WHERE account_id = ?1",
+    ] {
+        tx.execute(sql, params![account])?;
+    }
+    Ok(())
+}
+
 fn remove(tx: &mut Tx, env: &Env, id: Id) -> Result<(), Error> {
     env.log_ins.changed(tx);
     tx.execute("DELETE FROM push_subscriptions WHERE token_id = ?1", params![id])?;

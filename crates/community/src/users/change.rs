@@ -38,6 +38,7 @@ pub struct UserChange {
 /// [`Error::Invalid`] when the address is not acceptable or taken; [`Error::NotFound`].
 pub fn change(tx: &mut Tx, env: &Env, account: Id, change: &UserChange) -> Result<(), Error> {
     let user = by_account(tx, account)?;
+    env.log_ins.changed(tx);
     if let Some(email) = change.email.as_deref().map(str::trim) {
         check_email(email)?;
         let taken: Option<Id> = tx.value(

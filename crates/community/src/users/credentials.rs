@@ -6,7 +6,7 @@ use weir_db::{Tx, params};
 use super::tokens::{self, Purpose};
 use super::{User, by_account, check_email, end_other_sessions};
 use crate::mail::{self, Letter};
-use crate::{Env, Error, moderation};
+use crate::{Env, Error, moderation, oauth};
 
 /// Sends the link that confirms the address of `account` (again).
 ///
@@ -37,6 +37,7 @@ pub fn confirm(tx: &mut Tx, env: &Env, token: &str) -> Result<User, Error> {
         "UPDATE users SET confirmed_at = coalesce(confirmed_at, ?2) WHERE account_id = ?1",
         params![user.account_id, now],
     )?;
+    env.log_ins.changed(tx);
     tokens::end_tokens(tx, user.account_id, Purpose::Confirm)?;
     if user.confirmed_at.is_none() && !user.approved {
         moderation::announce_sign_up(tx, env, user.account_id)?;
@@ -160,9 +161,7 @@ pub fn reset_password(
     let proof = tokens::proof(tx, env, Purpose::Reset, token)?.ok_or(Error::NotFound("Link"))?;
     let user = by_account(tx, proof.account_id)?;
     change_password(tx, env, user.account_id, hash, None)?;
-    tx.execute("DELETE FROM push_subscriptions WHERE account_id = ?1", params![user.account_id])?;
-    tx.execute("DELETE FROM oauth_tokens WHERE account_id = ?1", params![user.account_id])?;
-    tx.execute("DELETE FROM oauth_grants WHERE account_id = ?1", params![user.account_id])?;
+    oauth::revoke_all(tx, env, user.account_id)?;
     if user.email == proof.email && user.confirmed_at.is_none() {
         tx.execute(
             "UPDATE users SET confirmed_at = ?2 WHERE account_id = ?1",

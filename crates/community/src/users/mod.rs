@@ -210,6 +210,16 @@ pub fn by_account(tx: &mut Tx, account: Id) -> Result<User, Error> {
         .ok_or(Error::NotFound("User"))
 }
 
+/// The admin who has been here for longest: the contact where none is named.
+///
+/// # Errors
+/// The database's.
+pub fn first_admin(tx: &mut Tx) -> Result<Option<Id>, Error> {
+    let sql = "SELECT account_id FROM users WHERE role = 'admin' AND disabled = 0
+               ORDER BY account_id LIMIT 1";
+    Ok(tx.value(sql, &[])?)
+}
+
 /// The user who logs in as `name`: a mail address or a username.
 ///
 /// # Errors

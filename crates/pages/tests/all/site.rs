@@ -43,7 +43,7 @@ impl Site {
             data: fixture.directory().to_owned(),
         };
         let community = Community::open(setup).unwrap();
-        let router = weir_pages::router(Pages::new(community.clone(), options));
+        let router = weir_pages::router(Pages::new(community.clone(), None, options));
         Self { community, clock, router, _fixture: fixture }
     }
 

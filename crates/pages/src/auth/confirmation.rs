@@ -1,0 +1,101 @@
+//! `/auth/confirmation`: the link that proves an address, and how to get it again.
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use http::StatusCode;
+use weir_community::users::{self, Standing};
+use weir_community::{Error, accounts};
+use weir_db::Class;
+use weir_http::ClientIp;
+
+use super::sign_up::say;
+use crate::Pages;
+use crate::fault::Fault;
+use crate::form::{Fields, Form};
+use crate::frame::{Frame, show_form};
+use crate::visitor::Visitor;
+
+/// `GET /auth/confirmation?token=`
+pub async fn confirm(
+    State(pages): State<Pages>,
+    visitor: Visitor,
+    query: Fields,
+) -> Result<Response, Fault> {
+    let token = query.get("token").to_owned();
+    let confirmed = pages
+        .community
+        .write(Class::Interactive, move |tx, env| {
+            let user = users::confirm(tx, env, &token)?;
+            let account = accounts::by_id(tx, user.account_id)?;
+            Ok(user.standing(&account))
+        })
+        .await;
+    let title = "Your address is confirmed";
+    match confirmed {
+        Ok(Standing::Pending) => {
+            let text = "The people who run this server look at what you wrote. You will get a \
+                        mail when they let you in.";
+            say(&pages, &visitor, title, text, Some(("/about", "Read about this place")))
+        }
+        Ok(_) if visitor.me.is_some() => {
+            let next = Some(("/settings/account", "Back to the settings"));
+            say(&pages, &visitor, title, "Mails to you go there from now on.", next)
+        }
+        Ok(_) => {
+            let text = "Welcome! Log in now.";
+            say(&pages, &visitor, title, text, Some(("/auth/sign_in", "Log in")))
+        }
+        Err(Error::NotFound(_)) => Err(Fault::new(
+            StatusCode::NOT_FOUND,
+            "This link does not work",
+            "It is old or has been used already. If you cannot log in, ask for a new mail on the \
+             log-in page.",
+        )),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[derive(Template)]
+#[template(path = "auth/ask_mail.html")]
+pub(super) struct AskMailPage<'a> {
+    pub(super) frame: Frame,
+    pub(super) title: &'a str,
+    pub(super) text: &'a str,
+    pub(super) action: &'a str,
+}
+
+/// `GET /auth/confirmation/new`
+pub async fn ask(State(pages): State<Pages>, visitor: Visitor) -> Result<Response, Fault> {
+    let title = "Send the mail again";
+    let page = AskMailPage {
+        frame: pages.frame(&visitor, title),
+        title,
+        text: "Give the address with which you signed up.",
+        action: "/auth/confirmation/new",
+    };
+    show_form(&pages, &visitor, &page)
+}
+
+/// `POST /auth/confirmation/new`
+pub async fn send(
+    State(pages): State<Pages>,
+    ip: ClientIp,
+    Form { visitor, fields }: Form,
+) -> Result<Response, Fault> {
+    let email = fields.get("email").trim().to_owned();
+    pages.mails.take(&ip.source().to_string()).map_err(Fault::too_many)?;
+    pages.mails.take(&email.to_lowercase()).map_err(Fault::too_many)?;
+    pages
+        .community
+        .write(Class::Interactive, move |tx, env| {
+            let user = users::by_login(tx, &email)?;
+            match user.filter(|user| user.confirmed_at.is_none() && email.contains('@')) {
+                Some(user) => users::ask_confirmation(tx, env, user.account_id),
+                None => Ok(()),
+            }
+        })
+        .await?;
+    let text = "If an account with this address waits for its confirmation, a mail is on its way.";
+    say(&pages, &visitor, "Look into your mail", text, None)
+}

@@ -1,0 +1,96 @@
+//! `/about`, `/about/privacy`, `/about/terms`
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use weir_community::instance::{self, Rule};
+use weir_community::{accounts, users};
+use weir_db::Class;
+
+use crate::Pages;
+use crate::face::Face;
+use crate::fault::Fault;
+use crate::frame::{Frame, show};
+use crate::visitor::Visitor;
+
+#[derive(Template)]
+#[template(path = "public/about.html")]
+struct AboutPage {
+    frame: Frame,
+    short: String,
+    /// Safe HTML.
+    long: String,
+    rules: Vec<Rule>,
+    contact: Option<Face>,
+    contact_email: String,
+    has_terms: bool,
+}
+
+/// `GET /about`
+pub async fn page(State(pages): State<Pages>, visitor: Visitor) -> Result<Response, Fault> {
+    let env = pages.community.env().clone();
+    let settings = env.instance.settings();
+    let named = settings.contact_account;
+    let (rules, contact) = pages
+        .community
+        .read(Class::Interactive, move |tx, _| {
+            let contact = match named {
+                Some(id) => accounts::by_ids(tx, &[id])?.pop(),
+                None => match users::first_admin(tx)? {
+                    Some(id) => accounts::by_ids(tx, &[id])?.pop(),
+                    None => None,
+                },
+            };
+            Ok((instance::rules(tx)?, contact.filter(accounts::Account::is_available)))
+        })
+        .await?;
+    let mut frame = pages.frame(&visitor, "About");
+    frame.noindex = false;
+    frame.canonical = format!("{}/about", env.site.base);
+    frame.description = settings.short_description.clone();
+    show(&AboutPage {
+        frame,
+        short: settings.short_description.clone(),
+        long: settings.extended_description.clone(),
+        rules,
+        contact: contact.map(|account| Face::new(&env, &account)),
+        contact_email: settings.contact_email.clone(),
+        has_terms: !settings.terms_of_service.is_empty(),
+    })
+}
+
+#[derive(Template)]
+#[template(path = "public/text.html")]
+struct TextPage<'a> {
+    frame: Frame,
+    title: &'a str,
+    /// Safe HTML.
+    text: String,
+    /// Shown where there is no text.
+    instead: &'a str,
+}
+
+/// `GET /about/privacy`
+pub async fn privacy(State(pages): State<Pages>, visitor: Visitor) -> Result<Response, Fault> {
+    let title = "Privacy";
+    show(&TextPage {
+        frame: pages.frame(&visitor, title),
+        title,
+        text: pages.community.env().instance.settings().privacy_policy.clone(),
+        instead: "The people who run this server have not written a privacy policy yet. In \
+                  short, what the program keeps: what you post and upload, your profile, your \
+                  mail address and a hash of your password, from where and when you logged in. \
+                  Public posts go to other servers, which keep their own copies. Nothing is \
+                  measured, sold or shown to advertisers by this program.",
+    })
+}
+
+/// `GET /about/terms`
+pub async fn terms(State(pages): State<Pages>, visitor: Visitor) -> Result<Response, Fault> {
+    let text = pages.community.env().instance.settings().terms_of_service.clone();
+    if text.is_empty() {
+        return Err(Fault::not_found());
+    }
+    let title = "Terms";
+    show(&TextPage { frame: pages.frame(&visitor, title), title, text, instead: "" })
+}

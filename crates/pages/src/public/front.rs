@@ -1,0 +1,82 @@
+//! `/`: what this place is, who is here, and what is new.
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use weir_community::accounts::{self, DirectoryPage};
+use weir_community::instance::Registrations;
+use weir_community::timelines::{self, PublicPage};
+use weir_db::Class;
+
+use crate::Pages;
+use crate::face::Face;
+use crate::fault::Fault;
+use crate::form::Fields;
+use crate::frame::{Frame, show};
+use crate::paging::{self, Neighbours};
+use crate::post::Post;
+use crate::visitor::Visitor;
+
+/// People shown on the front page.
+const PEOPLE: usize = 8;
+
+#[derive(Template)]
+#[template(path = "public/front.html")]
+struct FrontPage {
+    frame: Frame,
+    description: String,
+    domain: String,
+    registrations: Registrations,
+    people: Vec<Face>,
+    posts: Vec<Post>,
+    neighbours: Neighbours,
+    is_home: bool,
+}
+
+/// `GET /`
+pub async fn page(
+    State(pages): State<Pages>,
+    visitor: Visitor,
+    query: Fields,
+) -> Result<Response, Fault> {
+    let env = pages.community.env().clone();
+    let settings = env.instance.settings();
+    let reader = visitor.me.as_ref().map(|me| me.account.id);
+    let range = paging::range(&query);
+    let open = settings.public_timelines;
+    let (mut views, people) = pages
+        .community
+        .read(Class::Interactive, move |tx, env| {
+            let page = PublicPage { local: true, ..PublicPage::default() };
+            let views = match reader {
+                None if open => timelines::public(tx, env, None, page, range)?,
+                _ => Vec::new(),
+            };
+            let page = DirectoryPage { local: true, limit: PEOPLE, ..DirectoryPage::default() };
+            Ok((views, accounts::directory(tx, page)?))
+        })
+        .await?;
+    if let Some(reader) = reader {
+        views = timelines::home(&pages.community, reader, range).await?;
+    }
+    let mut frame = pages.frame(&visitor, "");
+    frame.noindex = false;
+    frame.canonical = format!("{}/", env.site.base);
+    frame.description = settings.short_description.clone();
+    frame.previews = vec![
+        ("og:title", settings.title.clone()),
+        ("og:description", settings.short_description.clone()),
+        ("og:type", "website".into()),
+        ("og:url", frame.canonical.clone()),
+    ];
+    show(&FrontPage {
+        frame,
+        description: settings.short_description.clone(),
+        domain: env.site.domain.clone(),
+        registrations: pages.options.door.registrations(&env),
+        people: people.iter().map(|account| Face::new(&env, account)).collect(),
+        posts: Post::all(&env, &views),
+        neighbours: Neighbours::of("/", &range, &views),
+        is_home: reader.is_some(),
+    })
+}

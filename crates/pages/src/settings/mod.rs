@@ -1,0 +1,61 @@
+//! What a person sets.
+
+pub mod account;
+pub mod apps;
+pub mod invites;
+pub mod preferences;
+pub mod profile;
+pub mod sessions;
+
+use axum::response::{IntoResponse, Redirect, Response};
+use http::StatusCode;
+
+use crate::Pages;
+use crate::fault::Fault;
+use crate::form::Fields;
+use crate::frame::Frame;
+use crate::visitor::{Me, Visitor};
+
+/// Leads people without a session to the log-in and back.
+///
+/// # Errors
+/// A redirect, as an error.
+pub fn me<'v>(visitor: &'v Visitor, path: &str) -> Result<&'v Me, Response> {
+    visitor
+        .me
+        .as_ref()
+        .ok_or_else(|| Redirect::to(&format!("/auth/sign_in?return_to={path}")).into_response())
+}
+
+/// The frame of a page of settings; what was just done stands in the query.
+pub fn frame(pages: &Pages, visitor: &Visitor, title: &str, query: &Fields) -> Frame {
+    let mut frame = pages.frame(visitor, title);
+    frame.notice = match query.get("done") {
+        "saved" => "Saved.",
+        "password" => "Your password is changed, and other browsers are logged out.",
+        "email" => "Saved.",
+        "prove" => "Open the link in the mail we sent to the new address: then it is changed.",
+        "revoked" => "The app can no longer act for you.",
+        "ended" => "That log-in is ended.",
+        "made" => "The invitation is made: pass on its link.",
+        "gone" => "It is revoked.",
+        _ => "",
+    }
+    .to_owned();
+    frame
+}
+
+/// Leads back to a page of settings that says what was done.
+pub fn done(path: &str, what: &str) -> Response {
+    Redirect::to(&format!("{path}?done={what}")).into_response()
+}
+
+/// The page again, with what is wrong.
+///
+/// # Errors
+/// As the page.
+pub fn again(page: Result<Response, Fault>) -> Result<Response, Fault> {
+    let mut response = page?;
+    *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
+    Ok(response)
+}

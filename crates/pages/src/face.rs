@@ -1,7 +1,7 @@
 //! People as pages show them.
 
-use weir_community::Env;
 use weir_community::accounts::Account;
+use weir_community::{Env, media};
 
 /// Shades of the letter that stands for a missing picture.
 const SHADES: i64 = 6;
@@ -38,7 +38,7 @@ impl Face {
             acct: account.acct(),
             address: env.site.address(&account.username, &account.domain),
             url: link(account),
-            picture: picture(env, &account.avatar),
+            picture: media::avatar_url(env, account).unwrap_or_default(),
             bot: account.is_bot(),
             locked: account.locked,
             name,

@@ -51,7 +51,7 @@ pub struct Options {
 pub struct Pages {
     community: Community,
     options: Arc<Options>,
-    resolver: Option<SharedResolver>,
+    resolver: SharedResolver,
     log_ins_by_source: Arc<Throttle>,
     log_ins_by_name: Arc<Throttle>,
     sign_ups: Arc<Throttle>,
@@ -62,7 +62,7 @@ pub struct Pages {
 
 impl Pages {
     /// Pages of `community`; by `resolver` they find people and posts on other servers.
-    pub fn new(community: Community, resolver: Option<SharedResolver>, options: Options) -> Self {
+    pub fn new(community: Community, resolver: SharedResolver, options: Options) -> Self {
         let clock = community.env().clock.clone();
         let every = |burst, every_ms| {
             Arc::new(Throttle::new(clock.clone(), options.throttle, burst, every_ms))
@@ -115,7 +115,7 @@ fn public() -> Router<Pages> {
         .route("/tags/{name}", get(tag::page))
         .route("/@{name}", get(profile::posts))
         .route("/@{name}/with_replies", get(profile::with_replies))
-        .route("/@{name}/media", get(profile::media))
+        .route("/@{name}/media", get(profile::with_media))
         .route("/@{name}/followers", get(people::followers))
         .route("/@{name}/following", get(people::following))
         .route("/@{name}/follow", post(follow::submit))

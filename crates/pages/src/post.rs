@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 use weir_base::{Id, Timestamp};
-use weir_community::statuses::{Media, Poll, View, Visibility};
-use weir_community::{Env, text};
+use weir_community::media::Media;
+use weir_community::statuses::{Poll, View, Visibility};
+use weir_community::{Env, media, text};
 
 use crate::face::{self, Face};
 use crate::time::Moment;
@@ -185,14 +186,8 @@ fn answers(view: &View) -> Option<(String, String)> {
 }
 
 fn attachment(env: &Env, media: &Media) -> Option<Attachment> {
-    let url = match media.file.as_str() {
-        "" => media.remote_url.clone(),
-        file => env.site.file_url(file),
-    };
-    let small = match media.thumbnail.as_str() {
-        "" if media.kind == "image" => url.clone(),
-        thumbnail => face::picture(env, thumbnail),
-    };
+    let url = media::url(env, media)?;
+    let preview = media::preview_url(env, media).unwrap_or_default();
     let number = |path: &str| media.meta.0.pointer(path).and_then(Value::as_u64);
     let size = number("/small/width")
         .zip(number("/small/height"))
@@ -200,7 +195,7 @@ fn attachment(env: &Env, media: &Media) -> Option<Attachment> {
     face::is_web(&url).then(|| Attachment {
         kind: media.kind.clone(),
         url,
-        preview: small,
+        preview,
         description: media.description.clone().unwrap_or_default(),
         size,
     })

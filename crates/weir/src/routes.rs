@@ -7,6 +7,7 @@ use axum::body::Body;
 use axum::routing::{any_service, get};
 use http::{HeaderMap, Request, header};
 use tower::{ServiceExt, service_fn};
+use weir_community::federation::SharedResolver;
 use weir_pages::Pages;
 
 use crate::alone::Alone;
@@ -16,11 +17,12 @@ use crate::parts::Parts;
 
 /// Everything that is served over HTTP.
 pub fn router(checked: &Checked, parts: &Parts) -> Router {
-    let pages = Pages::new(parts.community.clone(), None, options::pages(checked));
+    let resolver: SharedResolver = Arc::new(Alone(parts.community.clone()));
+    let pages = Pages::new(parts.community.clone(), resolver.clone(), options::pages(checked));
     let own = Router::new().route("/health", get(async || "OK"));
     let mastodon = weir_mastodon::Setup {
         community: parts.community.clone(),
-        resolver: Arc::new(Alone(parts.community.clone())),
+        resolver,
         vapid_key: String::new(),
         dev: checked.modes.dev,
     };

@@ -273,17 +273,6 @@ pub fn unpin(tx: &mut Tx, env: &Env, by: Id, id: Id) -> Result<(), Error> {
     Ok(())
 }
 
-/// The posts that `account` pinned, the last pinned first; whoever may see them.
-///
-/// # Errors
-/// The database's.
-pub fn pinned(tx: &mut Tx, account: Id) -> Result<Vec<Id>, Error> {
-    Ok(tx.column(
-        "SELECT status_id FROM pins WHERE account_id = ?1 ORDER BY id DESC LIMIT 100",
-        params![account],
-    )?)
-}
-
 /// `by` wants no more notifications from the conversation of post `id`.
 ///
 /// # Errors

@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 use http::header;
 use weir_community::statuses::View;
 use weir_community::timelines::{self, AccountPage, PublicPage, Range};
-use weir_community::{Env, tags, text};
+use weir_community::{Env, media, tags, text};
 use weir_db::Class;
 
 use crate::Pages;
@@ -65,7 +65,7 @@ pub async fn of_person(pages: &Pages, name: &str) -> Result<Response, Fault> {
         title: format!("{} (@{address})", face::name(&account)),
         description: format!("Public posts of @{address}"),
         address: format!("{link}.rss"),
-        image: face::picture(env, &account.avatar),
+        image: media::avatar_url(env, &account).unwrap_or_default(),
         items: items(env, &views),
         link,
     })

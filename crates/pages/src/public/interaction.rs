@@ -126,7 +126,7 @@ async fn find(pages: &Pages, me: Id, address: &str) -> Result<Found, Fault> {
         return Ok(found);
     }
     pages.lookups.take(&me.to_string()).map_err(Fault::too_many)?;
-    let resolver = pages.resolver.as_ref().ok_or_else(unknown)?;
+    let resolver = &pages.resolver;
     let env = pages.community.env();
     let found = if address.starts_with("https://") || address.starts_with("http://") {
         resolver.address(address).await

@@ -10,7 +10,7 @@ use weir_community::accounts::{self, Account, Field};
 use weir_community::relationships::{self, Relationship};
 use weir_community::statuses::{self, View};
 use weir_community::timelines::{self, AccountPage};
-use weir_community::{Env, Error, text};
+use weir_community::{Env, Error, media, text};
 use weir_db::{Class, Tx};
 
 use crate::Pages;
@@ -139,7 +139,7 @@ pub async fn with_replies(
 }
 
 /// `GET /@name/media`
-pub async fn media(
+pub async fn with_media(
     state: State<Pages>,
     visitor: Visitor,
     Path(name): Path<String>,
@@ -180,8 +180,7 @@ async fn page(
         .read(Class::Interactive, move |tx, env| {
             let views = timelines::account(tx, env, reader, of.id, tab.page(), range)?;
             let pinned = if first && tab == Tab::Posts {
-                let pinned = statuses::pinned(tx, of.id)?;
-                statuses::load(tx, env, reader, &pinned)?
+                statuses::pinned(tx, env, reader, of.id)?
             } else {
                 Vec::new()
             };
@@ -201,7 +200,7 @@ async fn page(
     let template = ProfilePage {
         frame: frame(pages, visitor, &account, tab, &env),
         face: Face::new(&env, &account),
-        header: face::picture(&env, &account.header),
+        header: media::header_url(&env, &account).unwrap_or_default(),
         note: account.note.clone(),
         fields: account.fields.0.iter().map(with_rel_me).collect(),
         joined: time::date(account.created_at),
@@ -251,8 +250,8 @@ fn frame(pages: &Pages, visitor: &Visitor, account: &Account, tab: Tab, env: &En
         ("profile:username", address),
         ("twitter:card", "summary".into()),
     ];
-    if !account.avatar.is_empty() {
-        frame.previews.push(("og:image", face::picture(env, &account.avatar)));
+    if let Some(avatar) = media::avatar_url(env, account) {
+        frame.previews.push(("og:image", avatar));
     }
     frame
 }

@@ -5,11 +5,10 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use weir_base::Id;
 use weir_community::statuses::{self, View};
-use weir_community::{Env, Error, accounts};
+use weir_community::{Env, Error, accounts, media};
 use weir_db::{Class, params};
 
 use crate::Pages;
-use crate::face;
 use crate::fault::Fault;
 use crate::frame::{Frame, show};
 use crate::post::{Post, draw_in};
@@ -100,8 +99,8 @@ fn frame(pages: &Pages, visitor: &Visitor, env: &Env, view: &View, post: &Post) 
             frame.previews.push(("og:image:alt", picture.description.clone()));
         }
     }
-    if card == "summary" && !account.avatar.is_empty() {
-        frame.previews.push(("og:image", face::picture(env, &account.avatar)));
+    if let Some(avatar) = media::avatar_url(env, account).filter(|_| card == "summary") {
+        frame.previews.push(("og:image", avatar));
     }
     frame.previews.push(("twitter:card", card.into()));
     frame

@@ -4,11 +4,12 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use weir_community::accounts::{self, Account, FIELDS_MAX, ProfileChange};
+use weir_community::media;
 use weir_db::Class;
 
 use super::{again, done, frame, me};
 use crate::Pages;
-use crate::face::{self, Face};
+use crate::face::Face;
 use crate::fault::Fault;
 use crate::form::{Fields, Form};
 use crate::frame::{Frame, show_form};
@@ -63,7 +64,7 @@ fn form(
         frame: frame(pages, visitor, "Profile", query),
         section: "profile",
         face: Face::new(env, &account),
-        header: face::picture(env, &account.header),
+        header: media::header_url(env, &account).unwrap_or_default(),
         account,
         fields,
         wrong,

@@ -1,8 +1,11 @@
 //! A community with its pages, for a test.
 
+use std::sync::Arc;
+
 use axum::Router;
 use weir_base::{Clock, Id, Random, Secret, Timestamp};
 use weir_community::accounts::{self, NewAccount};
+use weir_community::federation::{Found, PortFuture, Resolver};
 use weir_community::instance::Registrations;
 use weir_community::users::{self, Door, NewUser, Role};
 use weir_community::{Community, Error, Setup};
@@ -43,7 +46,7 @@ impl Site {
             data: fixture.directory().to_owned(),
         };
         let community = Community::open(setup).unwrap();
-        let router = weir_pages::router(Pages::new(community.clone(), None, options));
+        let router = weir_pages::router(Pages::new(community.clone(), Arc::new(Nobody), options));
         Self { community, clock, router, _fixture: fixture }
     }
 
@@ -96,4 +99,17 @@ pub async fn app(site: &Site, redirect: &str) -> (String, Secret<String>) {
     };
     let (app, secret) = site.write(move |tx, env| register_app(tx, env, &new)).await;
     (app.client_id, secret)
+}
+
+/// Finds nothing elsewhere.
+struct Nobody;
+
+impl Resolver for Nobody {
+    fn account<'a>(&'a self, _: &'a str, _: &'a str) -> PortFuture<'a, Id> {
+        Box::pin(async { Err(Error::NotFound("Account")) })
+    }
+
+    fn address<'a>(&'a self, _: &'a str) -> PortFuture<'a, Found> {
+        Box::pin(async { Err(Error::NotFound("Address")) })
+    }
 }

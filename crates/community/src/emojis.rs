@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use serde::{Deserialize, Serialize};
 use weir_base::{Id, KIB, Timestamp};
 use weir_db::{Class, Tx, ids, params, texts};
 
@@ -50,7 +51,7 @@ weir_db::record! {
 }
 
 /// An emoji as another server describes it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RemoteEmoji {
     /// Its name, with or without colons.
     pub shortcode: String,

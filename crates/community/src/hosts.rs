@@ -94,6 +94,75 @@ pub fn accounts_count(tx: &mut Tx, domain: &str) -> Result<i64, Error> {
     Ok(count.unwrap_or(0))
 }
 
+/// What staff wants of a server: its own block, or that of the nearest domain above it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Policy {
+    /// Nothing comes in from there, and nothing goes there.
+    pub suspended: bool,
+    /// Its people are shown to their followers only.
+    pub silenced: bool,
+    /// Its media is neither fetched nor shown.
+    pub reject_media: bool,
+    /// Its reports are dropped.
+    pub reject_reports: bool,
+}
+
+/// What staff wants of the server `domain` (which may carry a port).
+///
+/// # Errors
+/// The database's.
+pub fn policy(tx: &mut Tx, domain: &str) -> Result<Policy, Error> {
+    let names = names_above(domain);
+    let found = tx.query(
+        "SELECT severity, reject_media, reject_reports FROM domain_blocks
+         WHERE domain IN texts(?1) ORDER BY length(domain) DESC LIMIT 1",
+        &[weir_db::texts(&names)],
+        |row| Ok((row.get::<String>(0)?, row.get(1)?, row.get(2)?)),
+    )?;
+    let Some((severity, reject_media, reject_reports)) = found.into_iter().next() else {
+        return Ok(Policy::default());
+    };
+    let suspended = severity == Severity::Suspend.name();
+    Ok(Policy {
+        suspended,
+        silenced: severity == Severity::Silence.name(),
+        reject_media: reject_media || suspended,
+        reject_reports: reject_reports || suspended,
+    })
+}
+
+/// Whether staff named `domain`, or one above it, in the list of servers that are allowed.
+///
+/// # Errors
+/// The database's.
+pub fn is_allowed(tx: &mut Tx, domain: &str) -> Result<bool, Error> {
+    let found: Option<i64> = tx.value(
+        "SELECT 1 FROM domain_allows WHERE domain IN texts(?1) LIMIT 1",
+        &[weir_db::texts(names_above(domain))],
+    )?;
+    Ok(found.is_some())
+}
+
+/// `a.b.example:8080`, `a.b.example`, `b.example`, `example`.
+fn names_above(domain: &str) -> Vec<&str> {
+    let mut names = vec![domain];
+    let mut rest = domain.split(':').next().unwrap_or_default();
+    if rest != domain {
+        names.push(rest);
+    }
+    // Eight labels are more than any real name has between it and what may be blocked.
+    for _ in 0..8 {
+        match rest.split_once('.') {
+            Some((_, above)) if !above.is_empty() && !rest.starts_with('[') => {
+                names.push(above);
+                rest = above;
+            }
+            _ => break,
+        }
+    }
+    names
+}
+
 /// Blocks `domain`, or changes how severely.
 ///
 /// # Errors

@@ -1,6 +1,8 @@
 //! What people write: where mentions, hashtags and links are in it, how long it counts, and how
 //! it looks as HTML.
 
+pub mod clean;
+
 use std::collections::HashMap;
 
 use linkify::{LinkFinder, LinkKind};

@@ -33,7 +33,8 @@ const BELONGINGS: &[&str] = &[
 
 /// What is left when posts, follows and favourites are gone.
 const REMAINS: &[&str] = &[
-    "DELETE FROM notifications WHERE account_id = ?1",
+    "DELETE FROM notifications WHERE account_id = ?1 OR from_account_id = ?1",
+    "DELETE FROM mentions WHERE account_id = ?1",
     "DELETE FROM notification_policies WHERE account_id = ?1",
     "DELETE FROM notification_permissions WHERE account_id = ?1",
     "DELETE FROM notification_requests WHERE account_id = ?1",
@@ -41,11 +42,11 @@ const REMAINS: &[&str] = &[
     "DELETE FROM pins WHERE account_id = ?1",
     "DELETE FROM followed_tags WHERE account_id = ?1",
     "DELETE FROM featured_tags WHERE account_id = ?1",
-    "DELETE FROM blocks WHERE account_id = ?1",
-    "DELETE FROM mutes WHERE account_id = ?1",
+    "DELETE FROM blocks WHERE account_id = ?1 OR target_id = ?1",
+    "DELETE FROM mutes WHERE account_id = ?1 OR target_id = ?1",
     "DELETE FROM account_domain_blocks WHERE account_id = ?1",
     "DELETE FROM account_notes WHERE account_id = ?1",
-    "DELETE FROM endorsements WHERE account_id = ?1",
+    "DELETE FROM endorsements WHERE account_id = ?1 OR target_id = ?1",
     "DELETE FROM dismissed_suggestions WHERE account_id = ?1",
     "DELETE FROM follow_requests WHERE account_id = ?1 OR target_id = ?1",
     "DELETE FROM conversations WHERE account_id = ?1",
@@ -94,6 +95,23 @@ pub fn delete(tx: &mut Tx, env: &Env, id: Id) -> Result<(), Error> {
     Ok(())
 }
 
+/// Remote account `id` deleted itself: it cannot be seen from now on, and what it left behind goes.
+///
+/// # Errors
+/// The database's.
+pub fn delete_remote(tx: &mut Tx, env: &Env, id: Id) -> Result<(), Error> {
+    let marked = tx.execute(
+        "UPDATE accounts SET deleted_at = ?2, display_name = '', note = '', fields = '[]',
+           avatar = '', header = '', also_known_as = '[]', discoverable = 0, indexable = 0
+         WHERE id = ?1 AND deleted_at IS NULL AND domain <> ''",
+        params![id, env.clock.now()],
+    )?;
+    if marked > 0 {
+        env.jobs.enqueue(tx, &EraseAccount { account: id })?;
+    }
+    Ok(())
+}
+
 /// The job that takes away what a deleted account left behind, a slice at a time.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct EraseAccount {
@@ -125,19 +143,29 @@ pub fn register_erasure(registry: &mut Registry, community: &Community) {
 
 /// One slice; the rest goes into a new job in the same transaction.
 fn erase(tx: &mut Tx, env: &Env, account: Id) -> Result<(), Error> {
+    if !erase_step(tx, env, account)? {
+        env.jobs.enqueue(tx, &EraseAccount { account })?;
+    }
+    Ok(())
+}
+
+/// Takes a slice of what a deleted account left behind away; true when nothing is left.
+///
+/// # Errors
+/// [`Error::NotFound`].
+pub fn erase_step(tx: &mut Tx, env: &Env, account: Id) -> Result<bool, Error> {
     if by_id(tx, account)?.deleted_at.is_none() {
-        return Ok(());
+        return Ok(true);
     }
     while posts(tx, env, account)? || follows(tx, env, account)? || favourites(tx, account)? {
         if tx.elapsed().as_millis() >= STEP_MS_MAX {
-            env.jobs.enqueue(tx, &EraseAccount { account })?;
-            return Ok(());
+            return Ok(false);
         }
     }
     for sql in REMAINS {
         tx.execute(sql, params![account])?;
     }
-    Ok(())
+    Ok(true)
 }
 
 fn posts(tx: &mut Tx, env: &Env, account: Id) -> Result<bool, Error> {

@@ -210,7 +210,7 @@ pub fn accept_request(tx: &mut Tx, env: &Env, target: Id, by: Id) -> Result<(), 
     Ok(())
 }
 
-fn forget_request(tx: &mut Tx, by: Id, target: Id) -> Result<bool, Error> {
+pub(super) fn forget_request(tx: &mut Tx, by: Id, target: Id) -> Result<bool, Error> {
     let removed = tx.execute(
         "DELETE FROM follow_requests WHERE account_id = ?1 AND target_id = ?2",
         params![by, target],
@@ -284,12 +284,13 @@ pub(super) fn end(tx: &mut Tx, env: &Env, by: Id, target: Id) -> Result<Option<S
     Ok(ended)
 }
 
-/// Ends a follow without telling anybody: one of the two is gone.
+/// Ends a follow, or the wish for one, without telling anybody: one of the two is gone.
 ///
 /// # Errors
 /// The database's.
 pub fn end_quietly(tx: &mut Tx, env: &Env, by: Id, target: Id) -> Result<(), Error> {
     end(tx, env, by, target)?;
+    forget_request(tx, by, target)?;
     Ok(())
 }
 

@@ -5,6 +5,7 @@ mod domains;
 mod follow;
 mod lists;
 mod profile;
+mod receive;
 mod view;
 
 pub use block::{block, mute, unblock, unmute};
@@ -15,4 +16,6 @@ pub use follow::{
 };
 pub use lists::{Relation, familiar_followers, page};
 pub use profile::{endorse, set_note, unendorse};
+pub(crate) use receive::{migrate, undo};
+pub use receive::{receive_answer, receive_block, receive_follow, receive_move};
 pub use view::{Bonds, Relationship, all_bonds, bonds, relationships};

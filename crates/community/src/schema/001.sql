@@ -194,6 +194,7 @@ CREATE TABLE statuses (
 CREATE UNIQUE INDEX statuses_by_uri ON statuses (uri);
 CREATE INDEX statuses_by_account ON statuses (account_id, id);
 CREATE INDEX statuses_by_parent ON statuses (in_reply_to_id, id) WHERE in_reply_to_id IS NOT NULL;
+CREATE INDEX statuses_by_conversation ON statuses (conversation_id, id);
 CREATE INDEX statuses_by_missing_parent ON statuses (in_reply_to_uri)
   WHERE in_reply_to_uri IS NOT NULL AND in_reply_to_id IS NULL;
 CREATE UNIQUE INDEX statuses_by_boost ON statuses (boost_of_id, account_id)
@@ -213,7 +214,7 @@ CREATE TABLE status_edits (
   media TEXT NOT NULL DEFAULT '[]',
   poll_options TEXT
 );
-CREATE INDEX status_edits_by_status ON status_edits (status_id, id);
+CREATE INDEX status_edits_by_status ON status_edits (status_id, created_at, id);
 
 CREATE TABLE mentions (
   status_id BIGINT NOT NULL,
@@ -624,26 +625,36 @@ CREATE TABLE hosts (
   failure TEXT NOT NULL DEFAULT ''
 );
 
--- The order of what comes in: the last version applied of each (actor, object, relation), what
--- was undone before it came, and what was deleted for good.
+-- The order of what comes in: what each actor did to each object, as the events from which is told
+-- what holds, and what was deleted for good.
 CREATE TABLE versions (
   actor TEXT NOT NULL,
   object TEXT NOT NULL,
   relation TEXT NOT NULL,
   version_ms BIGINT NOT NULL,
   version_seq BIGINT NOT NULL,
-  present BIGINT NOT NULL,
+  events TEXT NOT NULL DEFAULT '[]',
   activity TEXT NOT NULL DEFAULT '',
   PRIMARY KEY (actor, object, relation)
 ) WITHOUT ROWID;
-CREATE INDEX versions_by_age ON versions (version_ms);
+CREATE INDEX versions_by_age ON versions (version_seq);
+CREATE INDEX versions_by_object ON versions (object, relation);
 CREATE INDEX versions_by_activity ON versions (activity) WHERE activity <> '';
 CREATE TABLE tombstones (
   uri TEXT NOT NULL PRIMARY KEY,
   host TEXT NOT NULL,
-  deleted_at BIGINT NOT NULL
+  deleted_at BIGINT NOT NULL,
+  conversation_id BIGINT
 );
 CREATE INDEX tombstones_by_host ON tombstones (host, deleted_at);
+CREATE INDEX tombstones_by_conversation ON tombstones (conversation_id)
+  WHERE conversation_id IS NOT NULL;
+
+-- Where units that would miss each other's work on PostgreSQL meet.
+CREATE TABLE meetings (
+  slot BIGINT NOT NULL PRIMARY KEY,
+  times BIGINT NOT NULL
+);
 
 -- Bodies of outgoing deliveries, stored once for all inboxes.
 CREATE TABLE payloads (

@@ -3,7 +3,7 @@
 use weir_base::Id;
 use weir_db::{Tx, params};
 
-use super::{Status, by_id, publish};
+use super::{Status, by_id, conversation, publish};
 use crate::federation::{self, Message};
 use crate::{Env, Error, conversations, media};
 
@@ -47,18 +47,8 @@ pub fn erase(tx: &mut Tx, env: &Env, status: &Status) -> Result<(), Error> {
     }
     remove(tx, env, status)?;
     if status.boost_of_id.is_none() {
-        bury(tx, env, &status.uri)?;
+        conversation::bury(tx, env, &status.uri, Some(status.conversation_id))?;
     }
-    Ok(())
-}
-
-/// Remembers for 30 days that what stood at `uri` was deleted, so that it does not come back.
-pub(crate) fn bury(tx: &mut Tx, env: &Env, uri: &str) -> Result<(), Error> {
-    let host = uri.split('/').nth(2).unwrap_or_default();
-    tx.execute(
-        "INSERT INTO tombstones (uri, host, deleted_at) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
-        params![uri, host, env.clock.now()],
-    )?;
     Ok(())
 }
 
@@ -67,6 +57,7 @@ fn remove(tx: &mut Tx, env: &Env, status: &Status) -> Result<(), Error> {
         tx.column("SELECT account_id FROM mentions WHERE status_id = ?1", params![status.id])?;
     let tags: Vec<Id> =
         tx.column("SELECT tag_id FROM status_tags WHERE status_id = ?1", params![status.id])?;
+    conversation::orphan(tx, status)?;
     for sql in [
         "DELETE FROM mentions WHERE status_id = ?1",
         "DELETE FROM status_tags WHERE status_id = ?1",
@@ -91,6 +82,11 @@ fn remove(tx: &mut Tx, env: &Env, status: &Status) -> Result<(), Error> {
         params![status.account_id],
     )?;
     if let Some(of) = status.boost_of_id {
+        tx.execute(
+            "DELETE FROM notifications WHERE kind = 'reblog' AND status_id = ?1
+               AND from_account_id = ?2",
+            params![of, status.account_id],
+        )?;
         tx.execute(
             "UPDATE statuses SET boosts_count = boosts_count - 1
              WHERE id = ?1 AND boosts_count > 0",

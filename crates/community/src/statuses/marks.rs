@@ -6,6 +6,7 @@ use weir_db::{Json, Tx, params};
 use super::{
     Status, View, Visibility, by_id, delete, may_boost, publish, visibility, visible_post,
 };
+use crate::federation::order::Version;
 use crate::federation::{self, Message};
 use crate::notifications::{self, Kind};
 use crate::{Env, Error, accounts};
@@ -161,7 +162,8 @@ pub(crate) fn add_boost(
     boost: &Status,
     post: &Status,
 ) -> Result<bool, Error> {
-    if !publish::insert(tx, boost)? {
+    let version = Version { at: boost.created_at, seq: boost.id };
+    if !publish::insert(tx, boost, version)? {
         return Ok(false);
     }
     tx.execute(

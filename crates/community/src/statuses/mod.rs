@@ -1,8 +1,14 @@
 //! Posts, boosts, and what people do with them.
 
+mod boosted;
+mod conversation;
 mod delete;
 mod marks;
 mod publish;
+mod receive;
+mod receive_vote;
+mod remote;
+mod revise;
 mod thread;
 mod view;
 mod visibility;
@@ -14,12 +20,17 @@ use weir_db::{Error as DbError, FromColumn, Json, Row, ToValue, Tx, Value, param
 use crate::Error;
 
 pub use crate::media::Media;
+pub(crate) use boosted::undo_mark;
+pub use boosted::{receive_boost, receive_like};
 pub use delete::{delete, erase};
 pub use marks::{
     bookmark, boost, favourite, mute_conversation, pin, pinned, unbookmark, unboost, unfavourite,
     unmute_conversation, unpin,
 };
 pub use publish::{Draft, PollDraft, publish};
+pub use receive::{Cause, Receipt, mention_learnt, receive, receive_delete};
+pub use receive_vote::receive_vote;
+pub use remote::{RemoteMedia, RemoteMention, RemotePoll, RemoteStatus};
 pub use thread::{Thread, thread};
 pub use view::{MentionView, Poll, ReaderState, View, load, load_for_all, load_one};
 pub use visibility::{Bond, may_boost, may_see};

@@ -8,6 +8,7 @@ use weir_db::{Json, ToValue, Tx, ids, params};
 
 use super::{Status, Visibility, by_id, visible_post};
 use crate::accounts::{self, Account};
+use crate::federation::order::Version;
 use crate::federation::{self, Message};
 use crate::notifications::{self, Kind};
 use crate::text::{self, Person, Piece};
@@ -99,7 +100,7 @@ pub fn publish(tx: &mut Tx, env: &Env, by: Id, draft: &Draft) -> Result<Id, Erro
     let people = mentioned(tx, env, &draft.text)?;
     let status = compose(env, &author, draft, id, now, parent.as_ref(), &people);
     attach_media(tx, by, id, &draft.media)?;
-    insert(tx, &status)?;
+    insert(tx, &status, Version { at: now, seq: id })?;
     if let Some(poll) = &draft.poll {
         insert_poll(tx, env, &status, poll)?;
     }
@@ -263,13 +264,14 @@ fn attach_media(tx: &mut Tx, by: Id, status: Id, media: &[Id]) -> Result<(), Err
 }
 
 /// Writes the row; false when one with this address stands there already.
-pub(crate) fn insert(tx: &mut Tx, status: &Status) -> Result<bool, Error> {
+pub(crate) fn insert(tx: &mut Tx, status: &Status, version: Version) -> Result<bool, Error> {
     let inserted = tx.execute(
         "INSERT INTO statuses (id, account_id, local, uri, url, created_at, edited_at, visibility,
            content, source, spoiler, sensitive, language, in_reply_to_id, in_reply_to_account_id,
-           in_reply_to_uri, boost_of_id, conversation_id, poll_id, card_id, app_id, media_ids)
+           in_reply_to_uri, boost_of_id, conversation_id, poll_id, card_id, app_id, media_ids,
+           version_ms, version_seq)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
-           ?19, ?20, ?21, ?22) ON CONFLICT DO NOTHING",
+           ?19, ?20, ?21, ?22, ?23, ?24) ON CONFLICT DO NOTHING",
         params![
             status.id,
             status.account_id,
@@ -292,7 +294,9 @@ pub(crate) fn insert(tx: &mut Tx, status: &Status) -> Result<bool, Error> {
             status.poll_id,
             status.card_id,
             status.app_id,
-            status.media_ids
+            status.media_ids,
+            version.at,
+            version.seq
         ],
     )?;
     Ok(inserted > 0)
@@ -371,10 +375,11 @@ pub(crate) fn count(tx: &mut Tx, status: &Status, parent: Option<&Status>) -> Re
          WHERE id = ?1",
         params![status.account_id, status.created_at],
     )?;
-    if let Some(parent) = parent.filter(|_| status.visibility.is_open()) {
+    if let Some(parent) = parent {
+        // Also where nothing is added: whoever deletes the parent meanwhile must not miss this.
         tx.execute(
-            "UPDATE statuses SET replies_count = replies_count + 1 WHERE id = ?1",
-            params![parent.id],
+            "UPDATE statuses SET replies_count = replies_count + ?2 WHERE id = ?1",
+            params![parent.id, i64::from(status.visibility.is_open())],
         )?;
     }
     Ok(())

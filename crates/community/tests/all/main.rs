@@ -3,6 +3,7 @@
 mod breadth;
 mod emojis;
 mod media;
+mod order;
 mod people;
 mod place;
 mod walk;

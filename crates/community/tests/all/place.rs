@@ -18,7 +18,7 @@ pub struct Place {
     pub clock: Clock,
     pub jobs: Jobs,
     pub data: tempfile::TempDir,
-    _fixture: Fixture,
+    fixture: Fixture,
 }
 
 /// A community on each database, with a clock that stands still.
@@ -42,7 +42,7 @@ impl Place {
             data: data.path().to_owned(),
         };
         let community = Community::open(setup).unwrap();
-        Self { community, clock, jobs, data, _fixture: fixture }
+        Self { community, clock, jobs, data, fixture }
     }
 
     /// Has jobs worked off, those that only other servers are concerned with being done already.
@@ -53,6 +53,11 @@ impl Place {
         let stop = CancellationToken::new();
         let workers = self.jobs.start(registry, stop.clone()).unwrap();
         Running { stop, workers }
+    }
+
+    /// Which database it is on.
+    pub fn name(&self) -> &'static str {
+        self.fixture.name
     }
 
     pub async fn person(&self, name: &str) -> Id {

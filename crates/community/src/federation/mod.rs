@@ -1,5 +1,9 @@
 //! What the community asks the network to do: the jobs and ports that a face registers for.
 
+pub mod chores;
+mod incoming;
+pub mod order;
+
 use std::borrow::Cow;
 use std::future::Future;
 use std::pin::Pin;
@@ -8,10 +12,12 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use weir_base::{Id, Timestamp};
 use weir_db::{Class, Tx};
-use weir_jobs::{Job, Queue};
+use weir_jobs::{Delay, Job, Last, Queue, Retry};
 
 use crate::statuses::Visibility;
 use crate::{Env, Error};
+
+pub use incoming::{Answered, Deed, Incoming, Undone, receive};
 
 /// Something that the followers, or those concerned, on other servers are to learn. What was
 /// deleted is described whole, for its row is gone when the job runs.
@@ -175,6 +181,105 @@ impl Job for Distribute {
 pub fn send(tx: &mut Tx, env: &Env, by: Id, message: Message) -> Result<(), Error> {
     env.jobs.enqueue(tx, &Distribute { by, message })?;
     Ok(())
+}
+
+/// Something that lies on another server and is wanted here.
+#[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Wanted {
+    /// A post, and its author.
+    Status {
+        /// Its address.
+        uri: String,
+    },
+    /// An account.
+    Account {
+        /// Its address.
+        uri: String,
+    },
+    /// An account that a post mentions.
+    Mention {
+        /// The post.
+        status: Id,
+        /// The account's address.
+        uri: String,
+    },
+    /// The pinned posts of an account.
+    Featured {
+        /// Whose.
+        account: Id,
+        /// Where they are listed.
+        uri: String,
+    },
+}
+
+impl Wanted {
+    fn uri(&self) -> &str {
+        match self {
+            Self::Status { uri }
+            | Self::Account { uri }
+            | Self::Mention { uri, .. }
+            | Self::Featured { uri, .. } => uri,
+        }
+    }
+
+    fn key(&self) -> String {
+        match self {
+            Self::Status { uri } => format!("status {uri}"),
+            Self::Account { uri } => format!("account {uri}"),
+            Self::Mention { status, uri } => format!("mention {status} {uri}"),
+            Self::Featured { account, .. } => format!("featured {account}"),
+        }
+    }
+}
+
+/// How many steps away from what came in by itself something is fetched at most: the parents of
+/// a parent, and so on.
+pub const DEPTH_MAX: u32 = 20;
+
+/// The job that fetches; the `activitypub` face registers for it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Fetch {
+    /// What is wanted.
+    pub wanted: Wanted,
+    /// Steps away from what came in by itself.
+    pub depth: u32,
+}
+
+impl Job for Fetch {
+    const KIND: &'static str = "fetch";
+    const QUEUE: Queue = Queue::new("fetch", Class::Housekeeping).newest_first();
+    const RETRY: Retry =
+        Retry { attempts_max: 4, delay: Delay::FixedMs(90_000), last: Last::Discard };
+
+    fn lane(&self) -> Cow<'_, str> {
+        Cow::Borrowed(host_of(self.wanted.uri()).unwrap_or_default())
+    }
+}
+
+/// Asks for `wanted` to be fetched after the caller's transaction, once however often it is asked
+/// while it waits. Beyond [`DEPTH_MAX`] steps nothing is fetched.
+///
+/// # Errors
+/// The database's.
+pub fn want(tx: &mut Tx, env: &Env, wanted: Wanted, depth: u32) -> Result<(), Error> {
+    if depth > DEPTH_MAX {
+        metrics::counter!("weir_community_fetches_too_deep_total").increment(1);
+        return Ok(());
+    }
+    let key = wanted.key();
+    let key = if key.len() > 255 { format!("{:x}", order::hash(&key)) } else { key };
+    let now = env.clock.now();
+    env.jobs.enqueue_unique(tx, &key, now, &Fetch { wanted, depth })?;
+    Ok(())
+}
+
+/// Host, and port if there is one, of a web address.
+pub fn host_of(uri: &str) -> Option<&str> {
+    let (scheme, rest) = uri.split_once("://")?;
+    let authority = rest.split(['/', '?', '#']).next()?;
+    let plain = matches!(scheme, "https" | "http") && !authority.contains('@');
+    Some(authority).filter(|authority| plain && !authority.is_empty())
 }
 
 /// A future of a port.

@@ -1,0 +1,344 @@
+//! What another server says, in the community's own terms, and what follows from it.
+
+use weir_base::{Id, Timestamp};
+use weir_db::{Tx, params};
+
+use super::order::{self, Event, Relation, Version};
+use super::{Wanted, host_of, want};
+use crate::accounts::{self, Account, RemoteAccount};
+use crate::reports::{self, NewReport};
+use crate::statuses::{self, Cause, Receipt, RemoteStatus, Visibility};
+use crate::{Env, Error, hosts, relationships};
+
+/// A message of another server that the door let in: its sender is who it says.
+#[derive(Debug, Clone)]
+pub struct Incoming {
+    /// The actor's address.
+    pub actor: String,
+    /// The activity's own address; empty when it has none.
+    pub activity: String,
+    /// When it was signed, and the door's sequence number.
+    pub version: Version,
+    /// When it came to the door.
+    pub arrived: Timestamp,
+    /// What the actor did.
+    pub deed: Deed,
+}
+
+/// What a remote actor did.
+#[derive(Debug, Clone)]
+pub enum Deed {
+    /// Wrote or edited a post.
+    Post(Box<RemoteStatus>),
+    /// Voted in a poll.
+    Vote {
+        /// The poll's post.
+        poll: String,
+        /// The option's text.
+        choice: String,
+    },
+    /// Deleted a post.
+    Delete {
+        /// Its address.
+        uri: String,
+    },
+    /// Deleted itself.
+    DeleteSelf,
+    /// Changed its profile.
+    Profile(Box<RemoteAccount>),
+    /// Liked a post.
+    Like {
+        /// Its address.
+        object: String,
+    },
+    /// Boosted a post.
+    Boost {
+        /// Its address.
+        object: String,
+        /// To whom.
+        visibility: Visibility,
+        /// When, as its server says.
+        published: Option<Timestamp>,
+    },
+    /// Asked to follow.
+    Follow {
+        /// Whom.
+        target: String,
+    },
+    /// Blocks somebody.
+    Block {
+        /// Whom.
+        target: String,
+    },
+    /// Answered a wish to follow.
+    Answer {
+        /// Yes or no.
+        accepted: bool,
+        /// To what.
+        follow: Answered,
+    },
+    /// Took something back.
+    Undo(Undone),
+    /// Reports people or posts of this server.
+    Flag {
+        /// Their addresses.
+        objects: Vec<String>,
+        /// Why.
+        comment: String,
+    },
+    /// Moved to another account.
+    Move {
+        /// Its address.
+        target: String,
+    },
+    /// Changed which posts it shows first.
+    Featured,
+}
+
+/// The Follow that an answer is about.
+#[derive(Debug, Clone, Default)]
+pub struct Answered {
+    /// The Follow's address; empty when it was not given.
+    pub activity: String,
+    /// Who asked; empty when it was not given.
+    pub follower: String,
+}
+
+/// What an Undo is about.
+#[derive(Debug, Clone, Default)]
+pub struct Undone {
+    /// The undone activity's address; empty when it was not given.
+    pub activity: String,
+    /// Its type in lower case (`follow`, `like`, `announce`, `block`); empty when not given.
+    pub kind: String,
+    /// Its object; empty when it was not given.
+    pub object: String,
+}
+
+/// Works one message. What it refers to and is not known here is asked for.
+///
+/// # Errors
+/// The database's.
+pub fn receive(tx: &mut Tx, env: &Env, incoming: &Incoming) -> Result<Receipt, Error> {
+    let Some(by) = accounts::by_uri(tx, &incoming.actor)?.filter(|by| !by.is_local()) else {
+        return Ok(Receipt::Refused("unknown actor"));
+    };
+    // What it wrote is looked at for the sake of those who answered it; votes and reports stay.
+    let outlasts =
+        |deed: &Deed| matches!(deed, Deed::Post(_) | Deed::Vote { .. } | Deed::Flag { .. });
+    if by.deleted_at.is_some() && !outlasts(&incoming.deed) {
+        return Ok(Receipt::Refused("deleted"));
+    }
+    let policy = hosts::policy(tx, &by.domain)?;
+    if policy.suspended || by.suspended_at.is_some() && !is_farewell(&incoming.deed) {
+        return Ok(Receipt::Refused("suspended"));
+    }
+    let receipt = work(tx, env, &by, incoming, policy)?;
+    if let Receipt::Refused(why) = receipt {
+        metrics::counter!("weir_community_incoming_refused_total", "why" => why).increment(1);
+    }
+    Ok(receipt)
+}
+
+/// What even a suspended account may do: go, and take things back.
+fn is_farewell(deed: &Deed) -> bool {
+    matches!(deed, Deed::Delete { .. } | Deed::DeleteSelf | Deed::Undo(_) | Deed::Profile(_))
+}
+
+fn work(
+    tx: &mut Tx,
+    env: &Env,
+    by: &Account,
+    incoming: &Incoming,
+    policy: hosts::Policy,
+) -> Result<Receipt, Error> {
+    let Incoming { activity, version, arrived, .. } = incoming;
+    let (version, arrived) = (*version, *arrived);
+    match &incoming.deed {
+        Deed::Post(post) => {
+            let version = Version { at: content_time(post, version), ..version };
+            statuses::receive(tx, env, by, post, version, arrived, Cause::Delivered)
+        }
+        Deed::Vote { poll, choice } => statuses::receive_vote(tx, env, by, poll, choice, arrived),
+        Deed::Delete { uri } => delete(tx, env, by, uri, version),
+        Deed::DeleteSelf => {
+            accounts::delete_remote(tx, env, by.id)?;
+            Ok(Receipt::Known(by.id))
+        }
+        Deed::Profile(profile) => accounts::upsert(tx, env, profile, version).map(Receipt::Known),
+        Deed::Like { object } => statuses::receive_like(tx, env, by, object, activity, version),
+        Deed::Boost { object, visibility, published } => statuses::receive_boost(
+            tx,
+            env,
+            by,
+            object,
+            activity,
+            *visibility,
+            *published,
+            version,
+            arrived,
+        ),
+        Deed::Follow { target } => match local(tx, target)? {
+            Some(target) => relationships::receive_follow(tx, env, by, &target, activity, version),
+            None => Ok(Receipt::Refused("unknown")),
+        },
+        Deed::Block { target } => match local(tx, target)? {
+            Some(target) => relationships::receive_block(tx, env, by, &target, activity, version),
+            None => Ok(Receipt::Refused("unknown")),
+        },
+        Deed::Answer { accepted, follow } => answer(tx, env, by, *accepted, follow),
+        Deed::Undo(undone) => undo(tx, env, by, undone, version),
+        Deed::Flag { .. } if policy.reject_reports => Ok(Receipt::Refused("reports rejected")),
+        Deed::Flag { objects, comment } => flag(tx, env, by, objects, comment, activity),
+        Deed::Move { target } => match accounts::by_uri(tx, target)? {
+            Some(new) => relationships::receive_move(tx, env, by, &new),
+            None => Ok(Receipt::Refused("unknown")),
+        },
+        Deed::Featured => {
+            if !by.featured_uri.is_empty() {
+                let wanted = Wanted::Featured { account: by.id, uri: by.featured_uri.clone() };
+                want(tx, env, wanted, 0)?;
+            }
+            Ok(Receipt::Known(by.id))
+        }
+    }
+}
+
+/// What the order of a post's versions goes by. A Create that is delivered late is signed late,
+/// so its signature says nothing of the age of its content.
+pub(crate) fn content_time(post: &RemoteStatus, version: Version) -> Timestamp {
+    post.updated.or(post.published).unwrap_or(version.at).min(version.seq.time())
+}
+
+fn local(tx: &mut Tx, uri: &str) -> Result<Option<Account>, Error> {
+    Ok(accounts::by_uri(tx, uri)?.filter(Account::is_local))
+}
+
+fn delete(
+    tx: &mut Tx,
+    env: &Env,
+    by: &Account,
+    uri: &str,
+    version: Version,
+) -> Result<Receipt, Error> {
+    if uri == by.uri {
+        accounts::delete_remote(tx, env, by.id)?;
+        return Ok(Receipt::Known(by.id));
+    }
+    // Some take a boost back by deleting it.
+    let boosted: Option<String> = tx.value(
+        "SELECT p.uri FROM statuses b JOIN statuses p ON p.id = b.boost_of_id
+         WHERE b.uri = ?1 AND b.account_id = ?2",
+        params![uri, by.id],
+    )?;
+    if let Some(object) = boosted {
+        return statuses::undo_mark(tx, env, by, Relation::Boost, &object, uri, version);
+    }
+    statuses::receive_delete(tx, env, host_of(&by.uri).unwrap_or_default(), uri)
+}
+
+fn answer(
+    tx: &mut Tx,
+    env: &Env,
+    by: &Account,
+    accepted: bool,
+    follow: &Answered,
+) -> Result<Receipt, Error> {
+    let named = follow_id(env, &follow.activity);
+    let follower = match named {
+        Some((account, _)) => accounts::by_id(tx, account).ok(),
+        None => local(tx, &follow.follower)?,
+    };
+    let Some(follower) = follower.filter(Account::is_local) else {
+        return Ok(Receipt::Refused("unknown"));
+    };
+    let id = named.map(|(_, id)| id);
+    relationships::receive_answer(tx, env, by, &follower, id, accepted)
+}
+
+/// Follower and id of a Follow that was sent from here: `…/ap/users/ID#follows/ID`.
+fn follow_id(env: &Env, activity: &str) -> Option<(Id, Id)> {
+    let (actor, follow) = activity.split_once("#follows/")?;
+    let (account, None) = env.site.parse_local(actor)? else { return None };
+    Some((account, follow.parse().ok()?))
+}
+
+fn undo(
+    tx: &mut Tx,
+    env: &Env,
+    by: &Account,
+    undone: &Undone,
+    version: Version,
+) -> Result<Receipt, Error> {
+    let relation = match undone.kind.as_str() {
+        "follow" => Some(Relation::Follow),
+        "like" | "emojireact" => Some(Relation::Like),
+        "announce" => Some(Relation::Boost),
+        "block" => Some(Relation::Block),
+        "" => None,
+        _ => return Ok(Receipt::Refused("not to be undone")),
+    };
+    let known = match relation.filter(|_| !undone.object.is_empty()) {
+        Some(relation) => Some((undone.object.clone(), relation)),
+        None if undone.activity.is_empty() => None,
+        None => order::find(tx, &by.uri, &undone.activity)?,
+    };
+    let Some((object, relation)) = known else {
+        if undone.activity.is_empty() {
+            return Ok(Receipt::Refused("unknown"));
+        }
+        let event = Event { version, undo: true, activity: undone.activity.clone(), boost: None };
+        order::note_early_undo(tx, &by.uri, event)?;
+        return Ok(Receipt::Refused("unknown"));
+    };
+    match relation {
+        Relation::Like | Relation::Boost => {
+            statuses::undo_mark(tx, env, by, relation, &object, &undone.activity, version)
+        }
+        Relation::Follow | Relation::Block => match local(tx, &object)? {
+            Some(target) => {
+                let activity = &undone.activity;
+                relationships::undo(tx, env, by, &target, relation, activity, version)
+            }
+            None => Ok(Receipt::Refused("unknown")),
+        },
+    }
+}
+
+fn flag(
+    tx: &mut Tx,
+    env: &Env,
+    by: &Account,
+    objects: &[String],
+    comment: &str,
+    activity: &str,
+) -> Result<Receipt, Error> {
+    order::meet(tx, &[activity])?;
+    let known: Option<Id> = tx.value(
+        "SELECT id FROM reports WHERE account_id = ?1 AND uri = ?2 AND uri <> ''",
+        params![by.id, activity],
+    )?;
+    if let Some(known) = known {
+        return Ok(Receipt::Known(known));
+    }
+    let mut target = None;
+    let mut posts = Vec::new();
+    for uri in objects {
+        if let Some(account) = local(tx, uri)? {
+            target = target.or(Some(account.id));
+        } else if let Some(post) = statuses::by_uri(tx, uri)?.filter(|post| post.local) {
+            target = target.or(Some(post.account_id));
+            posts.push(post);
+        }
+    }
+    let Some(target) = target else { return Ok(Receipt::Refused("unknown")) };
+    let of_target = posts.iter().filter(|post| post.account_id == target);
+    let new = NewReport {
+        target_id: target,
+        status_ids: of_target.map(|post| post.id).collect(),
+        comment: comment.chars().take(1_000).collect(),
+        ..NewReport::default()
+    };
+    let report = reports::create(tx, env, by.id, &new, activity)?;
+    Ok(Receipt::New(report.id))
+}

@@ -1,0 +1,183 @@
+//! What people of other servers do with posts: favourites, boosts, and taking them back.
+
+use weir_base::Timestamp;
+use weir_db::{Json, Tx, params};
+
+use super::receive::{self, Receipt};
+use super::{Status, Visibility, by_uri, conversation, delete, marks};
+use crate::accounts::{self, Account};
+use crate::federation::order::{self, BoostNote, Event, Relation, Version};
+use crate::federation::{self, Wanted};
+use crate::{Env, Error};
+
+/// Boosts that may wait for one post.
+const WAITING_MAX: i64 = 1_000;
+
+/// Remote account `by` likes what stands at `object`, by `activity`. Only favourites of what was
+/// written here are kept: of others their own server knows the number.
+///
+/// # Errors
+/// The database's.
+pub fn receive_like(
+    tx: &mut Tx,
+    env: &Env,
+    by: &Account,
+    object: &str,
+    activity: &str,
+    version: Version,
+) -> Result<Receipt, Error> {
+    if !env.site.is_local(object) {
+        return Ok(Receipt::Refused("another server's"));
+    }
+    let event = Event { version, undo: false, activity: activity.into(), boost: None };
+    let step = order::note(tx, &by.uri, object, Relation::Like, event)?;
+    settle_like(tx, env, by, object, step.old().is_some(), step.new().is_some())
+}
+
+fn settle_like(
+    tx: &mut Tx,
+    env: &Env,
+    by: &Account,
+    object: &str,
+    before: bool,
+    after: bool,
+) -> Result<Receipt, Error> {
+    let Some(post) = by_uri(tx, object)?.filter(|post| post.local) else {
+        return Ok(Receipt::Refused("unknown"));
+    };
+    match (before, after) {
+        (false, true) if by.is_available() => {
+            marks::add_favourite(tx, env, by.id, &post)?;
+        }
+        (true, false) => {
+            marks::remove_favourite(tx, by.id, &post)?;
+        }
+        _ => {}
+    }
+    Ok(Receipt::Known(post.id))
+}
+
+/// Remote account `by` boosts what stands at `object`, by `activity`, written at `published`. What
+/// is not known here is fetched, and boosted when it comes.
+///
+/// # Errors
+/// The database's.
+pub fn receive_boost(
+    tx: &mut Tx,
+    env: &Env,
+    by: &Account,
+    object: &str,
+    activity: &str,
+    visibility: Visibility,
+    published: Option<Timestamp>,
+    version: Version,
+    arrived: Timestamp,
+) -> Result<Receipt, Error> {
+    let concerns = env.site.is_local(object) || receive::is_followed(tx, by.id)?;
+    if !concerns {
+        return Ok(Receipt::Refused("irrelevant"));
+    }
+    let at = published.unwrap_or(arrived).min(arrived).max(Timestamp::from_ms(1));
+    let boost = Some(BoostNote { at, visibility: visibility.min(Visibility::Private) });
+    let event = Event { version, undo: false, activity: activity.into(), boost };
+    let step = order::note(tx, &by.uri, object, Relation::Boost, event)?;
+    settle_boost(tx, env, by, object, step.new())
+}
+
+/// Brings the boost's row in line with what holds.
+fn settle_boost(
+    tx: &mut Tx,
+    env: &Env,
+    by: &Account,
+    object: &str,
+    wanted: Option<&Event>,
+) -> Result<Receipt, Error> {
+    let Some(post) = by_uri(tx, object)?.filter(|post| post.boost_of_id.is_none()) else {
+        order::meet(tx, &[object])?;
+        let fetched = wanted.is_some() && !env.site.is_local(object);
+        if fetched && !conversation::is_buried(tx, object)? {
+            federation::want(tx, env, Wanted::Status { uri: object.into() }, 0)?;
+        }
+        return Ok(Receipt::Refused("unknown"));
+    };
+    let own = post.account_id == by.id && post.visibility == Visibility::Private;
+    let allowed = by.is_available() && (post.visibility.is_open() || own);
+    let wanted = match wanted.filter(|_| allowed) {
+        Some(event) if conversation::is_buried(tx, &event.activity)? => None,
+        other => other,
+    };
+    let known: Option<Status> = tx.record(
+        "SELECT {} FROM statuses WHERE boost_of_id = ?1 AND account_id = ?2",
+        params![post.id, by.id],
+    )?;
+    let uri = wanted.map(|event| boost_uri(event, by, &post));
+    if known.as_ref().map(|boost| &boost.uri) == uri.as_ref() {
+        return Ok(Receipt::Known(post.id));
+    }
+    if let Some(boost) = &known {
+        delete::erase(tx, env, boost)?;
+    }
+    let (Some(event), Some(uri)) = (wanted, uri) else { return Ok(Receipt::Known(post.id)) };
+    let note = event.boost.unwrap_or(BoostNote {
+        at: event.version.at.min(env.clock.now()),
+        visibility: Visibility::Public,
+    });
+    let Some(id) = receive::free_id(tx, env, note.at)? else {
+        return Ok(Receipt::Refused("no free id"));
+    };
+    let visibility = note.visibility.max(post.visibility);
+    let boost = marks::boost_row(env, &post, by.id, id, visibility, uri);
+    marks::add_boost(tx, env, &boost, &post)?;
+    Ok(Receipt::New(id))
+}
+
+fn boost_uri(event: &Event, by: &Account, post: &Status) -> String {
+    if event.activity.is_empty() {
+        format!("{}#boosts/{}", by.uri, post.id)
+    } else {
+        event.activity.clone()
+    }
+}
+
+/// Writes the boosts that waited for `post`.
+pub(super) fn settle_waiting(tx: &mut Tx, env: &Env, post: &Status) -> Result<(), Error> {
+    let waiting: Vec<(String, Json<Vec<Event>>)> = tx.query(
+        "SELECT actor, events FROM versions WHERE object = ?1 AND relation = 'boost' LIMIT ?2",
+        params![post.uri, WAITING_MAX],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
+    for (actor, events) in waiting {
+        if let Some(by) = accounts::by_uri(tx, &actor)? {
+            settle_boost(tx, env, &by, &post.uri, order::fold(&events.0))?;
+        }
+    }
+    Ok(())
+}
+
+/// Remote account `by` takes back what it did to `object` by `activity`; either may be unknown
+/// (empty), and it may be a favourite or a boost as `relation` says.
+///
+/// # Errors
+/// The database's.
+pub(crate) fn undo_mark(
+    tx: &mut Tx,
+    env: &Env,
+    by: &Account,
+    relation: Relation,
+    object: &str,
+    activity: &str,
+    version: Version,
+) -> Result<Receipt, Error> {
+    if relation == Relation::Like && !env.site.is_local(object) {
+        return Ok(Receipt::Refused("another server's"));
+    }
+    let event = Event { version, undo: true, activity: activity.into(), boost: None };
+    let step = order::note(tx, &by.uri, object, relation, event)?;
+    match relation {
+        Relation::Boost => settle_boost(tx, env, by, object, step.new()),
+        _ => {
+            let held = step.old().is_some() || step.before.is_empty();
+            settle_like(tx, env, by, object, held, step.new().is_some())
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! What holds a thread together while its posts come and go in any order.
+//!
+//! A post belongs to the conversation of what it answers. While that is unknown the conversation
+//! is named by a number made of its address, so that all who answer it meet there; when it comes,
+//! they join its conversation. A deleted post leaves its conversation with its tombstone, so that
+//! those before and after it stay together, even when it is deleted before it was ever seen.
+
+use weir_base::Id;
+use weir_db::{Tx, params};
+
+use super::remote::RemoteStatus;
+use super::{Status, Visibility};
+use crate::federation::{self, order};
+use crate::{Env, Error};
+
+/// Marks numbers made of addresses; ids of time do not reach it for millennia.
+const OF_ADDRESS: i64 = 1 << 62;
+/// Tombstones kept of one server; older ones are forgotten.
+const PER_HOST_MAX: i64 = 10_000;
+
+/// The conversation of those who answer what stands at `uri`, which is unknown.
+fn of_unknown(uri: &str) -> Id {
+    Id((order::hash(uri) >> 2) as i64 | OF_ADDRESS)
+}
+
+/// The conversation of a post that answers `in_reply_to`; none where it begins one.
+pub(super) fn of(
+    tx: &mut Tx,
+    in_reply_to: Option<&str>,
+    parent: Option<&Status>,
+) -> Result<Option<Id>, Error> {
+    if let Some(parent) = parent {
+        return Ok(Some(parent.conversation_id));
+    }
+    let Some(uri) = in_reply_to else { return Ok(None) };
+    let buried: Option<Option<Id>> =
+        tx.value("SELECT conversation_id FROM tombstones WHERE uri = ?1", params![uri])?;
+    Ok(Some(buried.flatten().unwrap_or_else(|| of_unknown(uri))))
+}
+
+/// Joins those who answered `status` before it was known to it.
+pub(super) fn adopt(tx: &mut Tx, status: &Status) -> Result<(), Error> {
+    let waiting: Vec<Visibility> = tx.column(
+        "SELECT visibility FROM statuses WHERE in_reply_to_uri = ?1 AND in_reply_to_id IS NULL",
+        params![status.uri],
+    )?;
+    let unknown = of_unknown(&status.uri);
+    if waiting.is_empty() {
+        let joined: Option<i64> = tx.value(
+            "SELECT 1 FROM tombstones WHERE conversation_id = ?1 LIMIT 1",
+            params![unknown],
+        )?;
+        return if joined.is_some() { merge(tx, unknown, status.conversation_id) } else { Ok(()) };
+    }
+    tx.execute(
+        "UPDATE statuses SET in_reply_to_id = ?2, in_reply_to_account_id = ?3,
+           in_reply_to_uri = NULL WHERE in_reply_to_uri = ?1 AND in_reply_to_id IS NULL",
+        params![status.uri, status.id, status.account_id],
+    )?;
+    let open = waiting.iter().filter(|visibility| visibility.is_open()).count();
+    tx.execute(
+        "UPDATE statuses SET replies_count = replies_count + ?2 WHERE id = ?1",
+        params![status.id, open],
+    )?;
+    merge(tx, unknown, status.conversation_id)
+}
+
+/// Parts those who answered `status` from it, before it goes; they keep its conversation.
+pub(super) fn orphan(tx: &mut Tx, status: &Status) -> Result<(), Error> {
+    tx.execute(
+        "UPDATE statuses SET in_reply_to_id = NULL, in_reply_to_account_id = NULL,
+           in_reply_to_uri = ?2 WHERE in_reply_to_id = ?1",
+        params![status.id, status.uri],
+    )?;
+    Ok(())
+}
+
+/// A deleted post came after its deletion: all that is taken from it is what it answered.
+pub(super) fn remember_of_deleted(
+    tx: &mut Tx,
+    env: &Env,
+    remote: &RemoteStatus,
+    parent: Option<&Status>,
+) -> Result<(), Error> {
+    let own = of_unknown(&remote.uri);
+    if let Some(uri) = remote.in_reply_to.as_deref().filter(|_| parent.is_none()) {
+        order::meet(tx, &[uri])?;
+    }
+    let joined = of(tx, remote.in_reply_to.as_deref(), parent)?.unwrap_or(own);
+    bury(tx, env, &remote.uri, Some(joined))?;
+    merge(tx, own, joined)
+}
+
+/// Remembers for 30 days that what stood at `uri` was deleted, so that it does not come back; and
+/// to which conversation it belonged, when that is known.
+pub(crate) fn bury(
+    tx: &mut Tx,
+    env: &Env,
+    uri: &str,
+    conversation: Option<Id>,
+) -> Result<(), Error> {
+    let host = federation::host_of(uri).unwrap_or_default();
+    tx.execute(
+        "INSERT INTO tombstones (uri, host, deleted_at, conversation_id) VALUES (?1, ?2, ?3, ?4)
+         ON CONFLICT (uri) DO UPDATE SET conversation_id =
+           coalesce(tombstones.conversation_id, excluded.conversation_id)",
+        params![uri, host, env.clock.now(), conversation],
+    )?;
+    // Now and then, by chance that needs no source: what is too much for one server goes.
+    if order::hash(uri).is_multiple_of(256) {
+        tx.execute(
+            "DELETE FROM tombstones WHERE host = ?1 AND deleted_at < (
+               SELECT deleted_at FROM tombstones WHERE host = ?1
+               ORDER BY deleted_at DESC LIMIT 1 OFFSET ?2)",
+            params![host, PER_HOST_MAX],
+        )?;
+    }
+    Ok(())
+}
+
+/// Whether what stood at `uri` was deleted.
+pub(crate) fn is_buried(tx: &mut Tx, uri: &str) -> Result<bool, Error> {
+    let found: Option<i64> = tx.value("SELECT 1 FROM tombstones WHERE uri = ?1", params![uri])?;
+    Ok(found.is_some())
+}
+
+/// Makes conversation `from` part of `into`.
+fn merge(tx: &mut Tx, from: Id, into: Id) -> Result<(), Error> {
+    if from == into {
+        return Ok(());
+    }
+    for sql in [
+        "UPDATE statuses SET conversation_id = ?2 WHERE conversation_id = ?1",
+        "UPDATE tombstones SET conversation_id = ?2 WHERE conversation_id = ?1",
+        "INSERT INTO conversation_mutes (account_id, conversation_id)
+         SELECT account_id, ?2 FROM conversation_mutes WHERE conversation_id = ?1
+         ON CONFLICT DO NOTHING",
+        "UPDATE conversations SET last_status_id = (
+           SELECT max(o.last_status_id) FROM conversations o
+           WHERE o.conversation_id IN (?1, ?2) AND o.account_id = conversations.account_id
+             AND o.participants = conversations.participants)
+         WHERE conversation_id = ?2",
+        "UPDATE conversations SET conversation_id = ?2 WHERE conversation_id = ?1
+           AND NOT EXISTS (SELECT 1 FROM conversations o WHERE o.conversation_id = ?2
+             AND o.account_id = conversations.account_id
+             AND o.participants = conversations.participants)",
+    ] {
+        tx.execute(sql, params![from, into])?;
+    }
+    for sql in [
+        "DELETE FROM conversation_mutes WHERE conversation_id = ?1",
+        "DELETE FROM conversations WHERE conversation_id = ?1",
+    ] {
+        tx.execute(sql, params![from])?;
+    }
+    Ok(())
+}

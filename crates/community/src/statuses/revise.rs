@@ -1,0 +1,291 @@
+//! What a newer (or older) version of a known post of another server changes.
+
+use weir_base::{Id, Timestamp};
+use weir_db::{Json, Tx, params};
+
+use super::receive::{self, Addressee, Receipt};
+use super::remote::{RemoteMedia, RemotePoll, RemoteStatus};
+use super::{Media, Status, publish};
+use crate::accounts::Account;
+use crate::federation::order::{self, Version};
+use crate::notifications::{self, Kind};
+use crate::{Env, Error, emojis, tags};
+
+/// Versions kept of one post.
+const HISTORY_MAX: i64 = 100;
+
+/// What of a post an edit can change.
+#[derive(PartialEq)]
+struct Shown {
+    content: String,
+    spoiler: String,
+    sensitive: bool,
+    language: Option<String>,
+    media: Vec<(String, Option<String>)>,
+    options: Option<Vec<String>>,
+}
+
+pub(super) fn receive(
+    tx: &mut Tx,
+    env: &Env,
+    by: &Account,
+    known: &Status,
+    remote: &RemoteStatus,
+    version: Version,
+) -> Result<Receipt, Error> {
+    if known.account_id != by.id || known.local || known.boost_of_id.is_some() {
+        return Ok(Receipt::Refused("another author's"));
+    }
+    let old = version_of(tx, known.id)?;
+    let before = shown_now(tx, known)?;
+    let after = shown_of(remote, by);
+    let newer = version > old;
+    if before != after {
+        keep(tx, env, known.id, old, known.created_at, &before)?;
+        keep(tx, env, known.id, version, remote.published.unwrap_or(version.at), &after)?;
+    }
+    if newer {
+        write(tx, known, remote, by, version)?;
+        if before != after {
+            change(tx, env, known, by, remote, &before, version)?;
+        }
+        readdress(tx, env, known, remote)?;
+        retag(tx, env, known, remote)?;
+        emojis::upsert_remote(tx, env, &by.domain, &remote.emojis)?;
+        if before != after {
+            tell(tx, env, known)?;
+        }
+    }
+    if let Some(poll) = &remote.poll {
+        count_votes(tx, known, poll, version)?;
+    }
+    Ok(Receipt::Known(known.id))
+}
+
+fn version_of(tx: &mut Tx, id: Id) -> Result<Version, Error> {
+    let sql = "SELECT version_ms, version_seq FROM statuses WHERE id = ?1";
+    Ok(tx.query_one(sql, params![id], |row| {
+        Ok(Version { at: Timestamp::from_ms(row.get(0)?), seq: row.get(1)? })
+    })?)
+}
+
+fn shown_now(tx: &mut Tx, status: &Status) -> Result<Shown, Error> {
+    let mut media = Vec::new();
+    if !status.media_ids.0.is_empty() {
+        let rows: Vec<Media> = tx.records(
+            "SELECT {} FROM media WHERE id IN ids(?1)",
+            &[weir_db::ids(&status.media_ids.0)],
+        )?;
+        for id in &status.media_ids.0 {
+            let row = rows.iter().find(|row| row.id == *id);
+            media.extend(row.map(|row| (row.remote_url.clone(), row.description.clone())));
+        }
+    }
+    let options: Option<Json<Vec<String>>> = match status.poll_id {
+        Some(poll) => tx.value("SELECT options FROM polls WHERE id = ?1", params![poll])?,
+        None => None,
+    };
+    Ok(Shown {
+        content: status.content.clone(),
+        spoiler: status.spoiler.clone(),
+        sensitive: status.sensitive,
+        language: status.language.clone(),
+        media,
+        options: options.map(|options| options.0),
+    })
+}
+
+fn shown_of(remote: &RemoteStatus, by: &Account) -> Shown {
+    let titles = |poll: &RemotePoll| poll.titles().into_iter().map(str::to_owned).collect();
+    let media = |media: &RemoteMedia| (media.url.clone(), media.description.clone());
+    Shown {
+        content: remote.content.clone(),
+        spoiler: remote.spoiler.clone(),
+        sensitive: remote.sensitive || by.sensitized_at.is_some(),
+        language: remote.language.clone(),
+        media: remote.media.iter().map(media).collect(),
+        options: remote.poll.as_ref().map(titles),
+    }
+}
+
+/// Keeps a version in the post's history.
+fn keep(
+    tx: &mut Tx,
+    env: &Env,
+    status: Id,
+    version: Version,
+    written: Timestamp,
+    shown: &Shown,
+) -> Result<(), Error> {
+    let at = if version.at > written { version.at } else { written };
+    let known: Option<i64> =
+        tx.value("SELECT count(*) FROM status_edits WHERE status_id = ?1", params![status])?;
+    let same: Option<i64> = tx.value(
+        "SELECT 1 FROM status_edits WHERE status_id = ?1 AND created_at = ?2 AND content = ?3",
+        params![status, at, shown.content],
+    )?;
+    if same.is_some() || known.unwrap_or(0) >= HISTORY_MAX {
+        return Ok(());
+    }
+    let media: Vec<serde_json::Value> = shown
+        .media
+        .iter()
+        .map(|(url, description)| serde_json::json!({ "url": url, "description": description }))
+        .collect();
+    tx.execute(
+        "INSERT INTO status_edits (id, status_id, created_at, content, spoiler, sensitive, media,
+           poll_options) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        params![
+            env.ids.next(),
+            status,
+            at,
+            shown.content,
+            shown.spoiler,
+            shown.sensitive,
+            Json(media),
+            shown.options.as_ref().map(Json)
+        ],
+    )?;
+    Ok(())
+}
+
+fn write(
+    tx: &mut Tx,
+    known: &Status,
+    remote: &RemoteStatus,
+    by: &Account,
+    version: Version,
+) -> Result<(), Error> {
+    let edited_at = remote.updated.filter(|updated| *updated > known.created_at);
+    tx.execute(
+        "UPDATE statuses SET url = ?2, content = ?3, spoiler = ?4, sensitive = ?5, language = ?6,
+           edited_at = ?7, version_ms = ?8, version_seq = ?9 WHERE id = ?1",
+        params![
+            known.id,
+            remote.url,
+            remote.content,
+            remote.spoiler,
+            remote.sensitive || by.sensitized_at.is_some(),
+            remote.language,
+            edited_at,
+            version.at,
+            version.seq
+        ],
+    )?;
+    Ok(())
+}
+
+/// Puts new media and a new poll in the place of old ones.
+fn change(
+    tx: &mut Tx,
+    env: &Env,
+    known: &Status,
+    by: &Account,
+    remote: &RemoteStatus,
+    before: &Shown,
+    version: Version,
+) -> Result<(), Error> {
+    let after = shown_of(remote, by);
+    if before.media != after.media {
+        tx.execute("UPDATE media SET status_id = NULL WHERE status_id = ?1", params![known.id])?;
+        let made = receive::insert_media(tx, env, known, by, &remote.media)?;
+        tx.execute(
+            "UPDATE statuses SET media_ids = ?2 WHERE id = ?1",
+            params![known.id, Json(made)],
+        )?;
+    }
+    if before.options != after.options {
+        tx.execute("DELETE FROM poll_votes WHERE poll_id = ?1", params![known.id])?;
+        tx.execute("DELETE FROM polls WHERE id = ?1", params![known.id])?;
+        if let Some(poll) = &remote.poll {
+            receive::insert_poll(tx, known, poll, version)?;
+        }
+        tx.execute(
+            "UPDATE statuses SET poll_id = ?2 WHERE id = ?1",
+            params![known.id, remote.poll.as_ref().map(|_| known.id)],
+        )?;
+    }
+    Ok(())
+}
+
+/// The votes as the poll's server counts them; the newest count is shown.
+fn count_votes(
+    tx: &mut Tx,
+    known: &Status,
+    poll: &RemotePoll,
+    version: Version,
+) -> Result<(), Error> {
+    let counted = Version { at: version.seq.time(), ..version };
+    if order::advance(tx, "", &known.uri, "tallies", counted)? {
+        tx.execute(
+            "UPDATE polls SET tallies = ?2, voters_count = ?3, expires_at = ?4, fetched_at = ?5
+             WHERE id = ?1 AND options = ?6",
+            params![
+                known.id,
+                Json(poll.tallies()),
+                poll.voters_count,
+                poll.expires_at,
+                version.seq.time(),
+                Json(poll.titles())
+            ],
+        )?;
+    }
+    Ok(())
+}
+
+/// Brings the mentions in line with the newest version: who is new is told, who is no longer
+/// mentioned was never told.
+fn readdress(tx: &mut Tx, env: &Env, known: &Status, remote: &RemoteStatus) -> Result<(), Error> {
+    let people = receive::people(tx, remote)?;
+    let before: Vec<(Id, bool)> = tx.query(
+        "SELECT account_id, silent FROM mentions WHERE status_id = ?1",
+        params![known.id],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
+    for (account, silent) in &before {
+        if !people.iter().any(|person| person.id == *account && person.silent == *silent) {
+            let gone = "DELETE FROM mentions WHERE status_id = ?1 AND account_id = ?2";
+            tx.execute(gone, params![known.id, *account])?;
+            notifications::withdraw(tx, *account, Kind::Mention, known.account_id, Some(known.id))?;
+        }
+    }
+    let fresh = |person: &&Addressee| !before.contains(&(person.id, person.silent));
+    for person in people.iter().filter(fresh) {
+        receive::mention(tx, known.id, person.id, person.silent)?;
+        if !person.silent {
+            let author = known.account_id;
+            notifications::notify(tx, env, person.id, Kind::Mention, author, Some(known.id))?;
+        }
+    }
+    Ok(())
+}
+
+fn retag(tx: &mut Tx, env: &Env, known: &Status, remote: &RemoteStatus) -> Result<(), Error> {
+    let names: Vec<&str> = remote.tags.iter().map(String::as_str).collect();
+    let wanted: Vec<Id> = tags::ensure(tx, env, &names)?.iter().map(|tag| tag.id).collect();
+    let now: Vec<Id> =
+        tx.column("SELECT tag_id FROM status_tags WHERE status_id = ?1", params![known.id])?;
+    let gone: Vec<Id> = now.iter().filter(|id| !wanted.contains(id)).copied().collect();
+    for tag in &gone {
+        let sql = "DELETE FROM status_tags WHERE status_id = ?1 AND tag_id = ?2";
+        tx.execute(sql, params![known.id, *tag])?;
+    }
+    if wanted.iter().any(|id| !now.contains(id)) {
+        publish::link_names(tx, env, known, &[], &names)?;
+    }
+    Ok(())
+}
+
+/// Tells those who look at the post, and those here who boosted it.
+fn tell(tx: &mut Tx, env: &Env, known: &Status) -> Result<(), Error> {
+    env.streams.status_edited(tx, known.id);
+    let boosters: Vec<Id> = tx.column(
+        "SELECT account_id FROM statuses WHERE boost_of_id = ?1 AND local = 1",
+        params![known.id],
+    )?;
+    for booster in boosters {
+        let author = known.account_id;
+        notifications::notify(tx, env, booster, Kind::Update, author, Some(known.id))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,149 @@
+//! Whatever order activities are worked in, however often they come, in whatever batches and by
+//! however many at once: the end state is that of the door's order.
+
+mod history;
+mod state;
+
+use std::sync::Arc;
+
+use weir_base::{Id, Random};
+use weir_community::federation::{self, Deed, Incoming};
+use weir_community::{Community, Error, accounts};
+use weir_db::Class;
+
+use crate::place::{Place, places};
+use history::{Universe, history};
+
+/// Works `batch` in one transaction, as a worker would.
+async fn work(community: &Community, batch: Vec<Incoming>) {
+    let done = community
+        .write(Class::Inbound, move |tx, env| {
+            for incoming in &batch {
+                let message = format!("{incoming:?}");
+                federation::receive(tx, env, incoming).map_err(|error| match error {
+                    Error::Db(error) => Error::Db(error),
+                    other => panic!("{message}: {other}"),
+                })?;
+            }
+            Ok(())
+        })
+        .await;
+    done.unwrap();
+}
+
+/// Takes away what deleted accounts left, as their jobs would.
+async fn erase(place: &Place, universe: &Universe) {
+    for actor in universe.actors.clone() {
+        place
+            .community
+            .write(Class::Inbound, move |tx, env| {
+                let account = accounts::by_uri(tx, &actor)?.unwrap();
+                if account.deleted_at.is_some() {
+                    while !accounts::erase_step(tx, env, account.id)? {}
+                }
+                Ok(())
+            })
+            .await
+            .unwrap();
+    }
+}
+
+/// The same messages with repetitions, in another order.
+fn shuffled(history: &[Incoming], random: &Random) -> Vec<Incoming> {
+    let mut other = history.to_vec();
+    for _ in 0..history.len() / 2 {
+        other.push(history[random.below(history.len() as u64) as usize].clone());
+    }
+    for at in (1..other.len()).rev() {
+        other.swap(at, random.below(at as u64 + 1) as usize);
+    }
+    other
+}
+
+fn batches(mut history: Vec<Incoming>, random: &Random) -> Vec<Vec<Incoming>> {
+    let mut batches = Vec::new();
+    while !history.is_empty() {
+        let size = 1 + random.below(6) as usize;
+        batches.push(history.drain(..size.min(history.len())).collect());
+    }
+    batches
+}
+
+async fn compare(place: &Place, seed: u64, tasks: usize) {
+    let random = Random::seeded(seed);
+    let door = Universe::new(place, &format!("{seed}a")).await;
+    for incoming in history(&door, seed) {
+        work(&place.community, vec![incoming]).await;
+    }
+    erase(place, &door).await;
+    let other = Universe::new(place, &format!("{seed}b")).await;
+    let parts = batches(shuffled(&history(&other, seed), &random), &random);
+    if tasks == 1 {
+        for batch in parts {
+            work(&place.community, batch).await;
+            if random.below(8) == 0 {
+                erase(place, &other).await;
+            }
+        }
+    } else {
+        let waiting = Arc::new(parking_lot::Mutex::new(parts));
+        let workers: Vec<_> = (0..tasks)
+            .map(|_| {
+                let (waiting, community) = (waiting.clone(), place.community.clone());
+                tokio::spawn(async move {
+                    loop {
+                        let Some(batch) = waiting.lock().pop() else { return };
+                        work(&community, batch).await;
+                    }
+                })
+            })
+            .collect();
+        for worker in workers {
+            worker.await.unwrap();
+        }
+    }
+    erase(place, &other).await;
+    let (expected, found) = (state::of(place, &door).await, state::of(place, &other).await);
+    if expected != found {
+        for incoming in history(&door, seed) {
+            let deed = match &incoming.deed {
+                Deed::Post(post) => format!("post {} {}", post.uri, post.content),
+                other => format!("{other:?}"),
+            };
+            println!("{} {} {deed}", incoming.version.at, incoming.activity);
+        }
+        let only = |a: &[String], b: &[String]| -> Vec<String> {
+            a.iter().filter(|line| !b.contains(line)).cloned().collect()
+        };
+        panic!(
+            "{}, seed {seed}: in the door's order {:#?}\nbut here {:#?}",
+            place.name(),
+            only(&expected, &found),
+            only(&found, &expected)
+        );
+    }
+    assert!(expected.len() > 20, "the history does something");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn the_order_of_working_changes_nothing() {
+    for place in places() {
+        for seed in 0..15 {
+            compare(&place, seed, 1).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn eight_who_work_at_once_change_nothing() {
+    for place in places() {
+        for seed in 100..105 {
+            compare(&place, seed, 8).await;
+        }
+    }
+}
+
+/// The id of what stands at `uri`.
+fn id_in(uri: &str) -> Option<Id> {
+    uri.rsplit('/').next()?.parse().ok()
+}

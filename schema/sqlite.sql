@@ -340,6 +340,10 @@ CREATE TABLE media (
   created_at BIGINT NOT NULL,
   unattached_at BIGINT NOT NULL DEFAULT 0
 );
+CREATE TABLE meetings (
+  slot BIGINT NOT NULL PRIMARY KEY,
+  times BIGINT NOT NULL
+);
 CREATE TABLE mentions (
   status_id BIGINT NOT NULL,
   account_id BIGINT NOT NULL,
@@ -540,7 +544,8 @@ CREATE TABLE tags (
 CREATE TABLE tombstones (
   uri TEXT NOT NULL PRIMARY KEY,
   host TEXT NOT NULL,
-  deleted_at BIGINT NOT NULL
+  deleted_at BIGINT NOT NULL,
+  conversation_id BIGINT
 );
 CREATE TABLE users (
   account_id BIGINT NOT NULL PRIMARY KEY,
@@ -566,7 +571,7 @@ CREATE TABLE versions (
   relation TEXT NOT NULL,
   version_ms BIGINT NOT NULL,
   version_seq BIGINT NOT NULL,
-  present BIGINT NOT NULL,
+  events TEXT NOT NULL DEFAULT '[]',
   activity TEXT NOT NULL DEFAULT '',
   PRIMARY KEY (actor, object, relation)
 ) WITHOUT ROWID;
@@ -631,11 +636,12 @@ CREATE INDEX push_subscriptions_by_account ON push_subscriptions (account_id);
 CREATE UNIQUE INDEX push_subscriptions_by_token ON push_subscriptions (token_id);
 CREATE INDEX reports_open ON reports (id) WHERE action_taken_at IS NULL;
 CREATE INDEX scheduled_statuses_by_account ON scheduled_statuses (account_id, id);
-CREATE INDEX status_edits_by_status ON status_edits (status_id, id);
+CREATE INDEX status_edits_by_status ON status_edits (status_id, created_at, id);
 CREATE INDEX status_tags_by_status ON status_tags (status_id);
 CREATE INDEX statuses_by_account ON statuses (account_id, id);
 CREATE UNIQUE INDEX statuses_by_boost ON statuses (boost_of_id, account_id)
   WHERE boost_of_id IS NOT NULL;
+CREATE INDEX statuses_by_conversation ON statuses (conversation_id, id);
 CREATE INDEX statuses_by_missing_parent ON statuses (in_reply_to_uri)
   WHERE in_reply_to_uri IS NOT NULL AND in_reply_to_id IS NULL;
 CREATE INDEX statuses_by_parent ON statuses (in_reply_to_id, id) WHERE in_reply_to_id IS NOT NULL;
@@ -644,9 +650,12 @@ CREATE INDEX statuses_public ON statuses (id) WHERE visibility = 0 AND boost_of_
 CREATE INDEX statuses_public_local ON statuses (id)
   WHERE visibility = 0 AND boost_of_id IS NULL AND local = 1;
 CREATE UNIQUE INDEX tags_by_name ON tags (name);
+CREATE INDEX tombstones_by_conversation ON tombstones (conversation_id)
+  WHERE conversation_id IS NOT NULL;
 CREATE INDEX tombstones_by_host ON tombstones (host, deleted_at);
 CREATE UNIQUE INDEX users_by_email ON users (email_key);
 CREATE INDEX versions_by_activity ON versions (activity) WHERE activity <> '';
-CREATE INDEX versions_by_age ON versions (version_ms);
+CREATE INDEX versions_by_age ON versions (version_seq);
+CREATE INDEX versions_by_object ON versions (object, relation);
 CREATE INDEX web_sessions_by_account ON web_sessions (account_id);
 CREATE UNIQUE INDEX web_sessions_by_token ON web_sessions (token_hash);

@@ -3,7 +3,7 @@
 use weir_community::instance::Registrations;
 use weir_community::users::Door;
 
-use crate::config::{Auto, Checked, RegistrationMode};
+use crate::config::{Checked, RegistrationMode, Switch};
 
 /// Who may sign up, where staff has not set it.
 fn registrations(checked: &Checked) -> Registrations {
@@ -19,9 +19,9 @@ fn registrations(checked: &Checked) -> Registrations {
 fn confirm_email(checked: &Checked) -> bool {
     let has_mail = !checked.config.mail.smtp_url.expose().is_empty();
     match checked.config.registrations.confirm_email {
-        Auto::Auto => has_mail,
-        Auto::On => true,
-        Auto::Off => false,
+        Switch::Auto => has_mail,
+        Switch::On => true,
+        Switch::Off => false,
     }
 }
 

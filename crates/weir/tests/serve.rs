@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
 
 const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 
@@ -11,27 +11,32 @@ const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 struct Server {
     process: Child,
     ready: String,
-    log: BufReader<std::process::ChildStderr>,
+    log: BufReader<ChildStderr>,
 }
 
 impl Server {
     fn start(data: &Path, args: &[&str]) -> Self {
+        Self::start_on("sqlite:weir.db", data, args)
+    }
+
+    fn start_on(database: &str, data: &Path, args: &[&str]) -> Self {
         let mut process = weir(data)
             .args(["serve", "--dev", "--listen", "127.0.0.1:0"])
             .args(args)
+            .env("WEIR_DATABASE_URL", database)
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut log = BufReader::new(process.stderr.take().unwrap());
-        let mut ready = String::new();
-        loop {
-            let mut line = String::new();
-            assert_ne!(log.read_line(&mut line).unwrap(), 0, "ended before it was ready: {ready}");
-            ready.push_str(&line);
-            if line.contains("ready") {
-                return Self { process, ready: line, log };
-            }
+        let log = BufReader::new(process.stderr.take().unwrap());
+        let mut server = Self { process, ready: String::new(), log };
+        let mut before = String::new();
+        while !server.ready.contains("ready") {
+            before.push_str(&server.ready);
+            server.ready.clear();
+            let read = server.log.read_line(&mut server.ready).unwrap();
+            assert_ne!(read, 0, "ended before it was ready: {before}");
         }
+        server
     }
 
     /// The value of `name=` in the line `ready`.
@@ -222,6 +227,21 @@ fn a_data_directory_is_served_under_one_name_only() {
     let refused = run(&data, &args);
     assert_eq!(refused.status.code(), Some(1));
     assert!(stderr(&refused).contains("belongs to a.test"), "{refused:?}");
+}
+
+#[test]
+fn on_postgres_it_finds_everything_again() {
+    let Some(fixture) = weir_storm::fixture::postgres() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    let start = || Server::start_on(&fixture.url, &data, &["--domain", "localhost"]);
+    let server = start();
+    let email = "alice@example.test";
+    assert!(run(&data, &["account", "create", "alice", "--email", email]).status.success());
+    drop(server);
+    let _server = start();
+    assert_eq!(json(&run(&data, &["account", "show", "alice", "--json"]))["email"], email);
+    assert!(!data.join("weir.db").exists());
 }
 
 #[test]

@@ -107,7 +107,7 @@ words! {
 
 words! {
     /// Whether something is done.
-    Auto {
+    Switch {
         /// When what it needs is there.
         Auto = "auto",
         /// Always.
@@ -191,7 +191,7 @@ settings! {
         /// open, approval, invite or closed.
         mode: RegistrationMode = RegistrationMode::Approval;
         /// Whether new people prove their e-mail address: auto (when mail is set up), on, off.
-        confirm_email: Auto = Auto::Auto;
+        confirm_email: Switch = Switch::Auto;
     }
 
     /// Pictures, sound and video.

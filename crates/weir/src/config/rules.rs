@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use url::{Host, Url};
 
-use super::{Auto, Config, ConfigError, Loaded, Origin, RegistrationMode, Role};
+use super::{Config, ConfigError, Loaded, Origin, RegistrationMode, Role, Switch};
 
 /// What `serve` was told to be.
 #[derive(Debug, Clone, Copy, Default)]
@@ -174,7 +174,7 @@ fn open_up(loaded: &mut Loaded) {
     };
     choose("registrations.mode", &|config| config.registrations.mode = RegistrationMode::Open);
     choose("registrations.confirm_email", &|config| {
-        config.registrations.confirm_email = Auto::Off;
+        config.registrations.confirm_email = Switch::Off;
     });
 }
 

@@ -180,9 +180,9 @@ fn on_sqlite_one_process_does_all() {
 #[test]
 fn dev_lets_everybody_sign_up_unless_told_otherwise() {
     let open = checked(DEV, &[]).unwrap().config.registrations;
-    assert_eq!((open.mode, open.confirm_email), (RegistrationMode::Open, Auto::Off));
+    assert_eq!((open.mode, open.confirm_email), (RegistrationMode::Open, Switch::Off));
     let told = checked(DEV, &[("registrations.mode", "invite")]).unwrap().config.registrations;
     assert_eq!(told.mode, RegistrationMode::Invite);
     let serve = checked(SERVE, &[("domain", "a.social")]).unwrap().config.registrations;
-    assert_eq!((serve.mode, serve.confirm_email), (RegistrationMode::Approval, Auto::Auto));
+    assert_eq!((serve.mode, serve.confirm_email), (RegistrationMode::Approval, Switch::Auto));
 }

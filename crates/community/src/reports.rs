@@ -128,6 +128,17 @@ pub fn get(tx: &mut Tx, id: Id) -> Result<Report, Error> {
     tx.record("SELECT {} FROM reports WHERE id = ?1", params![id])?.ok_or(Error::NotFound("Report"))
 }
 
+/// The reports with these ids, in no order; missing ones are left out.
+///
+/// # Errors
+/// The database's.
+pub fn by_ids(tx: &mut Tx, list: &[Id]) -> Result<Vec<Report>, Error> {
+    if list.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(tx.records("SELECT {} FROM reports WHERE id IN ids(?1)", &[ids(list)])?)
+}
+
 /// A page of reports, the newest first: those still open, or those closed.
 ///
 /// # Errors

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::{FromRef, FromRequestParts, Path};
 use http::request::Parts;
+use serde::Serialize;
 use weir_base::Id;
 use weir_community::federation::SharedResolver;
 use weir_community::{Community, Env, Error as CommunityError};
@@ -133,3 +134,7 @@ impl FromRequestParts<Face> for At {
         id.map(Self).ok_or_else(Error::not_found)
     }
 }
+
+/// An answer without content: `{}`.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Done {}

@@ -13,6 +13,7 @@ mod door;
 pub mod entities;
 mod error;
 mod face;
+mod notifications;
 mod oauth;
 mod page;
 mod pictures;
@@ -24,10 +25,10 @@ mod timelines;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
-use axum::routing::{any, get, patch, post};
+use axum::routing::{any, delete, get, patch, post};
 
 pub use error::Error;
-pub use face::{At, Face, Setup};
+pub use face::{At, Done, Face, Setup};
 pub use page::{Page, Paging};
 
 /// Everything this face serves.
@@ -40,6 +41,7 @@ pub fn router(setup: Setup) -> Router {
         .merge(timelines_table())
         .merge(push_table())
         .merge(streaming::table())
+        .merge(notifications_table())
         .route("/api/{*rest}", any(async || Error::not_found()))
         .method_not_allowed_fallback(async || Error::not_found());
     let served = table
@@ -120,4 +122,30 @@ fn push_table() -> Router<Face> {
     use push::subscription::{delete, get as show, post, put};
     let path = "/api/v1/push/subscription";
     Router::new().route(path, get(show).post(post).put(put).delete(delete))
+/// What one is told.
+#[rustfmt::skip]
+fn notifications_table() -> Router<Face> {
+    use notifications::*;
+    Router::new()
+        .route("/api/v1/notifications", get(list::get))
+        .route("/api/v1/notifications/clear", post(clear::all))
+        .route("/api/v1/notifications/destroy_multiple", delete(clear::some))
+        .route("/api/v1/notifications/dismiss", post(one::dismiss_named))
+        .route("/api/v1/notifications/unread_count", get(unread_count::each))
+        .route("/api/v1/notifications/policy", get(policy::get_v1).put(policy::put_v1).patch(policy::put_v1))
+        .route("/api/v2/notifications/policy", get(policy::get).patch(policy::patch).put(policy::patch))
+        .route("/api/v1/notifications/requests", get(requests::list))
+        .route("/api/v1/notifications/requests/accept", post(requests::accept_many))
+        .route("/api/v1/notifications/requests/dismiss", post(requests::dismiss_many))
+        .route("/api/v1/notifications/requests/merged", get(requests::merged))
+        .route("/api/v1/notifications/requests/{id}", get(requests::get))
+        .route("/api/v1/notifications/requests/{id}/accept", post(requests::accept))
+        .route("/api/v1/notifications/requests/{id}/dismiss", post(requests::dismiss))
+        .route("/api/v1/notifications/{id}", get(one::get))
+        .route("/api/v1/notifications/{id}/dismiss", post(one::dismiss))
+        .route("/api/v2/notifications", get(grouped::get))
+        .route("/api/v2/notifications/unread_count", get(unread_count::groups))
+        .route("/api/v2/notifications/{group_key}", get(group::get))
+        .route("/api/v2/notifications/{group_key}/accounts", get(group::accounts))
+        .route("/api/v2/notifications/{group_key}/dismiss", post(group::dismiss))
 }

@@ -89,12 +89,23 @@ impl Paging {
 
     /// The answer: the page's items, with links to its neighbours.
     pub fn answer<T: Serialize>(&self, face: &Face, page: Page<T>) -> Response {
-        let next = page.oldest.filter(|_| page.more).map(|id| id.to_string());
-        let previous = page.newest.map(|id| id.to_string());
+        self.linked(face, page.oldest.filter(|_| page.more), page.newest, page.items)
+    }
+
+    /// The answer `body`, with links to what is older than `oldest` and newer than `newest`.
+    pub fn linked<T: Serialize>(
+        &self,
+        face: &Face,
+        oldest: Option<Id>,
+        newest: Option<Id>,
+        body: T,
+    ) -> Response {
+        let next = oldest.map(|id| id.to_string());
+        let previous = newest.map(|id| id.to_string());
         let next = next.as_deref().map(|id| ("max_id", id));
         let previous = previous.as_deref().map(|id| ("min_id", id));
         let link = weir_http::link_header(&face.env().site.base, &self.uri, next, previous);
-        let mut response = Json(page.items).into_response();
+        let mut response = Json(body).into_response();
         if let Some(link) = link {
             response.headers_mut().insert(header::LINK, link);
         }
@@ -156,5 +167,11 @@ impl Page<entities::Status> {
             more: !views.is_empty(),
             items: entities::statuses(tx, env, reader, views)?,
         })
+    }
+
+    /// The page without what filters of the reader hide in `context`.
+    pub fn without_hidden(mut self, context: &str) -> Self {
+        self.items.retain(|status| !status.hidden_in(context));
+        self
     }
 }

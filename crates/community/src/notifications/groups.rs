@@ -164,12 +164,28 @@ pub fn dismiss_group(tx: &mut Tx, reader: Id, key: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// How many of `reader`'s notifications lie above `last_read`, counted up to `limit`.
+/// How many of `reader`'s notifications of this page there are, counted up to its limit. Those of
+/// the kinds in `grouped` count once for each group.
 ///
 /// # Errors
 /// The database's.
-pub fn unread_count(tx: &mut Tx, reader: Id, last_read: Id, limit: usize) -> Result<i64, Error> {
-    let sql = "SELECT count(*) FROM (SELECT 1 FROM notifications
-               WHERE account_id = ?1 AND id > ?2 AND filtered = 0 LIMIT ?3) AS unread";
-    Ok(tx.value(sql, params![reader, last_read, limit])?.unwrap_or(0))
+pub fn unread_count(tx: &mut Tx, reader: Id, page: &Page, grouped: &[Kind]) -> Result<i64, Error> {
+    let (above, below) = page.range.bounds();
+    let sql = "SELECT count(*) FROM (SELECT DISTINCT
+                 CASE WHEN kind IN texts(?7) THEN group_key ELSE 'ungrouped-' || id END AS one
+               FROM notifications WHERE account_id = ?1 AND kind IN texts(?2)
+                 AND (?3 = 0 OR from_account_id = ?3) AND filtered <= ?4 AND id > ?5 AND id < ?6
+               LIMIT ?8) AS unread";
+    let from = page.from.unwrap_or(Id::ZERO);
+    let values = [
+        reader.to_value(),
+        weir_db::texts(page.kinds()),
+        from.to_value(),
+        page.filtered.to_value(),
+        above.to_value(),
+        below.to_value(),
+        weir_db::texts(grouped.iter().map(|kind| kind.name())),
+        page.range.limit.to_value(),
+    ];
+    Ok(tx.value(sql, &values)?.unwrap_or(0))
 }

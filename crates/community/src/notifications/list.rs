@@ -46,17 +46,23 @@ pub struct Page {
     pub filtered: bool,
 }
 
+impl Page {
+    /// The names of the kinds that are wanted.
+    pub(super) fn kinds(&self) -> Vec<&'static str> {
+        Kind::ALL
+            .into_iter()
+            .filter(|kind| self.types.is_empty() || self.types.contains(kind))
+            .filter(|kind| !self.exclude.contains(kind))
+            .map(Kind::name)
+            .collect()
+    }
+}
+
 /// A page of `reader`'s notifications, the newest first.
 ///
 /// # Errors
 /// The database's.
 pub fn list(tx: &mut Tx, env: &Env, reader: Id, page: &Page) -> Result<Vec<Notification>, Error> {
-    let kinds: Vec<&str> = Kind::ALL
-        .into_iter()
-        .filter(|kind| page.types.is_empty() || page.types.contains(kind))
-        .filter(|kind| !page.exclude.contains(kind))
-        .map(Kind::name)
-        .collect();
     let (order, range) = page.range.sql("id", 5);
     let sql = format!(
         "SELECT id, kind, group_key, from_account_id, status_id, report_id, filtered
@@ -65,7 +71,7 @@ pub fn list(tx: &mut Tx, env: &Env, reader: Id, page: &Page) -> Result<Vec<Notif
          ORDER BY id {order} LIMIT ?7"
     );
     let (low, high) = page.range.bounds();
-    let mut values: Vec<Value<'_>> = vec![Value::Int(reader.0), texts(kinds)];
+    let mut values: Vec<Value<'_>> = vec![Value::Int(reader.0), texts(page.kinds())];
     values.extend([
         Value::Int(page.from.unwrap_or(Id::ZERO).0),
         Value::Int(i64::from(page.filtered)),

@@ -228,14 +228,19 @@ pub fn requests(tx: &mut Tx, of: Id, range: Range) -> Result<Vec<Request>, Error
     Ok(found)
 }
 
-/// How many notifications wait behind a request.
+/// How many notifications of each of `senders` wait for a decision; those of whom none waits are
+/// left out.
 ///
 /// # Errors
 /// The database's.
-pub fn waiting(tx: &mut Tx, of: Id, from: Id) -> Result<i64, Error> {
-    let sql = "SELECT count(*) FROM notifications
-               WHERE account_id = ?1 AND from_account_id = ?2 AND filtered = 1";
-    Ok(tx.value(sql, params![of, from])?.unwrap_or(0))
+pub fn waiting(tx: &mut Tx, of: Id, senders: &[Id]) -> Result<Vec<(Id, i64)>, Error> {
+    Ok(tx.query(
+        "SELECT from_account_id, count(*) FROM notifications
+         WHERE account_id = ?1 AND from_account_id IN ids(?2) AND filtered = 1
+         GROUP BY from_account_id",
+        &[of.to_value(), ids(senders)],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?)
 }
 
 /// `of`'s request `id`.

@@ -143,7 +143,7 @@ async fn a_policy_drops_and_groups_are_counted() {
         let erin = place.person("erin").await;
         place.write(move |tx, env| statuses::favourite(tx, env, erin, post)).await.unwrap();
         let count = place
-            .read(move |tx, _| notifications::unread_count(tx, alice, Id::ZERO, 100))
+            .read(move |tx, _| notifications::unread_count(tx, alice, &Page::default(), &[]))
             .await
             .unwrap();
         assert_eq!(count, 3);

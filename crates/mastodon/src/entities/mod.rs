@@ -12,8 +12,11 @@ mod filter;
 mod list;
 mod media;
 mod notification;
+mod notification_group;
+mod notification_policy;
 mod poll;
 mod relationship;
+mod report;
 mod status;
 
 pub use account::{
@@ -29,7 +32,15 @@ pub use featured_tag::FeaturedTag;
 pub use filter::{FilterHead, FilterResult, filter_results};
 pub use list::List;
 pub use media::MediaAttachment;
-pub use notification::{Notification, notifications};
+pub use notification::{About, AccountWarning, Notification, SeveranceEvent, notifications};
+pub use notification_group::{
+    GroupForm, GroupedNotifications, NotificationGroup, OnPage, PartialAccount, notification_groups,
+};
+pub use notification_policy::{
+    NotificationPolicy, NotificationPolicyV1, NotificationRequest, Summary, notification_policy,
+    notification_policy_v1, notification_requests,
+};
 pub use poll::{Poll, PollOption, poll};
 pub use relationship::{Relationship, relationship, relationships};
+pub use report::{Report, reports};
 pub use status::{Mention, PostingApp, ReaderPart, Status, StatusTag, status, statuses};

@@ -1,13 +1,15 @@
 //! Notifications as the API shows them, each for itself.
 
+use std::collections::HashMap;
+
 use serde::Serialize;
 use weir_base::{Id, Timestamp};
-use weir_community::notifications;
+use weir_community::notifications::{self, Kind};
 use weir_community::statuses::View;
-use weir_community::{Env, Error};
+use weir_community::{Env, Error, reports};
 use weir_db::Tx;
 
-use super::{Account, Status, accounts, statuses};
+use super::{Account, Report, Status, accounts, accounts_by_id, statuses};
 
 /// A notification.
 #[derive(Debug, Clone, Serialize)]
@@ -24,11 +26,72 @@ pub struct Notification {
     /// Whether the reader's policy put it aside.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filtered: Option<bool>,
-    /// Who did it.
+    /// Who did it; of what staff did, the reader.
     pub account: Account,
     /// To which post.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<Status>,
+    /// What else it is about.
+    #[serde(flatten)]
+    pub about: About,
+}
+
+/// What a notification is about, when it is no post.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct About {
+    /// The report, in notifications to staff.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub report: Option<Report>,
+    /// Follows that staff ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub event: Option<SeveranceEvent>,
+    /// What staff did to the reader's account.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub moderation_warning: Option<AccountWarning>,
+}
+
+/// Follows between the reader and somebody that staff ended.
+#[derive(Debug, Clone, Serialize)]
+pub struct SeveranceEvent {
+    /// Its id.
+    pub id: Id,
+    /// Why they ended.
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    /// Whether the list of those lost is gone.
+    pub purged: bool,
+    /// Who is lost.
+    pub target_name: String,
+    /// Followers that were lost; not counted here.
+    pub followers_count: i64,
+    /// Followees that were lost; not counted here.
+    pub following_count: i64,
+    /// When.
+    pub created_at: Timestamp,
+}
+
+/// What staff did to the reader's account. What exactly is said by mail.
+#[derive(Debug, Clone, Serialize)]
+pub struct AccountWarning {
+    /// Its id.
+    pub id: Id,
+    /// What was done.
+    pub action: &'static str,
+    /// What staff says about it.
+    pub text: &'static str,
+    /// Posts it is about.
+    pub status_ids: Option<Vec<Id>>,
+    /// The reader.
+    pub target_account: Account,
+    /// What the reader answered; there is no form for it.
+    pub appeal: Option<()>,
+    /// When.
+    pub created_at: Timestamp,
+}
+
+/// Whether staff did it, who stays unnamed.
+fn by_staff(kind: Kind) -> bool {
+    matches!(kind, Kind::SeveredRelationships | Kind::ModerationWarning)
 }
 
 /// Notifications of `reader`, in their order.
@@ -43,15 +106,63 @@ pub fn notifications(
 ) -> Result<Vec<Notification>, Error> {
     let people = accounts(tx, env, list.iter().map(|one| one.account.as_ref()))?;
     let views: Vec<View> = list.iter().filter_map(|one| one.status.clone()).collect();
-    let mut posts = statuses(tx, env, Some(reader), &views)?.into_iter();
-    let shaped = list.iter().zip(people).map(|(one, account)| Notification {
-        id: one.id,
-        kind: one.kind.name(),
-        created_at: one.id.time(),
-        group_key: one.group_key.clone(),
-        filtered: one.filtered.then_some(true),
-        account,
-        status: one.status.as_ref().and_then(|_| posts.next()),
-    });
-    Ok(shaped.collect())
+    let posts = statuses(tx, env, Some(reader), &views)?;
+    let posts: HashMap<Id, Status> = posts.into_iter().map(|post| (post.id, post)).collect();
+    let mut abouts = abouts(tx, env, reader, list)?.into_iter();
+    let mut shaped = Vec::with_capacity(list.len());
+    for (one, sender) in list.iter().zip(people) {
+        let (own, about) = abouts.next().unwrap_or_default();
+        shaped.push(Notification {
+            id: one.id,
+            kind: one.kind.name(),
+            created_at: one.id.time(),
+            group_key: one.group_key.clone(),
+            filtered: one.filtered.then_some(true),
+            account: own.unwrap_or(sender),
+            status: one.status.as_ref().and_then(|view| posts.get(&view.status.id).cloned()),
+            about,
+        });
+    }
+    Ok(shaped)
+}
+
+/// What each of `list` is about besides posts; for what staff did, with the reader's own account.
+pub(super) fn abouts(
+    tx: &mut Tx,
+    env: &Env,
+    reader: Id,
+    list: &[notifications::Notification],
+) -> Result<Vec<(Option<Account>, About)>, Error> {
+    let named: Vec<Id> = list.iter().filter_map(|one| one.report_id).collect();
+    let found = reports::by_ids(tx, &named)?;
+    let reports = super::reports(tx, env, &found)?;
+    let own = match list.iter().any(|one| by_staff(one.kind)) {
+        true => accounts_by_id(tx, env, &[reader])?.pop(),
+        false => None,
+    };
+    let about = |one: &notifications::Notification| {
+        let own = own.clone().filter(|_| by_staff(one.kind));
+        let report = reports.iter().find(|report| Some(report.id) == one.report_id).cloned();
+        let event = (one.kind == Kind::SeveredRelationships).then(|| SeveranceEvent {
+            id: one.id,
+            kind: "account_suspension",
+            purged: true,
+            target_name: one.account.acct(),
+            followers_count: 0,
+            following_count: 0,
+            created_at: one.id.time(),
+        });
+        let warned = own.clone().filter(|_| one.kind == Kind::ModerationWarning);
+        let moderation_warning = warned.map(|target_account| AccountWarning {
+            id: one.id,
+            action: "none",
+            text: "",
+            status_ids: None,
+            target_account,
+            appeal: None,
+            created_at: one.id.time(),
+        });
+        (own, About { report, event, moderation_warning })
+    };
+    Ok(list.iter().map(about).collect())
 }

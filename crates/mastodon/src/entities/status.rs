@@ -128,6 +128,18 @@ pub struct StatusTag {
     pub url: String,
 }
 
+impl Status {
+    /// Whether a filter of the reader hides it altogether where it would stand: one of
+    /// [`weir_community::filters::CONTEXTS`].
+    pub fn hidden_in(&self, context: &str) -> bool {
+        let filtered = self.reader.as_ref().map_or(&[][..], |reader| &reader.filtered);
+        filtered.iter().any(|matched| {
+            let filter = &matched.filter;
+            filter.filter_action == "hide" && filter.context.iter().any(|place| place == context)
+        })
+    }
+}
+
 /// What the posts of one answer share.
 struct Shapes<'e> {
     env: &'e Env,

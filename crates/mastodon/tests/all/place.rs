@@ -194,6 +194,13 @@ impl Place {
         answer.body
     }
 
+    /// Any request by somebody, which must succeed.
+    pub async fn done(&self, method: Method, path: &str, by: &Someone, body: Value) -> Value {
+        let answer = self.call(method, path, Some(by), body).await;
+        assert_eq!(answer.status, StatusCode::OK, "{path} on {}: {}", self.name, answer.body);
+        answer.body
+    }
+
     /// The status and the error's text of a request that is refused.
     pub async fn refused(
         &self,

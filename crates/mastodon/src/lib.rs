@@ -122,6 +122,8 @@ fn push_table() -> Router<Face> {
     use push::subscription::{delete, get as show, post, put};
     let path = "/api/v1/push/subscription";
     Router::new().route(path, get(show).post(post).put(put).delete(delete))
+}
+
 /// What one is told.
 #[rustfmt::skip]
 fn notifications_table() -> Router<Face> {

@@ -67,7 +67,7 @@ pub fn list(tx: &mut Tx, env: &Env, reader: Id, page: &Page) -> Result<Vec<Notif
     let sql = format!(
         "SELECT id, kind, group_key, from_account_id, status_id, report_id, filtered
          FROM notifications WHERE account_id = ?1 AND kind IN texts(?2)
-           AND (?3 = 0 OR from_account_id = ?3) AND filtered <= ?4 AND {range}
+           AND (CAST(?3 AS BIGINT) = 0 OR from_account_id = ?3) AND filtered <= ?4 AND {range}
          ORDER BY id {order} LIMIT ?7"
     );
     let (low, high) = page.range.bounds();

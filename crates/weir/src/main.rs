@@ -12,6 +12,7 @@ mod log;
 mod metrics;
 mod options;
 mod output;
+mod outside;
 mod parts;
 mod process;
 mod routes;

@@ -13,17 +13,18 @@ use weir_pages::Pages;
 use crate::alone::Alone;
 use crate::config::Checked;
 use crate::options;
+use crate::outside::Outside;
 use crate::parts::Parts;
 
 /// Everything that is served over HTTP.
-pub fn router(checked: &Checked, parts: &Parts) -> Router {
+pub fn router(checked: &Checked, parts: &Parts, outside: &Outside) -> Router {
     let resolver: SharedResolver = Arc::new(Alone(parts.community.clone()));
     let pages = Pages::new(parts.community.clone(), resolver.clone(), options::pages(checked));
     let own = Router::new().route("/health", get(async || "OK"));
     let mastodon = weir_mastodon::Setup {
         community: parts.community.clone(),
         resolver,
-        vapid_key: String::new(),
+        vapid_key: outside.vapid.public_key(),
         dev: checked.modes.dev,
     };
     let web = own.merge(weir_pages::router(pages)).merge(weir_mastodon::router(mastodon));

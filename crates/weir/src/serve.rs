@@ -17,6 +17,7 @@ use weir_http::{Limits, Serving, Tls, TlsError};
 use crate::config::{Checked, Config, Loaded, Role};
 use crate::control::ControlSocket;
 use crate::data_dir::{DataDir, DataDirError};
+use crate::outside::{Outside, OutsideError};
 use crate::parts::{Parts, PartsError};
 use crate::site::{self, SiteError};
 use crate::{demo, log, metrics, output, process, routes, work};
@@ -69,6 +70,9 @@ pub enum ServeError {
     /// The jobs.
     #[error("cannot start the jobs: {0}")]
     Jobs(#[from] weir_jobs::StartError),
+    /// What reaches outside.
+    #[error(transparent)]
+    Outside(#[from] OutsideError),
     /// Mail.
     #[error("cannot set up mail: {0}; check [mail]")]
     Mail(#[from] weir_community::mail::MailError),
@@ -115,7 +119,7 @@ struct Listeners {
     metrics_address: Option<SocketAddr>,
 }
 
-async fn serve(checked: &Checked, _extra_ca: Option<&Path>) -> Result<(), ServeError> {
+async fn serve(checked: &Checked, extra_ca: Option<&Path>) -> Result<(), ServeError> {
     let config = &checked.config;
     let descriptors_max = process::raise_descriptor_limit();
     let data = DataDir::open(&config.data)?;
@@ -130,6 +134,8 @@ async fn serve(checked: &Checked, _extra_ca: Option<&Path>) -> Result<(), ServeE
     let site = Site { domain: checked.domain(bound), base: checked.public_url(bound) };
     let site = site::claim(&data, site)?;
     let parts = Arc::new(open(config.clone(), data.path().to_owned(), site).await?);
+    let base = &parts.community.env().site.base;
+    let outside = Outside::open(checked, data.path(), base, extra_ca)?;
     if checked.modes.demo {
         demo::populate(&parts.community, data.path()).await.map_err(ServeError::Demo)?;
     }
@@ -138,7 +144,10 @@ async fn serve(checked: &Checked, _extra_ca: Option<&Path>) -> Result<(), ServeE
 
     let shutdown = CancellationToken::new();
     let workers = match config.roles.contains(&Role::Jobs) {
-        true => Some(parts.jobs.start(work::registry(config, &parts)?, shutdown.clone())?),
+        true => {
+            let registry = work::registry(config, &parts, &outside)?;
+            Some(parts.jobs.start(registry, shutdown.clone())?)
+        }
         false => None,
     };
     let signals = Signals::listen(tls.clone())
@@ -151,7 +160,7 @@ async fn serve(checked: &Checked, _extra_ca: Option<&Path>) -> Result<(), ServeE
         ..Limits::default()
     };
     let serving = Serving {
-        router: routes::router(checked, &parts),
+        router: routes::router(checked, &parts, &outside),
         tls: tls.clone(),
         limits,
         trusted_proxies: config.http.trusted_proxies.clone().into(),

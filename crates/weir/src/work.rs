@@ -7,19 +7,22 @@ use weir_db::Tx;
 use weir_jobs::{Claimed, Outcome, Registry};
 
 use crate::config::Config;
+use crate::outside::Outside;
 use crate::parts::Parts;
 
 /// Every job of every part, with its handler.
 ///
 /// # Errors
 /// [`MailError`] when the configured mail server or sender cannot be used.
-pub fn registry(config: &Config, parts: &Parts) -> Result<Registry, MailError> {
+pub fn registry(config: &Config, parts: &Parts, outside: &Outside) -> Result<Registry, MailError> {
     let community = &parts.community;
     let mut registry = Registry::new();
     accounts::register_erasure(&mut registry, community);
     media::register(&mut registry, community);
     moderation::register(&mut registry, community);
     mail::register(&mut registry, community, &mailer(config, &community.env().site.domain)?);
+    let Outside { fetch, vapid } = outside.clone();
+    weir_mastodon::push::register(&mut registry, community.clone(), fetch, vapid);
     // Without federation there is nobody to tell.
     registry.simple_unit(|_: &mut Tx, jobs: &[Claimed<Distribute>]| {
         Ok(vec![Outcome::Done; jobs.len()])

@@ -160,6 +160,15 @@ pub fn describe(tx: &mut Tx, mut media: Media, change: &MediaChange) -> Result<M
     Ok(media)
 }
 
+/// Takes attachments from their post; they are pruned unless another one takes them soon.
+pub(crate) fn release(tx: &mut Tx, env: &Env, list: &[Id]) -> Result<(), Error> {
+    tx.execute(
+        "UPDATE media SET status_id = NULL, unattached_at = ?1 WHERE id IN ids(?2)",
+        &[weir_db::ToValue::to_value(&env.clock.now()), weir_db::ids(list)],
+    )?;
+    Ok(())
+}
+
 /// Deletes an attachment that belongs to no post, and its files.
 ///
 /// # Errors

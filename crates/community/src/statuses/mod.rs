@@ -3,26 +3,32 @@
 mod boosted;
 mod conversation;
 mod delete;
+mod edit;
+mod keys;
 mod marks;
 mod publish;
 mod receive;
 mod receive_vote;
 mod remote;
 mod revise;
+mod scheduled;
 mod thread;
 mod view;
 mod visibility;
+mod vote;
 
 use serde::{Deserialize, Serialize};
 use weir_base::{Id, Timestamp};
 use weir_db::{Error as DbError, FromColumn, Json, Row, ToValue, Tx, Value, params};
+use weir_jobs::Registry;
 
-use crate::Error;
+use crate::{Community, Error};
 
 pub use crate::media::Media;
 pub(crate) use boosted::undo_mark;
 pub use boosted::{receive_boost, receive_like};
 pub use delete::{delete, erase};
+pub use edit::{Edit, Version, edit, history};
 pub use marks::{
     bookmark, boost, favourite, mute_conversation, pin, pinned, unbookmark, unboost, unfavourite,
     unmute_conversation, unpin,
@@ -31,9 +37,13 @@ pub use publish::{Draft, PollDraft, publish};
 pub use receive::{Cause, Receipt, mention_learnt, receive, receive_delete};
 pub use receive_vote::receive_vote;
 pub use remote::{RemoteMedia, RemoteMention, RemotePoll, RemoteStatus};
+pub use scheduled::{
+    PublishScheduled, Scheduled, reschedule, schedule, scheduled, scheduled_one, unschedule,
+};
 pub use thread::{Thread, thread};
 pub use view::{MentionView, Poll, ReaderState, View, load, load_for_all, load_one};
 pub use visibility::{Bond, may_boost, may_see};
+pub use vote::{EndPoll, poll_post, vote};
 
 /// Who may see a post.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -146,6 +156,13 @@ weir_db::record! {
         /// Favourites, as far as known here.
         pub favourites_count: i64,
     }
+}
+
+/// Handles the jobs of this noun: polls that end, posts that appear in their time, pruning.
+pub fn register(registry: &mut Registry, community: &Community) {
+    vote::register(registry, community);
+    scheduled::register(registry, community);
+    keys::register(registry, community);
 }
 
 /// The status with this id, whoever may see it.

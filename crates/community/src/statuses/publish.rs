@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use weir_base::{Id, Timestamp};
 use weir_db::{Json, ToValue, Tx, ids, params};
 
-use super::{Status, Visibility, by_id, visible_post};
+use super::{Status, Visibility, by_id, keys, visible_post, vote};
 use crate::accounts::{self, Account};
 use crate::federation::order::Version;
 use crate::federation::{self, Message};
@@ -80,14 +80,8 @@ pub struct PollDraft {
 /// [`Error::Invalid`] with the fields that are not acceptable; [`Error::NotFound`] when the
 /// parent or media is not there for this person.
 pub fn publish(tx: &mut Tx, env: &Env, by: Id, draft: &Draft) -> Result<Id, Error> {
-    if let Some(key) = &draft.idempotency_key {
-        let known: Option<Id> = tx.value(
-            "SELECT status_id FROM idempotency_keys WHERE account_id = ?1 AND idempotency_key = ?2",
-            params![by, key],
-        )?;
-        if let Some(known) = known {
-            return Ok(known);
-        }
+    if let Some(known) = keys::known(tx, by, draft)? {
+        return Ok(known);
     }
     check(env, draft)?;
     let author = accounts::by_id(tx, by)?;
@@ -107,13 +101,7 @@ pub fn publish(tx: &mut Tx, env: &Env, by: Id, draft: &Draft) -> Result<Id, Erro
     let mentioned: Vec<Id> = people.iter().map(|(_, account)| account.id).collect();
     link(tx, env, &status, &mentioned, &draft.text)?;
     count(tx, &status, parent.as_ref())?;
-    if let Some(key) = &draft.idempotency_key {
-        tx.execute(
-            "INSERT INTO idempotency_keys (account_id, idempotency_key, status_id, created_at)
-             VALUES (?1, ?2, ?3, ?4)",
-            params![by, key, id, now],
-        )?;
-    }
+    keys::remember(tx, env, by, draft, id)?;
     announce(tx, env, &status, &mentioned)?;
     federation::send(tx, env, by, Message::Create { status: id })?;
     Ok(id)
@@ -237,7 +225,7 @@ fn compose(
     }
 }
 
-fn attach_media(tx: &mut Tx, by: Id, status: Id, media: &[Id]) -> Result<(), Error> {
+pub(super) fn attach_media(tx: &mut Tx, by: Id, status: Id, media: &[Id]) -> Result<(), Error> {
     if media.is_empty() {
         return Ok(());
     }
@@ -302,7 +290,12 @@ pub(crate) fn insert(tx: &mut Tx, status: &Status, version: Version) -> Result<b
     Ok(inserted > 0)
 }
 
-fn insert_poll(tx: &mut Tx, env: &Env, status: &Status, poll: &PollDraft) -> Result<(), Error> {
+pub(super) fn insert_poll(
+    tx: &mut Tx,
+    env: &Env,
+    status: &Status,
+    poll: &PollDraft,
+) -> Result<(), Error> {
     let expires_at = env.clock.now().plus_ms(poll.expires_in_s * 1_000);
     tx.execute(
         "INSERT INTO polls (id, status_id, account_id, options, tallies, multiple, hide_totals,
@@ -317,7 +310,7 @@ fn insert_poll(tx: &mut Tx, env: &Env, status: &Status, poll: &PollDraft) -> Res
             expires_at
         ],
     )?;
-    Ok(())
+    vote::end_at(tx, env, status.id, Some(expires_at))
 }
 
 /// Writes a post's mentions and hashtags.
@@ -328,11 +321,15 @@ pub(crate) fn link(
     mentioned: &[Id],
     text: &str,
 ) -> Result<(), Error> {
-    let names: Vec<&str> = text::pieces(text)
+    link_names(tx, env, status, mentioned, &tag_names(text))
+}
+
+/// The hashtags in a text, as written.
+pub(super) fn tag_names(text: &str) -> Vec<&str> {
+    text::pieces(text)
         .into_iter()
         .filter_map(|piece| if let Piece::Tag(name) = piece { Some(name) } else { None })
-        .collect();
-    link_names(tx, env, status, mentioned, &names)
+        .collect()
 }
 
 /// As [`link`], with the hashtags' names given.

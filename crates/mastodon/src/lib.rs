@@ -14,12 +14,15 @@ pub mod entities;
 mod error;
 mod face;
 mod notifications;
+mod marked;
 mod oauth;
 mod page;
 mod pictures;
+mod polls;
 pub mod push;
 mod relations;
 mod resolve;
+mod statuses;
 mod streaming;
 mod timelines;
 
@@ -38,6 +41,7 @@ pub fn router(setup: Setup) -> Router {
         .merge(apps_table())
         .merge(accounts_table())
         .merge(relations_table())
+        .merge(statuses_table())
         .merge(timelines_table())
         .merge(push_table())
         .merge(streaming::table())
@@ -112,9 +116,45 @@ fn relations_table() -> Router<Face> {
         .route("/api/v1/domain_blocks/preview", get(domain_blocks::preview))
 }
 
+/// Posts, and what people do with them.
+#[rustfmt::skip]
+fn statuses_table() -> Router<Face> {
+    use statuses::*;
+    let one = get(show::one).put(edit::put).delete(delete::delete);
+    Router::new()
+        .route("/api/v1/statuses", get(show::many).post(publish::post))
+        .route("/api/v1/statuses/{id}", one)
+        .route("/api/v1/statuses/{id}/context", get(context::get))
+        .route("/api/v1/statuses/{id}/history", get(history::history))
+        .route("/api/v1/statuses/{id}/source", get(history::source))
+        .route("/api/v1/statuses/{id}/translate", post(translate::post))
+        .route("/api/v1/statuses/{id}/quotes", get(quotes::get))
+        .route("/api/v1/statuses/{id}/reblogged_by", get(people::reblogged_by))
+        .route("/api/v1/statuses/{id}/favourited_by", get(people::favourited_by))
+        .route("/api/v1/statuses/{id}/favourite", post(marks::favourite))
+        .route("/api/v1/statuses/{id}/unfavourite", post(marks::unfavourite))
+        .route("/api/v1/statuses/{id}/reblog", post(marks::reblog))
+        .route("/api/v1/statuses/{id}/unreblog", post(marks::unreblog))
+        .route("/api/v1/statuses/{id}/bookmark", post(marks::bookmark))
+        .route("/api/v1/statuses/{id}/unbookmark", post(marks::unbookmark))
+        .route("/api/v1/statuses/{id}/mute", post(marks::mute))
+        .route("/api/v1/statuses/{id}/unmute", post(marks::unmute))
+        .route("/api/v1/statuses/{id}/pin", post(marks::pin))
+        .route("/api/v1/statuses/{id}/unpin", post(marks::unpin))
+        .route("/api/v1/polls/{id}", get(polls::get))
+        .route("/api/v1/polls/{id}/votes", post(polls::vote))
+        .route("/api/v1/bookmarks", get(marked::bookmarks))
+        .route("/api/v1/favourites", get(marked::favourites))
+}
+
 /// Posts of many.
 fn timelines_table() -> Router<Face> {
-    Router::new().route("/api/v1/timelines/home", get(timelines::home))
+    Router::new()
+        .route("/api/v1/timelines/home", get(timelines::home))
+        .route("/api/v1/timelines/list/{id}", get(timelines::list))
+        .route("/api/v1/timelines/public", get(timelines::public))
+        .route("/api/v1/timelines/tag/{name}", get(timelines::tag))
+        .route("/api/v1/timelines/link", get(timelines::link))
 }
 
 /// Devices that want to be told.

@@ -9,6 +9,7 @@ use super::{
 use crate::federation::order::Version;
 use crate::federation::{self, Message};
 use crate::notifications::{self, Kind};
+use crate::timelines::Range;
 use crate::{Env, Error, accounts};
 
 /// `by` favourites post `id`. Again is no error.
@@ -310,4 +311,36 @@ pub fn pinned(tx: &mut Tx, env: &Env, reader: Option<Id>, of: Id) -> Result<Vec<
     let list: Vec<Id> = tx
         .column("SELECT status_id FROM pins WHERE account_id = ?1 ORDER BY id DESC", params![of])?;
     super::load(tx, env, reader, &list)
+}
+
+/// What a person did with posts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mark {
+    /// Kept them.
+    Bookmark,
+    /// Favourited them.
+    Favourite,
+}
+
+/// A page of the posts `by` marked so, the newest mark first: the mark's id and the post's.
+///
+/// # Errors
+/// The database's.
+pub fn marked(tx: &mut Tx, by: Id, mark: Mark, range: Range) -> Result<Vec<(Id, Id)>, Error> {
+    let table = match mark {
+        Mark::Bookmark => "bookmarks",
+        Mark::Favourite => "favourites",
+    };
+    let (order, bounds) = range.sql("id", 2);
+    let (above, below) = range.bounds();
+    let sql = format!(
+        "SELECT id, status_id FROM {table} WHERE account_id = ?1 AND {bounds}
+         ORDER BY id {order} LIMIT ?4"
+    );
+    let values = [by.0, above.0, below.0, range.limit as i64].map(weir_db::Value::Int);
+    let mut rows = tx.query(&sql, &values, |row| Ok((row.get(0)?, row.get(1)?)))?;
+    if range.ascends() {
+        rows.reverse();
+    }
+    Ok(rows)
 }

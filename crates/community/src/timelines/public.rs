@@ -197,3 +197,24 @@ fn pages(
     }
     Ok(shown)
 }
+
+/// A page of the public posts whose preview is of the page at `url`.
+///
+/// # Errors
+/// The database's.
+pub fn link(
+    tx: &mut Tx,
+    env: &Env,
+    reader: Option<Id>,
+    url: &str,
+    range: Range,
+) -> Result<Vec<View>, Error> {
+    let (order, bounds) = range.sql("s.id", 1);
+    let sql = format!(
+        "SELECT s.id FROM statuses s JOIN cards c ON c.id = s.card_id
+         WHERE c.url = ?4 AND s.visibility = 0 AND s.boost_of_id IS NULL AND {bounds}
+         ORDER BY s.id {order} LIMIT ?3"
+    );
+    let url = url.to_owned();
+    collect(tx, env, reader, range, &sql, &[weir_db::ToValue::to_value(&url)])
+}

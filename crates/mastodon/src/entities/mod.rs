@@ -6,6 +6,7 @@ mod announcement;
 mod application;
 mod card;
 mod conversation;
+mod edit;
 mod emoji;
 mod featured_tag;
 mod filter;
@@ -17,6 +18,7 @@ mod notification_policy;
 mod poll;
 mod relationship;
 mod report;
+mod scheduled;
 mod status;
 
 pub use account::{
@@ -27,6 +29,7 @@ pub use announcement::{Announcement, Reaction, announcements};
 pub use application::{Application, CredentialApplication};
 pub use card::PreviewCard;
 pub use conversation::{Conversation, conversations};
+pub use edit::{EditPoll, EditPollOption, StatusEdit, StatusSource, status_edits};
 pub use emoji::{CustomEmoji, Emojis, local_emojis};
 pub use featured_tag::FeaturedTag;
 pub use filter::{FilterHead, FilterResult, filter_results};
@@ -43,4 +46,5 @@ pub use notification_policy::{
 pub use poll::{Poll, PollOption, poll};
 pub use relationship::{Relationship, relationship, relationships};
 pub use report::{Report, reports};
+pub use scheduled::{ScheduledParams, ScheduledPoll, ScheduledStatus};
 pub use status::{Mention, PostingApp, ReaderPart, Status, StatusTag, status, statuses};

@@ -6,4 +6,6 @@ mod oauth;
 mod place;
 mod push;
 mod relations;
+mod statuses;
 mod streaming;
+mod timelines;

@@ -7,13 +7,10 @@ use weir_base::{Id, Timestamp};
 use weir_db::{Class, Error as DbError, Json, Tx, params};
 use weir_jobs::{Claimed, Job, Outcome, Queue, Registry};
 
-use super::{Status, View, load_one, visible_post};
+use super::{View, load_one, receive_vote, visible_post};
 use crate::federation::{self, Message};
 use crate::notifications::{self, Kind};
 use crate::{Community, Env, Error};
-
-/// How long changed numbers wait before other servers are told, once for many votes, in ms.
-const TELL_AFTER_MS: i64 = 3 * 60 * 1_000;
 
 /// The job that runs when a poll ends: those who voted and who asked are told.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -85,22 +82,12 @@ pub fn vote(tx: &mut Tx, env: &Env, by: Id, id: Id, choices: &[usize]) -> Result
         params![id, Json(tallies)],
     )?;
     if status.local {
-        tell(tx, env, &status)
+        receive_vote::tell(tx, env, status.account_id, status.id)
     } else {
         env.streams.status_edited(tx, status.id);
         end_at(tx, env, id, poll.expires_at)?;
         federation::send(tx, env, by, Message::Vote { poll: id, choices: chosen })
     }
-}
-
-/// Tells those who are here that a poll's numbers changed, and other servers in a while.
-fn tell(tx: &mut Tx, env: &Env, status: &Status) -> Result<(), Error> {
-    env.streams.status_edited(tx, status.id);
-    let message = Message::UpdateStatus { status: status.id };
-    let job = federation::Distribute { by: status.account_id, message };
-    let at = env.clock.now().plus_ms(TELL_AFTER_MS);
-    env.jobs.enqueue_unique(tx, &format!("poll {}", status.id), at, &job)?;
-    Ok(())
 }
 
 /// Sees to it that the end of poll `id` is noticed.

@@ -102,6 +102,7 @@ CREATE TABLE cards (
   url TEXT NOT NULL,
   card TEXT NOT NULL,
   image TEXT NOT NULL DEFAULT '',
+  remote_image TEXT NOT NULL DEFAULT '',
   fetched_at BIGINT NOT NULL
 );
 CREATE TABLE conversation_mutes (

@@ -3,11 +3,13 @@
 
 mod bearer;
 mod cors;
+mod files;
 mod form;
 mod front;
 mod gate;
 mod limit;
 mod link;
+mod media;
 mod network;
 mod serve;
 mod stream;
@@ -15,10 +17,12 @@ mod tls;
 
 pub use bearer::{Tokens, token};
 pub use cors::cors;
+pub use files::file;
 pub use form::{Form, FormError, Query, Spool, Upload, Uploads, WithUploads};
 pub use front::{RequestId, with_route_names};
 pub use limit::{Allowance, Asker, Limiter, Rule};
 pub use link::link_header;
+pub use media::media;
 pub use network::{ClientIp, Network, ParseNetworkError};
 pub use serve::{Limits, Serving, serve};
 pub use stream::Stream;

@@ -14,6 +14,7 @@ pub mod entities;
 mod error;
 mod face;
 mod marked;
+mod media;
 mod notifications;
 mod oauth;
 mod page;
@@ -46,6 +47,7 @@ pub fn router(setup: Setup) -> Router {
         .merge(push_table())
         .merge(streaming::table())
         .merge(notifications_table())
+        .merge(media_table())
         .route("/api/{*rest}", any(async || Error::not_found()))
         .method_not_allowed_fallback(async || Error::not_found());
     let served = table
@@ -145,6 +147,14 @@ fn statuses_table() -> Router<Face> {
         .route("/api/v1/polls/{id}/votes", post(polls::vote))
         .route("/api/v1/bookmarks", get(marked::bookmarks))
         .route("/api/v1/favourites", get(marked::favourites))
+}
+
+/// Attachments.
+fn media_table() -> Router<Face> {
+    Router::new()
+        .route("/api/v2/media", post(media::post))
+        .route("/api/v1/media", post(media::post_v1))
+        .route("/api/v1/media/{id}", get(media::get).put(media::put).delete(media::delete))
 }
 
 /// Posts of many.

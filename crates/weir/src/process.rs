@@ -1,6 +1,9 @@
 //! What the system knows of this process: its descriptors and its memory.
 
+use std::ffi::CString;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// Raises the limit of open descriptors as far as the system allows, and answers it.
 pub fn raise_descriptor_limit() -> u64 {
@@ -25,6 +28,19 @@ pub fn resident_bytes() -> u64 {
     let statm = fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = statm.split_whitespace().nth(1).and_then(|pages| pages.parse().ok());
     pages.unwrap_or(0_u64) * page_bytes
+}
+
+/// What is free on the disk that holds `path`, in bytes; 0 where the system does not tell.
+pub fn free_disk_bytes(path: &Path) -> u64 {
+    let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return 0 };
+    let mut about = std::mem::MaybeUninit::<libc::statvfs>::zeroed();
+    // SAFETY: both pointers are to live memory: a text that ends in zero, and room for what the
+    // call fills; all zeros is a valid `statvfs` should it fail.
+    let about = unsafe {
+        libc::statvfs(path.as_ptr(), about.as_mut_ptr());
+        about.assume_init()
+    };
+    about.f_bavail * about.f_frsize
 }
 
 /// The descriptors that are open; 0 where the system does not tell.

@@ -1,5 +1,6 @@
 //! Which face answers which path.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use axum::Router;
@@ -8,6 +9,7 @@ use axum::routing::{any_service, get};
 use http::{HeaderMap, Request, header};
 use tower::{ServiceExt, service_fn};
 use weir_community::federation::SharedResolver;
+use weir_community::media::Proxy;
 use weir_pages::Pages;
 
 use crate::alone::Alone;
@@ -15,12 +17,16 @@ use crate::config::Checked;
 use crate::options;
 use crate::outside::Outside;
 use crate::parts::Parts;
+use crate::process;
 
 /// Everything that is served over HTTP.
 pub fn router(checked: &Checked, parts: &Parts, outside: &Outside) -> Router {
+    let cache_bytes_max = media_cache_bytes(&parts.community.env().data);
+    let proxy = Proxy::new(parts.community.clone(), outside.fetch.clone(), cache_bytes_max);
     let resolver: SharedResolver = Arc::new(Alone(parts.community.clone()));
     let pages = Pages::new(parts.community.clone(), resolver.clone(), options::pages(checked));
     let own = Router::new().route("/health", get(async || "OK"));
+    let own = own.merge(weir_http::media(&parts.community, proxy));
     let mastodon = weir_mastodon::Setup {
         community: parts.community.clone(),
         resolver,
@@ -29,6 +35,12 @@ pub fn router(checked: &Checked, parts: &Parts, outside: &Outside) -> Router {
     };
     let web = own.merge(weir_pages::router(pages)).merge(weir_mastodon::router(mastodon));
     by_what_is_asked(web, Router::new())
+}
+
+/// How much of other servers' media is kept on the disk under `data`, in bytes: a tenth of what is
+/// free, within bounds.
+fn media_cache_bytes(data: &Path) -> u64 {
+    (process::free_disk_bytes(data) / 10).clamp(256 << 20, 16 << 30)
 }
 
 /// Lets `federation` answer those who ask for activities, and `web` everybody else. What the one

@@ -10,11 +10,14 @@
 //! | `upload` | from a body to a row |
 //! | `work` | jobs: films, pruning, removing files |
 //! | `address` | under which address each is reached |
+//! | `proxy`, `cache` | media of other servers, fetched when somebody looks at it |
 
 mod address;
+mod cache;
 mod film;
 mod gif;
 mod picture;
+mod proxy;
 mod sniff;
 mod store;
 mod upload;
@@ -32,8 +35,10 @@ use crate::{Env, Error};
 
 pub use address::{avatar_url, header_url, preview_url, url};
 pub(crate) use address::{is_address, proxy_path};
+pub use cache::Opened;
 pub use film::Tools;
 pub use picture::{PIXELS_MAX, PictureError};
+pub use proxy::{Proxy, Wanted};
 pub use sniff::{Form, content_type_of, sniff};
 pub use store::Store;
 pub(crate) use upload::store_emoji;

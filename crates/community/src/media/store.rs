@@ -144,6 +144,11 @@ impl Store {
         }
     }
 
+    /// The folder of what is not finished: for bodies that come in elsewhere.
+    pub fn unfinished_folder(&self) -> PathBuf {
+        self.root.join(UNFINISHED)
+    }
+
     /// The folder of the store.
     pub fn root(&self) -> &Path {
         &self.root

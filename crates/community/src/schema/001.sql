@@ -515,6 +515,7 @@ CREATE TABLE cards (
   url TEXT NOT NULL,
   card TEXT NOT NULL,
   image TEXT NOT NULL DEFAULT '',
+  remote_image TEXT NOT NULL DEFAULT '',
   fetched_at BIGINT NOT NULL
 );
 CREATE UNIQUE INDEX cards_by_url ON cards (url);

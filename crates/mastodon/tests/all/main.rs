@@ -1,6 +1,7 @@
 //! The API over its router, on both databases.
 
 mod accounts;
+mod media;
 mod notifications;
 mod oauth;
 mod place;

@@ -120,7 +120,8 @@ fn found(haystack: &str, word: &Word) -> bool {
     haystack.match_indices(needle).any(|(at, _)| {
         let before = haystack[..at].chars().next_back();
         let after = haystack[at + needle.len()..].chars().next();
-        !(head && before.is_some_and(letter)) && !(tail && after.is_some_and(letter))
+        let within = (head && before.is_some_and(letter)) || (tail && after.is_some_and(letter));
+        !within
     })
 }
 

@@ -129,7 +129,7 @@ impl Store {
         let waiting = name
             .strip_prefix(WAITING)
             .and_then(|name| name.strip_prefix('/'))
-            .is_some_and(|name| is_file_name(name));
+            .is_some_and(is_file_name);
         (waiting || is_public_name(name)).then(|| self.root.join(name))
     }
 

@@ -174,7 +174,8 @@ pub fn unread_count(tx: &mut Tx, reader: Id, page: &Page, grouped: &[Kind]) -> R
     let sql = "SELECT count(*) FROM (SELECT DISTINCT
                  CASE WHEN kind IN texts(?7) THEN group_key ELSE 'ungrouped-' || id END AS one
                FROM notifications WHERE account_id = ?1 AND kind IN texts(?2)
-                 AND (CAST(?3 AS BIGINT) = 0 OR from_account_id = ?3) AND filtered <= ?4 AND id > ?5 AND id < ?6
+                 AND (CAST(?3 AS BIGINT) = 0 OR from_account_id = ?3) AND filtered <= ?4
+                 AND id > ?5 AND id < ?6
                LIMIT ?8) AS unread";
     let from = page.from.unwrap_or(Id::ZERO);
     let values = [

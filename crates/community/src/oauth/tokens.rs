@@ -27,8 +27,8 @@ pub struct Bearer {
     pub stale: bool,
 }
 
-/// Counts how often tokens lost their power (revoked, account disabled …), so that whoever remembers
-/// tokens knows when to ask again. Clones share the count.
+/// Counts how often tokens lost their power (revoked, account disabled …), so that whoever
+/// remembers tokens knows when to ask again. Clones share the count.
 #[derive(Debug, Clone, Default)]
 pub struct LogIns(Arc<AtomicU64>);
 

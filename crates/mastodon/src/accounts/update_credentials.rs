@@ -109,7 +109,7 @@ impl Change {
 impl Defaults {
     fn apply(&self, preferences: &mut users::Preferences) -> Result<(), CommunityError> {
         if let Some(privacy) = &self.privacy {
-            if !Visibility::parse(privacy).is_some_and(|one| one != Visibility::Direct) {
+            if Visibility::parse(privacy).is_none_or(|one| one == Visibility::Direct) {
                 let message = "is not included in the list";
                 return Err(CommunityError::invalid("privacy", "ERR_INCLUSION", message));
             }

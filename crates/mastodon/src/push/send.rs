@@ -178,9 +178,10 @@ fn encrypted(
     };
     let all =
         headers.into_iter().chain([("ttl", LIFE_S.to_string()), ("urgency", "normal".into())]);
-    let request = all.fold(Ok(request), |request, (name, value)| {
+    let mut request = request;
+    for (name, value) in all {
         let value = HeaderValue::from_str(&value).map_err(|error| discard(error.to_string()))?;
-        Ok::<_, Failure>(request?.header(HeaderName::from_static(name), value))
-    })?;
+        request = request.header(HeaderName::from_static(name), value);
+    }
     Ok((request, Bytes::from(body)))
 }

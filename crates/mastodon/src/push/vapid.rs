@@ -23,7 +23,8 @@ pub struct Vapid {
 /// The key could not be read or made.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the Web Push key {path}: {reason}; restore it from a backup, or remove it (apps then have to subscribe again)"
+    "the Web Push key {path}: {reason}; restore it from a backup, or remove it \
+     (apps then have to subscribe again)"
 )]
 pub struct VapidError {
     path: String,

@@ -110,7 +110,7 @@ async fn compare(place: &Place, seed: u64, tasks: usize) {
                 Deed::Post(post) => format!("post {} {}", post.uri, post.content),
                 other => format!("{other:?}"),
             };
-            println!("{} {} {deed}", incoming.version.at, incoming.activity);
+            eprintln!("{} {} {deed}", incoming.version.at, incoming.activity);
         }
         let only = |a: &[String], b: &[String]| -> Vec<String> {
             a.iter().filter(|line| !b.contains(line)).cloned().collect()

@@ -1,6 +1,9 @@
 //! `weir-bench`: what a community on one machine feels like, on SQLite and on PostgreSQL.
 //! Called by `bench/community`; prints a table and writes JSON and a page with plots.
 
+// What it measures is its output.
+#![allow(clippy::print_stdout)]
+
 mod report;
 mod scenarios;
 mod server;

@@ -1,4 +1,23 @@
 //! ActivityPub between servers.
+//!
+//! | folder | what it holds |
+//! | --- | --- |
+//! | `wire` | bytes to types and types to JSON |
+//! | `signature` | HTTP signatures in both forms |
+//! | `shape` | the community's things as types of `wire` |
+//! | `serve` | documents for others to read, one file each |
+//! | `resolver` | learning of what lies on other servers |
+//! | `keys` | what people here sign with |
 
+mod face;
+mod keys;
+mod resolver;
+mod serve;
+mod shape;
 pub mod signature;
 pub mod wire;
+
+pub use face::{ActivityPub, Setup, SetupError};
+pub use keys::{Keys, Signing};
+pub use resolver::{Finder, Signer};
+pub use serve::router;

@@ -116,6 +116,16 @@ impl Urls {
         self.at("actor#main-key")
     }
 
+    /// Scheme and authority of the public URL.
+    pub fn origin(&self) -> (&str, &str) {
+        (self.base.split("://").next().unwrap_or("https"), &self.authority)
+    }
+
+    /// Something of this server with `more` at its end: a page of a collection.
+    pub fn beneath(&self, of: &Uri, more: &str) -> Uri {
+        Uri::of_parts(&format!("{of}{more}"), &self.authority)
+    }
+
     /// Anything else of this server.
     pub fn at(&self, path: &str) -> Uri {
         Uri::of_parts(&format!("{}/{path}", self.base), &self.authority)

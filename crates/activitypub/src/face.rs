@@ -1,0 +1,108 @@
+//! What every document, delivery and fetch leans on.
+
+use std::sync::Arc;
+
+use weir_community::Community;
+use weir_community::instance::Registrations;
+
+use crate::keys::Keys;
+use crate::resolver::Finder;
+use crate::serve::Usage;
+use crate::wire::{Uri, Urls, WireError};
+
+/// What the face is made of.
+pub struct Setup {
+    /// The nouns and the rules.
+    pub community: Community,
+    /// Whether others must sign what they fetch.
+    pub require_signed_fetch: bool,
+    /// Who may sign up, where staff has not set it.
+    pub registrations: Registrations,
+}
+
+/// Why the face cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    /// The public URL is not one.
+    #[error("the public URL {url} cannot stand in ids ({source}); set public_url under [http]")]
+    PublicUrl {
+        /// What was given.
+        url: String,
+        /// What is wrong with it.
+        source: WireError,
+    },
+}
+
+/// The face's handle; clones share it.
+#[derive(Clone)]
+pub struct ActivityPub {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    community: Community,
+    urls: Urls,
+    keys: Keys,
+    finder: Finder,
+    usage: Usage,
+    require_signed_fetch: bool,
+    registrations: Registrations,
+}
+
+impl ActivityPub {
+    /// The face of `setup.community`.
+    ///
+    /// # Errors
+    /// [`SetupError`].
+    pub fn new(setup: Setup) -> Result<Self, SetupError> {
+        let url = setup.community.env().site.base.clone();
+        let base: Uri =
+            url.parse().map_err(|source| SetupError::PublicUrl { url: url.clone(), source })?;
+        let urls = Urls::new(&base);
+        let inner = Inner {
+            keys: Keys::new(setup.community.clone()),
+            finder: Finder::new(setup.community.clone()),
+            usage: Usage::default(),
+            community: setup.community,
+            urls,
+            require_signed_fetch: setup.require_signed_fetch,
+            registrations: setup.registrations,
+        };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// The nouns and the rules.
+    pub fn community(&self) -> &Community {
+        &self.inner.community
+    }
+
+    /// Where this server's own things are.
+    pub fn urls(&self) -> &Urls {
+        &self.inner.urls
+    }
+
+    /// What people here sign with.
+    pub fn keys(&self) -> &Keys {
+        &self.inner.keys
+    }
+
+    /// What lies on other servers.
+    pub fn finder(&self) -> &Finder {
+        &self.inner.finder
+    }
+
+    pub(crate) fn usage(&self) -> &Usage {
+        &self.inner.usage
+    }
+
+    pub(crate) fn requires_signed_fetch(&self) -> bool {
+        self.inner.require_signed_fetch
+    }
+
+    /// Whether people may sign up, as staff or else the configuration says.
+    pub(crate) fn registrations_open(&self) -> bool {
+        let set = self.inner.community.env().instance.settings().registrations;
+        let mode = set.unwrap_or(self.inner.registrations);
+        matches!(mode, Registrations::Open | Registrations::Approval)
+    }
+}

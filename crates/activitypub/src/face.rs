@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use weir_community::Community;
 use weir_community::instance::Registrations;
+use weir_fetch::Fetch;
 
 use crate::keys::Keys;
 use crate::resolver::Finder;
@@ -14,6 +15,10 @@ use crate::wire::{Uri, Urls, WireError};
 pub struct Setup {
     /// The nouns and the rules.
     pub community: Community,
+    /// The way out.
+    pub fetch: Fetch,
+    /// Whether only servers that staff allowed are spoken with.
+    pub allowlist: bool,
     /// Whether others must sign what they fetch.
     pub require_signed_fetch: bool,
     /// Who may sign up, where staff has not set it.
@@ -41,6 +46,8 @@ pub struct ActivityPub {
 
 struct Inner {
     community: Community,
+    fetch: Fetch,
+    allowlist: bool,
     urls: Urls,
     keys: Keys,
     finder: Finder,
@@ -64,6 +71,8 @@ impl ActivityPub {
             finder: Finder::new(setup.community.clone()),
             usage: Usage::default(),
             community: setup.community,
+            fetch: setup.fetch,
+            allowlist: setup.allowlist,
             urls,
             require_signed_fetch: setup.require_signed_fetch,
             registrations: setup.registrations,
@@ -89,6 +98,15 @@ impl ActivityPub {
     /// What lies on other servers.
     pub fn finder(&self) -> &Finder {
         &self.inner.finder
+    }
+
+    pub(crate) fn fetch(&self) -> &Fetch {
+        &self.inner.fetch
+    }
+
+    /// Whether only servers that staff allowed are spoken with.
+    pub fn is_allowlist(&self) -> bool {
+        self.inner.allowlist
     }
 
     pub(crate) fn usage(&self) -> &Usage {

@@ -8,6 +8,7 @@ mod config;
 mod control;
 mod data_dir;
 mod demo;
+mod federation;
 mod log;
 mod metrics;
 mod options;

@@ -6,7 +6,7 @@ use weir_community::users::Door;
 use crate::config::{Checked, RegistrationMode, Switch};
 
 /// Who may sign up, where staff has not set it.
-fn registrations(checked: &Checked) -> Registrations {
+pub fn registrations(checked: &Checked) -> Registrations {
     match checked.config.registrations.mode {
         RegistrationMode::Open => Registrations::Open,
         RegistrationMode::Approval => Registrations::Approval,

@@ -8,6 +8,7 @@ use axum::body::Body;
 use axum::routing::{any_service, get};
 use http::{HeaderMap, Request, header};
 use tower::{ServiceExt, service_fn};
+use weir_activitypub::ActivityPub;
 use weir_community::federation::SharedResolver;
 use weir_community::media::Proxy;
 use weir_pages::Pages;
@@ -20,7 +21,12 @@ use crate::parts::Parts;
 use crate::process;
 
 /// Everything that is served over HTTP.
-pub fn router(checked: &Checked, parts: &Parts, outside: &Outside) -> Router {
+pub fn router(
+    checked: &Checked,
+    parts: &Parts,
+    outside: &Outside,
+    federation: Option<&ActivityPub>,
+) -> Router {
     let cache_bytes_max = media_cache_bytes(&parts.community.env().data);
     let proxy = Proxy::new(parts.community.clone(), outside.fetch.clone(), cache_bytes_max);
     let resolver: SharedResolver = Arc::new(Alone(parts.community.clone()));
@@ -34,7 +40,8 @@ pub fn router(checked: &Checked, parts: &Parts, outside: &Outside) -> Router {
         dev: checked.modes.dev,
     };
     let web = own.merge(weir_pages::router(pages)).merge(weir_mastodon::router(mastodon));
-    by_what_is_asked(web, Router::new())
+    let servers = federation.cloned().map(weir_activitypub::router);
+    by_what_is_asked(web, servers.unwrap_or_default())
 }
 
 /// How much of other servers' media is kept on the disk under `data`, in bytes: a tenth of what is

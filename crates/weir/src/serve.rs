@@ -20,7 +20,7 @@ use crate::data_dir::{DataDir, DataDirError};
 use crate::outside::{Outside, OutsideError};
 use crate::parts::{Parts, PartsError};
 use crate::site::{self, SiteError};
-use crate::{demo, log, metrics, output, process, routes, work};
+use crate::{demo, federation, log, metrics, output, process, routes, work};
 
 /// How long the end may take; what is cut off then is as after a crash: nothing accepted is lost.
 const END_MAX: Duration = Duration::from_secs(9);
@@ -67,6 +67,9 @@ pub enum ServeError {
         /// What the system said.
         source: io::Error,
     },
+    /// The names of what is here.
+    #[error(transparent)]
+    Federation(#[from] weir_activitypub::SetupError),
     /// The jobs.
     #[error("cannot start the jobs: {0}")]
     Jobs(#[from] weir_jobs::StartError),
@@ -136,6 +139,7 @@ async fn serve(checked: &Checked, extra_ca: Option<&Path>) -> Result<(), ServeEr
     let parts = Arc::new(open(config.clone(), data.path().to_owned(), site).await?);
     let base = &parts.community.env().site.base;
     let outside = Outside::open(checked, data.path(), base, extra_ca)?;
+    let federation = federation::face(checked, &parts, &outside)?;
     if checked.modes.demo {
         demo::populate(&parts.community, data.path()).await.map_err(ServeError::Demo)?;
     }
@@ -160,7 +164,7 @@ async fn serve(checked: &Checked, extra_ca: Option<&Path>) -> Result<(), ServeEr
         ..Limits::default()
     };
     let serving = Serving {
-        router: routes::router(checked, &parts, &outside),
+        router: routes::router(checked, &parts, &outside, federation.as_ref()),
         tls: tls.clone(),
         limits,
         trusted_proxies: config.http.trusted_proxies.clone().into(),

@@ -1,9 +1,9 @@
 //! Other servers: what is known of them, and which of them staff wants nothing to do with.
 
-use weir_base::Timestamp;
-use weir_db::{Tx, params};
+use weir_base::{Id, Timestamp};
+use weir_db::{Tx, params, texts};
 
-use crate::{Env, Error};
+use crate::{Env, Error, moderation};
 
 weir_db::record! {
     /// Another server.
@@ -40,6 +40,11 @@ pub enum Severity {
 }
 
 impl Severity {
+    /// The severity of that name.
+    pub fn parse(name: &str) -> Option<Self> {
+        [Self::None, Self::Silence, Self::Suspend].into_iter().find(|known| known.name() == name)
+    }
+
     /// The name in rows and commands.
     pub fn name(self) -> &'static str {
         match self {
@@ -163,6 +168,45 @@ fn names_above(domain: &str) -> Vec<&str> {
     names
 }
 
+weir_db::record! {
+    /// What staff decided about a server, and those below its domain.
+    #[derive(Debug, Clone)]
+    pub struct Block {
+        /// Its id; its time is when it was made.
+        pub id: Id,
+        /// The domain.
+        pub domain: String,
+        /// `noop`, `silence` or `suspend`.
+        pub severity: String,
+        /// Whether media from there is not taken.
+        pub reject_media: bool,
+        /// Why, for staff.
+        pub private_comment: String,
+        /// Why, for everybody.
+        pub public_comment: String,
+    }
+}
+
+/// The blocks in alphabetical order.
+///
+/// # Errors
+/// The database's.
+pub fn blocks(tx: &mut Tx) -> Result<Vec<Block>, Error> {
+    Ok(tx.records("SELECT {} FROM domain_blocks ORDER BY domain LIMIT 10000", &[])?)
+}
+
+/// The block that counts for `domain`: its own, or that of the nearest domain above it.
+///
+/// # Errors
+/// The database's.
+pub fn covering_block(tx: &mut Tx, domain: &str) -> Result<Option<Block>, Error> {
+    Ok(tx.record(
+        "SELECT {} FROM domain_blocks WHERE domain IN texts(?1)
+         ORDER BY length(domain) DESC LIMIT 1",
+        &[texts(names_above(domain))],
+    )?)
+}
+
 /// Blocks `domain`, or changes how severely.
 ///
 /// # Errors
@@ -177,18 +221,47 @@ pub fn block(tx: &mut Tx, env: &Env, domain: &str, severity: Severity) -> Result
     if domain == env.site.domain {
         return Err(Error::invalid("domain", "ERR_INVALID", "is this server's own"));
     }
+    let lifted = end_block(tx, domain)?;
     tx.execute(
-        "INSERT INTO domain_blocks (id, domain, severity) VALUES (?1, ?2, ?3)
-         ON CONFLICT (domain) DO UPDATE SET severity = excluded.severity",
+        "INSERT INTO domain_blocks (id, domain, severity) VALUES (?1, ?2, ?3)",
         params![env.ids.next(), domain, severity.name()],
     )?;
-    Ok(())
+    moderation::apply_block(tx, env, domain, lifted)
+}
+
+/// Ends the block of `domain`, and gives when it was made.
+fn end_block(tx: &mut Tx, domain: &str) -> Result<Option<Timestamp>, Error> {
+    let sql = "DELETE FROM domain_blocks WHERE domain = ?1 RETURNING id";
+    Ok(tx.value::<Id>(sql, params![domain])?.map(Id::time))
 }
 
 /// Lifts the block of `domain`; false when there was none.
 ///
 /// # Errors
 /// The database's.
-pub fn unblock(tx: &mut Tx, domain: &str) -> Result<bool, Error> {
-    Ok(tx.execute("DELETE FROM domain_blocks WHERE domain = ?1", params![domain])? > 0)
+pub fn unblock(tx: &mut Tx, env: &Env, domain: &str) -> Result<bool, Error> {
+    let lifted = end_block(tx, domain)?;
+    if lifted.is_some() {
+        moderation::apply_block(tx, env, domain, lifted)?;
+    }
+    Ok(lifted.is_some())
+}
+
+/// Why a server is blocked: words for staff and for everybody; and whether its media is taken.
+///
+/// # Errors
+/// The database's.
+pub fn describe_block(
+    tx: &mut Tx,
+    domain: &str,
+    private_comment: &str,
+    public_comment: &str,
+    reject_media: bool,
+) -> Result<(), Error> {
+    tx.execute(
+        "UPDATE domain_blocks SET private_comment = ?2, public_comment = ?3, reject_media = ?4
+         WHERE domain = ?1",
+        params![domain, private_comment, public_comment, reject_media],
+    )?;
+    Ok(())
 }

@@ -9,6 +9,9 @@ use weir_db::{Json, Tx, params};
 
 use crate::{Env, Error};
 
+/// The longest rule, in characters.
+const RULE_CHARACTERS_MAX: usize = 1_000;
+
 /// The settings of the instance; all have a default.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq)]
 #[serde(default)]
@@ -143,4 +146,49 @@ weir_db::record! {
 /// The database's.
 pub fn rules(tx: &mut Tx) -> Result<Vec<Rule>, Error> {
     Ok(tx.records("SELECT {} FROM rules ORDER BY position, id", &[])?)
+}
+
+/// Adds a rule at the end.
+///
+/// # Errors
+/// [`Error::Invalid`] when it says nothing or too much.
+pub fn add_rule(tx: &mut Tx, env: &Env, content: &str, hint: &str) -> Result<(), Error> {
+    let content = content.trim();
+    if content.is_empty() {
+        return Err(Error::invalid("rule", "ERR_BLANK", "can't be blank"));
+    }
+    if content.chars().count() > RULE_CHARACTERS_MAX || hint.chars().count() > RULE_CHARACTERS_MAX {
+        let message = format!("is too long (maximum is {RULE_CHARACTERS_MAX} characters)");
+        return Err(Error::invalid("rule", "ERR_TOO_LONG", message));
+    }
+    tx.execute(
+        "INSERT INTO rules (id, position, content, hint)
+         SELECT ?1, coalesce(max(position), 0) + 1, ?2, ?3 FROM rules",
+        params![env.ids.next(), content, hint.trim()],
+    )?;
+    Ok(())
+}
+
+/// Removes a rule.
+///
+/// # Errors
+/// [`Error::NotFound`].
+pub fn remove_rule(tx: &mut Tx, id: Id) -> Result<(), Error> {
+    match tx.execute("DELETE FROM rules WHERE id = ?1", params![id])? {
+        0 => Err(Error::NotFound("Rule")),
+        _ => Ok(()),
+    }
+}
+
+/// What an admin wrote as safe HTML: plain text becomes paragraphs, HTML is cleaned.
+pub fn page_text(written: &str) -> String {
+    let written = written.trim();
+    if written.is_empty() {
+        String::new()
+    } else if written.contains('<') {
+        ammonia::clean(written)
+    } else {
+        let nobody = std::collections::HashMap::new();
+        crate::text::render(written, &nobody, |tag| format!("/tags/{tag}"))
+    }
 }

@@ -2,8 +2,8 @@
 
 use axum::extract::{Request, State};
 use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
-use http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Redirect, Response};
+use http::{HeaderValue, Method, StatusCode, Uri, header};
 use weir_community::Error;
 
 use crate::visitor::Visitor;
@@ -129,6 +129,8 @@ impl IntoResponse for Fault {
 /// Makes pages of faults, also of those that come from axum itself (a wrong method, a body too
 /// big).
 pub async fn into_pages(State(pages): State<Pages>, request: Request, next: Next) -> Response {
+    let headers = request.headers().clone();
+    let asked = (request.method() == Method::GET).then(|| request.uri().clone());
     let response = next.run(request).await;
     let status = response.status();
     let fault = match response.extensions().get::<Fault>() {
@@ -151,13 +153,26 @@ pub async fn into_pages(State(pages): State<Pages>, request: Request, next: Next
             _ => return response,
         },
     };
-    let mut page = frame::show_fault(&pages, &Visitor::nobody(), &fault);
+    if let Some(asked) = asked.filter(|_| fault.status == StatusCode::UNAUTHORIZED) {
+        return to_log_in(&asked);
+    }
+    let visitor = Visitor::of_headers(&pages, &headers).await;
+    let visitor = visitor.unwrap_or_else(|_| Visitor::nobody());
+    let mut page = frame::show_fault(&pages, &visitor, &fault);
     if let Some(seconds) = fault.retry_after_s
         && let Ok(value) = HeaderValue::try_from(seconds.to_string())
     {
         page.headers_mut().insert(header::RETRY_AFTER, value);
     }
     page
+}
+
+/// To the log-in, and from there back to what was asked for.
+fn to_log_in(asked: &Uri) -> Response {
+    let path = asked.path_and_query().map_or("/", |path| path.as_str());
+    let mut query = url::form_urlencoded::Serializer::new(String::new());
+    query.append_pair("return_to", path);
+    Redirect::to(&format!("/auth/sign_in?{}", query.finish())).into_response()
 }
 
 /// Whether axum wrote the answer: an error as plain text.

@@ -5,6 +5,7 @@
 //! [`frame::show`]. What goes wrong is a [`fault::Fault`], of which the outermost layer makes a
 //! page that says what to do.
 
+mod admin;
 mod assets;
 mod auth;
 mod face;
@@ -91,6 +92,7 @@ pub fn router(pages: Pages) -> Router {
         .merge(public())
         .merge(entrance())
         .merge(settings())
+        .merge(staff())
         .route("/assets/weir.css", get(assets::css))
         .layer(DefaultBodyLimit::max(FORM_BYTES_MAX))
         .layer(from_fn_with_state(pages.clone(), fault::into_pages))
@@ -146,10 +148,11 @@ fn entrance() -> Router<Pages> {
 
 /// What a person sets.
 fn settings() -> Router<Pages> {
-    use settings::{account, apps, invites, preferences, profile, sessions};
+    use settings::{account, apps, invites, pictures, preferences, profile, sessions};
     Router::new()
         .route("/settings", get(profile::first))
         .route("/settings/profile", get(profile::page).post(profile::submit))
+        .route("/settings/pictures", post(pictures::submit))
         .route("/settings/preferences", get(preferences::page).post(preferences::submit))
         .route("/settings/account", get(account::page))
         .route("/settings/email", post(account::email))
@@ -158,4 +161,19 @@ fn settings() -> Router<Pages> {
         .route("/settings/apps", get(apps::page).post(apps::revoke))
         .route("/settings/sessions", get(sessions::page).post(sessions::end))
         .route("/settings/invites", get(invites::page).post(invites::submit))
+}
+
+/// What staff does.
+fn staff() -> Router<Pages> {
+    use admin::{domains, first, instance, pending, people, reports};
+    Router::new()
+        .route("/admin", get(first))
+        .route("/admin/reports", get(reports::list))
+        .route("/admin/reports/{id}", get(reports::page).post(reports::act))
+        .route("/admin/pending", get(pending::page).post(pending::act))
+        .route("/admin/people", get(people::list))
+        .route("/admin/people/{id}", get(people::page).post(people::act))
+        .route("/admin/domains", get(domains::page).post(domains::act))
+        .route("/admin/instance", get(instance::page).post(instance::save))
+        .route("/admin/rules", post(instance::rules))
 }

@@ -60,6 +60,25 @@ impl Visitor {
         Self { me: None, seed: String::new(), fresh: false }
     }
 
+    /// Who sends these headers.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn of_headers(
+        pages: &Pages,
+        headers: &HeaderMap,
+    ) -> Result<Self, weir_community::Error> {
+        if let Some(token) = cookie_value(headers, &name_of(pages, SESSION))
+            && let Some(me) = me(pages, token.clone()).await?
+        {
+            return Ok(Self { me: Some(me), seed: token, fresh: false });
+        }
+        Ok(match cookie_value(headers, &name_of(pages, FORM)) {
+            Some(seed) => Self { me: None, seed, fresh: false },
+            None => Self { me: None, seed: Random::system().token(24), fresh: true },
+        })
+    }
+
     /// The person.
     ///
     /// # Errors
@@ -154,15 +173,7 @@ impl FromRequestParts<Pages> for Visitor {
     type Rejection = Fault;
 
     async fn from_request_parts(parts: &mut Parts, pages: &Pages) -> Result<Self, Fault> {
-        if let Some(token) = cookie_value(&parts.headers, &name_of(pages, SESSION))
-            && let Some(me) = me(pages, token.clone()).await?
-        {
-            return Ok(Self { me: Some(me), seed: token, fresh: false });
-        }
-        Ok(match cookie_value(&parts.headers, &name_of(pages, FORM)) {
-            Some(seed) => Self { me: None, seed, fresh: false },
-            None => Self { me: None, seed: Random::system().token(24), fresh: true },
-        })
+        Ok(Self::of_headers(pages, &parts.headers).await?)
     }
 }
 

@@ -1,14 +1,26 @@
 //! What staff does to accounts, mail domains and networks.
 
+mod domains;
 mod networks;
 mod people;
 mod sign_ups;
 
+pub use domains::{ApplyBlock, apply_block};
 pub use networks::{
     Access, access_from, block_email_domain, block_network, blocked_email_domains,
     email_is_blocked, unblock_email_domain,
 };
 pub use people::{
-    SeverFollows, delete_status, register, sensitize, set_disabled, silence, suspend, unsuspend,
+    SeverFollows, delete_status, sensitize, set_disabled, silence, suspend, unsuspend,
 };
 pub use sign_ups::{announce_sign_up, approve, pending, reject};
+
+use weir_jobs::Registry;
+
+use crate::Community;
+
+/// Handles the jobs of moderation.
+pub fn register(registry: &mut Registry, community: &Community) {
+    people::register(registry, community);
+    domains::register(registry, community);
+}

@@ -7,7 +7,7 @@ use weir_base::Id;
 use weir_community::oauth;
 use weir_db::Class;
 
-use super::{done, frame, me};
+use super::{done, frame};
 use crate::Pages;
 use crate::fault::Fault;
 use crate::form::{Fields, Form};
@@ -39,10 +39,7 @@ pub async fn page(
     visitor: Visitor,
     query: Fields,
 ) -> Result<Response, Fault> {
-    let id = match me(&visitor, PATH) {
-        Ok(me) => me.account.id,
-        Err(log_in) => return Ok(log_in),
-    };
+    let id = visitor.person()?.account.id;
     let found =
         pages.community.read(Class::Interactive, move |tx, _| oauth::tokens_of(tx, id)).await?;
     let now = pages.community.env().clock.now();

@@ -8,7 +8,7 @@ use weir_community::instance::Registrations;
 use weir_community::users::{self, NewInvite};
 use weir_db::Class;
 
-use super::{again, done, frame, me};
+use super::{again, done, frame};
 use crate::Pages;
 use crate::fault::Fault;
 use crate::form::{Fields, Form};
@@ -43,9 +43,6 @@ pub async fn page(
     visitor: Visitor,
     query: Fields,
 ) -> Result<Response, Fault> {
-    if let Err(log_in) = me(&visitor, PATH) {
-        return Ok(log_in);
-    }
     form(&pages, &visitor, &query, Problems::default()).await
 }
 

@@ -3,6 +3,7 @@
 pub mod account;
 pub mod apps;
 pub mod invites;
+pub mod pictures;
 pub mod preferences;
 pub mod profile;
 pub mod sessions;
@@ -14,18 +15,7 @@ use crate::Pages;
 use crate::fault::Fault;
 use crate::form::Fields;
 use crate::frame::Frame;
-use crate::visitor::{Me, Visitor};
-
-/// Leads people without a session to the log-in and back.
-///
-/// # Errors
-/// A redirect, as an error.
-pub fn me<'v>(visitor: &'v Visitor, path: &str) -> Result<&'v Me, Response> {
-    visitor
-        .me
-        .as_ref()
-        .ok_or_else(|| Redirect::to(&format!("/auth/sign_in?return_to={path}")).into_response())
-}
+use crate::visitor::Visitor;
 
 /// The frame of a page of settings; what was just done stands in the query.
 pub fn frame(pages: &Pages, visitor: &Visitor, title: &str, query: &Fields) -> Frame {

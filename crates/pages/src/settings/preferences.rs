@@ -6,7 +6,7 @@ use axum::response::Response;
 use weir_community::users::{self, Preferences};
 use weir_db::Class;
 
-use super::{done, frame, me};
+use super::{done, frame};
 use crate::Pages;
 use crate::fault::Fault;
 use crate::form::{Fields, Form};
@@ -31,10 +31,7 @@ pub async fn page(
     visitor: Visitor,
     query: Fields,
 ) -> Result<Response, Fault> {
-    let me = match me(&visitor, PATH) {
-        Ok(me) => me,
-        Err(log_in) => return Ok(log_in),
-    };
+    let me = visitor.person()?;
     let now = &me.user.settings.0;
     let page = PreferencesPage {
         frame: frame(&pages, &visitor, "Preferences", &query),

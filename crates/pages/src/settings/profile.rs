@@ -7,7 +7,7 @@ use weir_community::accounts::{self, Account, FIELDS_MAX, ProfileChange};
 use weir_community::media;
 use weir_db::Class;
 
-use super::{again, done, frame, me};
+use super::{done, frame};
 use crate::Pages;
 use crate::face::Face;
 use crate::fault::Fault;
@@ -16,7 +16,7 @@ use crate::frame::{Frame, show_form};
 use crate::problems::Problems;
 use crate::visitor::Visitor;
 
-const PATH: &str = "/settings/profile";
+pub(super) const PATH: &str = "/settings/profile";
 
 #[derive(Template)]
 #[template(path = "settings/profile.html")]
@@ -41,10 +41,7 @@ pub async fn page(
     visitor: Visitor,
     query: Fields,
 ) -> Result<Response, Fault> {
-    let me = match me(&visitor, PATH) {
-        Ok(me) => me,
-        Err(log_in) => return Ok(log_in),
-    };
+    let me = visitor.person()?;
     form(&pages, &visitor, me.account.clone(), &query, Problems::default())
 }
 
@@ -70,6 +67,15 @@ fn form(
         wrong,
     };
     show_form(pages, visitor, &page)
+}
+
+/// The page again, with what is wrong.
+///
+/// # Errors
+/// As [`page`].
+pub(super) fn again(pages: &Pages, visitor: &Visitor, wrong: Problems) -> Result<Response, Fault> {
+    let account = visitor.person()?.account.clone();
+    super::again(form(pages, visitor, account, &Fields::default(), wrong))
 }
 
 /// `POST /settings/profile`
@@ -103,7 +109,7 @@ pub async fn submit(
             let mut account = me.account.clone();
             account.display_name = wished.display_name.unwrap_or_default();
             account.note_source = wished.note.unwrap_or_default();
-            again(form(&pages, &visitor, account, &Fields::default(), wrong))
+            super::again(form(&pages, &visitor, account, &Fields::default(), wrong))
         }
     }
 }

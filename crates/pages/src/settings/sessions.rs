@@ -7,7 +7,7 @@ use weir_base::Id;
 use weir_community::users;
 use weir_db::Class;
 
-use super::{done, frame, me};
+use super::{done, frame};
 use crate::Pages;
 use crate::fault::Fault;
 use crate::form::{Fields, Form};
@@ -40,10 +40,8 @@ pub async fn page(
     visitor: Visitor,
     query: Fields,
 ) -> Result<Response, Fault> {
-    let (account, this) = match me(&visitor, PATH) {
-        Ok(me) => (me.account.id, me.session.id),
-        Err(log_in) => return Ok(log_in),
-    };
+    let me = visitor.person()?;
+    let (account, this) = (me.account.id, me.session.id);
     let found = pages
         .community
         .read(Class::Interactive, move |tx, _| users::sessions_of(tx, account))

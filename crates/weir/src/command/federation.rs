@@ -115,7 +115,7 @@ async fn block(parts: &Parts, domain: String) -> Result<Value, Error> {
 
 async fn unblock(parts: &Parts, domain: String) -> Result<Value, Error> {
     let answer = json!({ "host": domain, "block": null });
-    let unit = move |tx: &mut Tx, _: &_| hosts::unblock(tx, &domain);
+    let unit = move |tx: &mut Tx, env: &_| hosts::unblock(tx, env, &domain);
     match parts.community.write(Class::Interactive, unit).await? {
         true => Ok(answer),
         false => Err(Error::NotFound("A block of this host")),

@@ -1,0 +1,115 @@
+//! `/admin/domains`: servers, and mail domains, that are blocked.
+
+use askama::Template;
+use axum::extract::State;
+use axum::response::{IntoResponse, Redirect, Response};
+use http::StatusCode;
+use weir_community::hosts::{self, Block, Severity};
+use weir_community::{Error, moderation};
+use weir_db::Class;
+
+use super::{frame, staff};
+use crate::Pages;
+use crate::fault::Fault;
+use crate::form::{Fields, Form};
+use crate::frame::{Frame, show_form};
+use crate::problems::Problems;
+use crate::visitor::Visitor;
+
+#[derive(Template)]
+#[template(path = "admin/domains.html")]
+struct DomainsPage<'a> {
+    frame: Frame,
+    section: &'static str,
+    blocks: Vec<Block>,
+    mail_domains: Vec<String>,
+    fields: &'a Fields,
+    wrong: Problems,
+}
+
+/// `GET /admin/domains`
+pub async fn page(
+    State(pages): State<Pages>,
+    visitor: Visitor,
+    query: Fields,
+) -> Result<Response, Fault> {
+    form(&pages, &visitor, &query, Problems::default()).await
+}
+
+async fn form(
+    pages: &Pages,
+    visitor: &Visitor,
+    fields: &Fields,
+    wrong: Problems,
+) -> Result<Response, Fault> {
+    staff(visitor)?;
+    let (blocks, mail_domains) = pages
+        .community
+        .read(Class::Interactive, |tx, _| {
+            Ok((hosts::blocks(tx)?, moderation::blocked_email_domains(tx)?))
+        })
+        .await?;
+    let page = DomainsPage {
+        frame: frame(pages, visitor, "Servers", fields),
+        section: "domains",
+        blocks,
+        mail_domains,
+        fields,
+        wrong,
+    };
+    show_form(pages, visitor, &page)
+}
+
+/// `POST /admin/domains`
+pub async fn act(
+    State(pages): State<Pages>,
+    Form { visitor, fields }: Form,
+) -> Result<Response, Fault> {
+    let by = staff(&visitor)?;
+    let given = fields.clone();
+    let acted = pages
+        .community
+        .write(Class::Interactive, move |tx, env| {
+            let field = |name: &str| given.get(name).trim().to_lowercase();
+            let done = match given.get("action") {
+                "block" => {
+                    let domain = field("domain");
+                    let severity = Severity::parse(given.get("severity"))
+                        .ok_or(Error::NotFound("Severity"))?;
+                    hosts::block(tx, env, &domain, severity)?;
+                    let (private, public) = (given.get("private"), given.get("public"));
+                    let reject_media = given.ticked("reject_media");
+                    hosts::describe_block(tx, &domain, private, public, reject_media)?;
+                    "blocked"
+                }
+                "unblock" => {
+                    hosts::unblock(tx, env, &field("domain"))?;
+                    "unblocked"
+                }
+                "block_mail" => {
+                    moderation::block_email_domain(tx, env, &field("mail_domain"))?;
+                    "done"
+                }
+                "unblock_mail" => {
+                    moderation::unblock_email_domain(tx, &field("mail_domain"))?;
+                    "done"
+                }
+                _ => return Err(Error::NotFound("Action")),
+            };
+            Ok(done)
+        })
+        .await;
+    match acted {
+        Ok(done) => {
+            let (action, domain) = (fields.get("action"), fields.get("domain"));
+            tracing::info!(staff = %by, action, domain, "moderation");
+            Ok(Redirect::to(&format!("/admin/domains?done={done}")).into_response())
+        }
+        Err(error) => {
+            let wrong = Problems::from_error(error)?;
+            let mut response = form(&pages, &visitor, &fields, wrong).await?;
+            *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
+            Ok(response)
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! `/admin/people` and `/admin/people/ID`
+
+use askama::Template;
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Redirect, Response};
+use weir_base::Id;
+use weir_community::accounts::{self, Account};
+use weir_community::users::{self, User};
+use weir_community::{Error, moderation};
+use weir_db::Class;
+
+use super::{frame, staff};
+use crate::Pages;
+use crate::face::Face;
+use crate::fault::Fault;
+use crate::form::{Fields, Form};
+use crate::frame::{Frame, show_form};
+use crate::time;
+use crate::visitor::Visitor;
+
+/// People on a page.
+const PEOPLE: usize = 50;
+
+#[derive(Template)]
+#[template(path = "admin/people.html")]
+struct PeoplePage {
+    frame: Frame,
+    section: &'static str,
+    people: Vec<(Face, Id, String)>,
+    asked: String,
+    nobody: bool,
+    next: String,
+}
+
+/// `GET /admin/people`
+pub async fn list(
+    State(pages): State<Pages>,
+    visitor: Visitor,
+    query: Fields,
+) -> Result<Response, Fault> {
+    staff(&visitor)?;
+    let after: Id = query.get("after").parse().unwrap_or(Id::ZERO);
+    let asked = query.get("name").trim().to_owned();
+    let wanted = asked.clone();
+    let people = pages
+        .community
+        .read(Class::Interactive, move |tx, env| {
+            if !wanted.is_empty() {
+                let found = match accounts::parse_address(env, &wanted) {
+                    Some((name, domain)) => accounts::by_address(tx, &name, &domain)?,
+                    None => None,
+                };
+                return Ok(found.into_iter().map(|account| (account, None)).collect());
+            }
+            let users = users::list(tx, after, PEOPLE)?;
+            let pair = |user: User| Ok((accounts::by_id(tx, user.account_id)?, Some(user)));
+            users.into_iter().map(pair).collect::<Result<Vec<_>, Error>>()
+        })
+        .await?;
+    let env = pages.community.env();
+    let last = people.last().filter(|_| people.len() == PEOPLE).map(|(account, _)| account.id);
+    let line = |(account, user): &(Account, Option<User>)| {
+        (Face::new(env, account), account.id, state_in_words(account, user.as_ref()))
+    };
+    let page = PeoplePage {
+        frame: frame(&pages, &visitor, "People", &query),
+        section: "people",
+        nobody: people.is_empty(),
+        people: people.iter().map(line).collect(),
+        asked,
+        next: last.map(|id| format!("/admin/people?after={id}")).unwrap_or_default(),
+    };
+    show_form(&pages, &visitor, &page)
+}
+
+fn state_in_words(account: &Account, user: Option<&User>) -> String {
+    let mut words = Vec::new();
+    if let Some(user) = user {
+        words.extend((user.role != "user").then(|| user.role.clone()));
+        words.extend(user.confirmed_at.is_none().then(|| "unconfirmed".to_owned()));
+        words.extend((!user.approved).then(|| "waits".to_owned()));
+        words.extend(user.disabled.then(|| "shut out".to_owned()));
+    }
+    let states = [
+        (account.suspended_at.is_some(), "suspended"),
+        (account.silenced_at.is_some(), "limited"),
+        (account.sensitized_at.is_some(), "media sensitive"),
+        (account.deleted_at.is_some(), "deleted"),
+    ];
+    words.extend(states.into_iter().filter(|(on, _)| *on).map(|(_, word)| word.to_owned()));
+    words.join(", ")
+}
+
+#[derive(Template)]
+#[template(path = "admin/person.html")]
+struct PersonPage {
+    frame: Frame,
+    section: &'static str,
+    face: Face,
+    account: Account,
+    user: Option<User>,
+    state: String,
+    joined: String,
+}
+
+/// `GET /admin/people/ID`
+pub async fn page(
+    State(pages): State<Pages>,
+    visitor: Visitor,
+    Path(id): Path<String>,
+    query: Fields,
+) -> Result<Response, Fault> {
+    staff(&visitor)?;
+    let id: Id = id.parse().map_err(|_| Fault::not_found())?;
+    let (account, user) = pages
+        .community
+        .read(Class::Interactive, move |tx, _| {
+            let account = accounts::by_id(tx, id)?;
+            match users::by_account(tx, id) {
+                Ok(user) => Ok((account, Some(user))),
+                Err(Error::NotFound(_)) => Ok((account, None)),
+                Err(error) => Err(error),
+            }
+        })
+        .await?;
+    let page = PersonPage {
+        frame: frame(&pages, &visitor, format!("@{}", account.acct()), &query),
+        section: "people",
+        face: Face::new(pages.community.env(), &account),
+        state: state_in_words(&account, user.as_ref()),
+        joined: time::date(account.created_at),
+        account,
+        user,
+    };
+    show_form(&pages, &visitor, &page)
+}
+
+/// `POST /admin/people/ID`
+pub async fn act(
+    State(pages): State<Pages>,
+    Path(id): Path<String>,
+    Form { visitor, fields }: Form,
+) -> Result<Response, Fault> {
+    let by = staff(&visitor)?;
+    let id: Id = id.parse().map_err(|_| Fault::not_found())?;
+    let action = fields.get("action").to_owned();
+    pages
+        .community
+        .write(Class::Interactive, move |tx, env| match action.as_str() {
+            "suspend" => moderation::suspend(tx, env, by, id),
+            "unsuspend" => moderation::unsuspend(tx, env, by, id),
+            "silence" => moderation::silence(tx, env, by, id, true),
+            "unsilence" => moderation::silence(tx, env, by, id, false),
+            "sensitize" => moderation::sensitize(tx, env, by, id, true),
+            "unsensitize" => moderation::sensitize(tx, env, by, id, false),
+            "disable" => moderation::set_disabled(tx, env, by, id, true),
+            "enable" => moderation::set_disabled(tx, env, by, id, false),
+            _ => Err(Error::NotFound("Action")),
+        })
+        .await?;
+    Ok(Redirect::to(&format!("/admin/people/{id}?done=1")).into_response())
+}

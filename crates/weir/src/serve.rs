@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -157,29 +158,11 @@ async fn serve(checked: &Checked, extra_ca: Option<&Path>) -> Result<(), ServeEr
     let signals = Signals::listen(tls.clone())
         .map_err(|source| ServeError::System { what: "listen to signals", source })?;
     let tasks = TaskTracker::new();
-    let connections_max = connections_max(config.http.connections_max, descriptors_max);
-    let limits = Limits {
-        connections_max,
-        connections_per_source_max: (connections_max / 4).max(16),
-        ..Limits::default()
-    };
-    let serving = Serving {
-        router: routes::router(checked, &parts, &outside, federation.as_ref()),
-        tls: tls.clone(),
-        limits,
-        trusted_proxies: config.http.trusted_proxies.clone().into(),
-        random: Random::system(),
-    };
+    let router = routes::router(checked, &parts, &outside, federation.as_ref());
+    let serving = to_everybody(config, router, tls, descriptors_max);
     tasks.spawn(weir_http::serve(listeners.http, serving, shutdown.clone()));
     if let Some(listener) = listeners.metrics {
-        let router = metrics::router(handle, parts.db.clone(), descriptors_max);
-        let serving = Serving {
-            router,
-            tls: None,
-            limits: Limits { connections_max: 64, ..Limits::default() },
-            trusted_proxies: Arc::from([]),
-            random: Random::system(),
-        };
+        let serving = to_ourselves(metrics::router(handle, parts.db.clone(), descriptors_max));
         tasks.spawn(weir_http::serve(listener, serving, shutdown.clone()));
     }
     tasks.spawn(socket.serve(parts.clone(), shutdown.clone()));
@@ -210,6 +193,29 @@ async fn serve(checked: &Checked, extra_ca: Option<&Path>) -> Result<(), ServeEr
     tasks.wait().await;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// How what everybody can reach is served.
+fn to_everybody(
+    config: &Config,
+    router: Router,
+    tls: Option<Tls>,
+    descriptors_max: u64,
+) -> Serving {
+    let connections_max = connections_max(config.http.connections_max, descriptors_max);
+    let limits = Limits {
+        connections_max,
+        connections_per_source_max: (connections_max / 4).max(16),
+        ..Limits::default()
+    };
+    let trusted_proxies = config.http.trusted_proxies.clone().into();
+    Serving { router, tls, limits, trusted_proxies, random: Random::system() }
+}
+
+/// How the numbers are served, to those who look after the machine.
+fn to_ourselves(router: Router) -> Serving {
+    let limits = Limits { connections_max: 64, ..Limits::default() };
+    Serving { router, tls: None, limits, trusted_proxies: Arc::from([]), random: Random::system() }
 }
 
 /// Ends the streaming sessions at the shutdown, a slice at a time, so that not everybody comes back

@@ -141,6 +141,9 @@ fn a_streaming_client_does_not_hold_up_the_end() {
     answer.read_line(&mut line).unwrap();
     assert!(line.starts_with("HTTP/1.1 200 "), "{line}");
     server.signal(libc::SIGTERM);
+    let mut rest = String::new();
+    answer.read_to_string(&mut rest).unwrap();
+    assert!(rest.ends_with("\r\n0\r\n\r\n"), "the answer did not end whole: {rest}");
     assert_eq!(server.process.wait().unwrap().code(), Some(0));
     let mut log = String::new();
     server.log.read_to_string(&mut log).unwrap();

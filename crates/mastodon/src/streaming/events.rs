@@ -316,7 +316,9 @@ async fn serve(
     let first = stream::once(async { Ok::<_, Lost>(sse::comment(")")) });
     let rest = stream::try_unfold(events, |mut events| async move {
         let batch = match tokio::time::timeout(SILENCE, events.next()).await {
-            Ok(batch) => batch?,
+            Ok(Ok(batch)) => batch,
+            // Too slow, or ended: the answer ends whole, and the client comes back.
+            Ok(Err(_)) => return Ok(None),
             Err(_) => return Ok(Some((sse::comment("thump"), events))),
         };
         let out = events.outgoing(batch).await;

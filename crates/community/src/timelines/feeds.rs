@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use parking_lot::RwLock;
 use weir_base::Id;
-use weir_db::{Tx, Value};
+use weir_db::{Dialect, Tx, Value};
 
 use crate::Error;
 
@@ -25,6 +25,16 @@ pub enum Source {
     Author(Id),
     /// Public posts with a hashtag.
     Tag(Id),
+}
+
+impl Source {
+    /// The account, if it is one's.
+    pub(super) fn author(&self) -> Option<Id> {
+        match self {
+            Self::Author(id) => Some(*id),
+            Self::Tag(_) => None,
+        }
+    }
 }
 
 #[derive(Default)]
@@ -215,15 +225,12 @@ impl Feeds {
 
     /// Reads the newest ids of `sources` and puts them beside what commits noted meanwhile.
     pub(crate) fn load(&self, tx: &mut Tx, sources: &[Source]) -> Result<(), Error> {
-        for source in sources {
-            let ids = newest(tx, *source, Id::ZERO, Id::MAX, IDS_MAX, false)?;
-            let mut state = self.0.write();
-            let Some(list) = state.lists.get_mut(source) else { continue };
-            list.floor = if ids.len() < IDS_MAX {
-                Id::ZERO
-            } else {
-                ids.last().copied().unwrap_or(Id::ZERO)
-            };
+        let found = newest_of_all(tx, sources, IDS_MAX)?;
+        let mut state = self.0.write();
+        for (source, ids) in found {
+            let Some(list) = state.lists.get_mut(&source) else { continue };
+            let oldest = ids.last().copied().unwrap_or(Id::ZERO);
+            list.floor = if ids.len() < IDS_MAX { Id::ZERO } else { oldest };
             list.ids.extend(ids);
             list.loaded = true;
         }
@@ -291,6 +298,36 @@ impl State {
             list.floor = list.floor.max(cut.last().copied().unwrap_or(Id::ZERO));
         }
     }
+}
+
+/// The newest ids of each of `sources`, from SQL. PostgreSQL answers all authors in one query,
+/// for a query there costs a round trip; SQLite, which knows no lateral join, one by one.
+fn newest_of_all(
+    tx: &mut Tx,
+    sources: &[Source],
+    limit: usize,
+) -> Result<Vec<(Source, Vec<Id>)>, Error> {
+    let mut found: HashMap<Source, Vec<Id>> = HashMap::new();
+    let mut one_by_one: Vec<Source> = sources.to_vec();
+    if tx.dialect() == Dialect::Postgres {
+        let authors: Vec<Id> = sources.iter().filter_map(Source::author).collect();
+        one_by_one.retain(|source| source.author().is_none());
+        found.extend(authors.iter().map(|id| (Source::Author(*id), Vec::new())));
+        let pairs: Vec<(Id, Id)> = tx.query(
+            "SELECT a.id, s.id FROM accounts a CROSS JOIN LATERAL (
+               SELECT id FROM statuses WHERE account_id = a.id ORDER BY id DESC LIMIT ?2) s
+             WHERE a.id IN ids(?1) ORDER BY s.id DESC",
+            &[weir_db::ids(&authors), Value::Int(limit as i64)],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )?;
+        for (author, id) in pairs {
+            found.entry(Source::Author(author)).or_default().push(id);
+        }
+    }
+    for source in one_by_one {
+        found.insert(source, newest(tx, source, Id::ZERO, Id::MAX, limit, false)?);
+    }
+    Ok(found.into_iter().collect())
 }
 
 /// The ids of one source between the bounds, from SQL.

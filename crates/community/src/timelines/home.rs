@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use weir_base::Id;
-use weir_db::{Class, Tx, params};
+use weir_db::{Class, Dialect, Tx, Value, params};
 
 use super::Range;
 use super::feeds::{Source, newest};
@@ -137,13 +137,40 @@ fn candidates(
     metrics::counter!("weir_community_feed_deep_reads_total").increment(1);
     let mut all: Vec<Id> = Vec::new();
     for source in sources {
+        if tx.dialect() == Dialect::Postgres && source.author().is_some() {
+            continue;
+        }
         all.extend(newest(tx, *source, above, below, wanted, ascending)?);
         if all.len() > wanted * 64 {
             trim(&mut all, wanted, ascending);
         }
     }
+    if tx.dialect() == Dialect::Postgres {
+        let authors: Vec<Id> = sources.iter().filter_map(Source::author).collect();
+        all.extend(of_authors(tx, &authors, range, wanted)?);
+    }
     trim(&mut all, wanted, ascending);
     Ok(all)
+}
+
+/// The next ids of all `authors` in one query, for a query costs PostgreSQL a round trip.
+fn of_authors(
+    tx: &mut Tx,
+    authors: &[Id],
+    range: Range,
+    wanted: usize,
+) -> Result<Vec<Id>, Error> {
+    let (above, below) = range.bounds();
+    let (order, bounds) = range.sql("id", 2);
+    let sql = format!(
+        "SELECT s.id FROM accounts a CROSS JOIN LATERAL (
+           SELECT id FROM statuses WHERE account_id = a.id AND {bounds}
+           ORDER BY id {order} LIMIT ?4) s
+         WHERE a.id IN ids(?1) ORDER BY s.id {order} LIMIT ?4"
+    );
+    let limit = Value::Int(wanted as i64);
+    let values = [weir_db::ids(authors), Value::Int(above.0), Value::Int(below.0), limit];
+    Ok(tx.column(&sql, &values)?)
 }
 
 fn trim(ids: &mut Vec<Id>, wanted: usize, ascending: bool) {

@@ -154,12 +154,7 @@ fn candidates(
 }
 
 /// The next ids of all `authors` in one query, for a query costs PostgreSQL a round trip.
-fn of_authors(
-    tx: &mut Tx,
-    authors: &[Id],
-    range: Range,
-    wanted: usize,
-) -> Result<Vec<Id>, Error> {
+fn of_authors(tx: &mut Tx, authors: &[Id], range: Range, wanted: usize) -> Result<Vec<Id>, Error> {
     let (above, below) = range.bounds();
     let (order, bounds) = range.sql("id", 2);
     let sql = format!(

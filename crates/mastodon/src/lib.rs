@@ -13,6 +13,7 @@ mod door;
 pub mod entities;
 mod error;
 mod face;
+mod filters;
 mod marked;
 mod media;
 mod notifications;
@@ -48,6 +49,7 @@ pub fn router(setup: Setup) -> Router {
         .merge(streaming::table())
         .merge(notifications_table())
         .merge(media_table())
+        .merge(filters_table())
         .route("/api/{*rest}", any(async || Error::not_found()))
         .method_not_allowed_fallback(async || Error::not_found());
     let served = table
@@ -172,6 +174,21 @@ fn push_table() -> Router<Face> {
     use push::subscription::{delete, get as show, post, put};
     let path = "/api/v1/push/subscription";
     Router::new().route(path, get(show).post(post).put(put).delete(delete))
+}
+
+/// What one does not want to see.
+#[rustfmt::skip]
+fn filters_table() -> Router<Face> {
+    use filters::*;
+    Router::new()
+        .route("/api/v2/filters", get(filter::list).post(filter::create))
+        .route("/api/v2/filters/{id}", get(filter::get).put(filter::update).delete(filter::delete))
+        .route("/api/v2/filters/{id}/keywords", get(keywords::list).post(keywords::add))
+        .route("/api/v2/filters/{id}/statuses", get(statuses::list).post(statuses::add))
+        .route("/api/v2/filters/keywords/{id}", get(keywords::get).put(keywords::update).delete(keywords::delete))
+        .route("/api/v2/filters/statuses/{id}", get(statuses::get).delete(statuses::delete))
+        .route("/api/v1/filters", get(v1::list).post(v1::create))
+        .route("/api/v1/filters/{id}", get(v1::get).put(v1::update).delete(v1::delete))
 }
 
 /// What one is told.

@@ -23,7 +23,9 @@ pub async fn home(
 ) -> Result<Response, Error> {
     let id = person.id;
     let views = timelines::home(&face.community, id, paging.statuses()).await?;
-    let page = face.read(move |tx, env| Page::of_statuses(tx, env, Some(id), &views));
+    let page = face.read(move |tx, env| {
+        Ok(Page::of_statuses(tx, env, Some(id), &views)?.without_hidden("home"))
+    });
     Ok(paging.answer(&face, page.await?))
 }
 
@@ -36,7 +38,9 @@ pub async fn list(
 ) -> Result<Response, Error> {
     let id = person.id;
     let views = timelines::list(&face.community, id, list, paging.statuses()).await?;
-    let page = face.read(move |tx, env| Page::of_statuses(tx, env, Some(id), &views));
+    let page = face.read(move |tx, env| {
+        Ok(Page::of_statuses(tx, env, Some(id), &views)?.without_hidden("home"))
+    });
     Ok(paging.answer(&face, page.await?))
 }
 
@@ -78,7 +82,7 @@ pub async fn public(
     let (reader, range) = (reader.id, paging.statuses());
     let page = face.read(move |tx, env| {
         let views = timelines::public(tx, env, reader, wanted.page(), range)?;
-        Page::of_statuses(tx, env, reader, &views)
+        Ok(Page::of_statuses(tx, env, reader, &views)?.without_hidden("public"))
     });
     Ok(paging.answer(&face, page.await?))
 }
@@ -112,7 +116,7 @@ pub async fn tag(
             }
             _ => Vec::new(),
         };
-        Page::of_statuses(tx, env, reader, &views)
+        Ok(Page::of_statuses(tx, env, reader, &views)?.without_hidden("public"))
     });
     Ok(paging.answer(&face, page.await?))
 }
@@ -128,7 +132,7 @@ pub async fn link(
     let (reader, range) = (reader.id, paging.statuses());
     let page = face.read(move |tx, env| {
         let views = timelines::link(tx, env, reader, &wanted.url, range)?;
-        Page::of_statuses(tx, env, reader, &views)
+        Ok(Page::of_statuses(tx, env, reader, &views)?.without_hidden("public"))
     });
     Ok(paging.answer(&face, page.await?))
 }

@@ -32,7 +32,9 @@ pub use conversation::{Conversation, conversations};
 pub use edit::{EditPoll, EditPollOption, StatusEdit, StatusSource, status_edits};
 pub use emoji::{CustomEmoji, Emojis, local_emojis};
 pub use featured_tag::FeaturedTag;
-pub use filter::{FilterHead, FilterResult, filter_results};
+pub use filter::{
+    Filter, FilterHead, FilterKeyword, FilterResult, FilterStatus, FilterV1, filter_results,
+};
 pub use list::List;
 pub use media::MediaAttachment;
 pub use notification::{About, AccountWarning, Notification, SeveranceEvent, notifications};

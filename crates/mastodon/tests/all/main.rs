@@ -1,6 +1,7 @@
 //! The API over its router, on both databases.
 
 mod accounts;
+mod filters;
 mod media;
 mod notifications;
 mod oauth;

@@ -18,6 +18,7 @@ use weir_http::{Limits, Serving, Tls, TlsError};
 use crate::config::{Checked, Config, Loaded, Role};
 use crate::control::ControlSocket;
 use crate::data_dir::{DataDir, DataDirError};
+use crate::demo::DemoError;
 use crate::outside::{Outside, OutsideError};
 use crate::parts::{Parts, PartsError};
 use crate::site::{self, SiteError};
@@ -81,8 +82,8 @@ pub enum ServeError {
     #[error("cannot set up mail: {0}; check [mail]")]
     Mail(#[from] weir_community::mail::MailError),
     /// The demo community.
-    #[error("cannot make the demo community: {0}")]
-    Demo(weir_community::Error),
+    #[error(transparent)]
+    Demo(#[from] DemoError),
     /// Counting.
     #[error("cannot start to count: {0}")]
     Metrics(String),
@@ -142,7 +143,9 @@ async fn serve(checked: &Checked, extra_ca: Option<&Path>) -> Result<(), ServeEr
     let outside = Outside::open(checked, data.path(), base, extra_ca)?;
     let federation = federation::face(checked, &parts, &outside)?;
     if checked.modes.demo {
-        demo::populate(&parts.community, data.path()).await.map_err(ServeError::Demo)?;
+        demo::populate(&parts.community, data.path()).await?;
+    } else {
+        demo::refuse_other_use(data.path())?;
     }
     let socket = ControlSocket::bind(&data)
         .map_err(|source| ServeError::System { what: "make the control socket", source })?;

@@ -248,6 +248,29 @@ fn on_postgres_it_finds_everything_again() {
 }
 
 #[test]
+fn a_demo_is_found_again_and_is_never_anything_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    for _ in 0..2 {
+        let _server = Server::start(&data, &["--demo", "--domain", "localhost"]);
+        let list = json(&run(&data, &["account", "list", "--json"]));
+        let posts: u64 =
+            list.as_array().unwrap().iter().map(|row| row["posts"].as_u64().unwrap()).sum();
+        assert_eq!((list.as_array().unwrap().len(), posts), (3, 18));
+    }
+    let args = ["serve", "--dev", "--listen", "127.0.0.1:0", "--domain", "localhost"];
+    assert!(stderr(&run(&data, &args)).contains("a demo lives in this data directory"));
+
+    let home = dir.path().join("home");
+    let server = Server::start(&home, &["--domain", "localhost"]);
+    let email = "alice@example.test";
+    assert!(run(&home, &["account", "create", "alice", "--email", email]).status.success());
+    drop(server);
+    let with_demo = [&args[..], &["--demo"]].concat();
+    assert!(stderr(&run(&home, &with_demo)).contains("people live in this data directory"));
+}
+
+#[test]
 fn sighup_keeps_it_serving() {
     let dir = tempfile::tempdir().unwrap();
     let mut server = Server::start(&dir.path().join("data"), &[]);

@@ -20,25 +20,61 @@ use content::{BOOSTS, DemoPerson, DemoPost, Extra, FAVOURITES, PEOPLE, POSTS};
 
 /// What everybody in the demo logs in with. It is reachable from this machine only.
 const PASSWORD: &str = "weir-demo";
-/// Says that the community was made whole.
+/// Says in the data directory that a demo lives there, and whether it was made whole.
 const MARK: &str = "demo";
+const WHOLE: &str = "whole";
 /// How long the demo's poll is open, in s.
 const POLL_LIFE_S: i64 = 7 * 24 * 60 * 60;
+
+/// Why there is no demo, or nothing but a demo.
+#[derive(Debug, thiserror::Error)]
+pub enum DemoError {
+    /// People live here, and the demo's have a password that everybody knows.
+    #[error("people live in this data directory; name an empty one with --data for the demo")]
+    PeopleLiveHere,
+    /// The demo's people have a password that everybody knows.
+    #[error(
+        "a demo lives in this data directory; serve it with --demo, or name another with --data"
+    )]
+    DemoLivesHere,
+    /// The mark cannot be written.
+    #[error("cannot mark the data directory as a demo: {0}")]
+    Mark(#[from] io::Error),
+    /// What the use cases say.
+    #[error("cannot make the demo community: {0}")]
+    Community(#[from] Error),
+}
+
+/// Keeps a demo's data from being served as anything else.
+///
+/// # Errors
+/// [`DemoError::DemoLivesHere`].
+pub fn refuse_other_use(data: &Path) -> Result<(), DemoError> {
+    if data.join(MARK).exists() { Err(DemoError::DemoLivesHere) } else { Ok(()) }
+}
 
 /// Makes what is not there yet. A start that was cut off is carried on by the next.
 ///
 /// # Errors
-/// What the use cases say.
-pub async fn populate(community: &Community, data: &Path) -> Result<(), Error> {
+/// [`DemoError::PeopleLiveHere`] when others than the demo's do.
+pub async fn populate(community: &Community, data: &Path) -> Result<(), DemoError> {
     let mark = data.join(MARK);
-    if mark.exists() {
-        return Ok(());
+    match std::fs::read_to_string(&mark) {
+        Ok(text) if text == WHOLE => return Ok(()),
+        Ok(_) => {}
+        Err(_) => {
+            let unit = |tx: &mut Tx, _: &_| users::list(tx, Id::ZERO, 1);
+            if !community.read(Class::Interactive, unit).await?.is_empty() {
+                return Err(DemoError::PeopleLiveHere);
+            }
+            std::fs::write(&mark, "begun")?;
+        }
     }
     let people = people(community).await?;
     follow(community, &people).await?;
     let posts = posts(community, &people).await?;
     applaud(community, &people, &posts).await?;
-    std::fs::write(mark, "").map_err(|error: io::Error| Error::Upstream(error.to_string()))
+    Ok(std::fs::write(mark, WHOLE)?)
 }
 
 /// What to tell who started the demo.

@@ -1,9 +1,11 @@
-//! The port to other servers when there is no federation: only what is known here is found.
+//! The ports to other servers when there is no federation: only what is known here is found, and
+//! there is nobody to tell.
 
 use weir_base::Id;
-use weir_community::federation::{Found, PortFuture, Resolver};
+use weir_community::federation::{Distribute, Fetch, Found, PortFuture, Resolver};
 use weir_community::{Community, Error, accounts, statuses};
 use weir_db::{Class, Tx};
+use weir_jobs::{Claimed, Job, Outcome, Registry};
 
 /// Finds what is known here and asks nobody.
 pub struct Alone(pub Community);
@@ -27,4 +29,14 @@ impl Resolver for Alone {
             status.map(|status| Found::Status(status.id)).ok_or(Error::NotFound("Record"))
         }))
     }
+}
+
+/// Handles what would go to other servers by dropping it.
+pub fn register(registry: &mut Registry) {
+    drop_all::<Distribute>(registry);
+    drop_all::<Fetch>(registry);
+}
+
+fn drop_all<J: Job>(registry: &mut Registry) {
+    registry.simple_unit(|_: &mut Tx, jobs: &[Claimed<J>]| Ok(vec![Outcome::Done; jobs.len()]));
 }

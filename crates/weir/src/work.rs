@@ -1,11 +1,10 @@
 //! Who handles which background job. A kind that nobody handles stops the start.
 
-use weir_community::federation::Distribute;
 use weir_community::mail::{self, MailError, Mailer};
-use weir_community::{accounts, media, moderation};
-use weir_db::Tx;
-use weir_jobs::{Claimed, Outcome, Registry};
+use weir_community::{accounts, federation, media, moderation, statuses};
+use weir_jobs::Registry;
 
+use crate::alone;
 use crate::config::Config;
 use crate::outside::Outside;
 use crate::parts::Parts;
@@ -23,10 +22,9 @@ pub fn registry(config: &Config, parts: &Parts, outside: &Outside) -> Result<Reg
     mail::register(&mut registry, community, &mailer(config, &community.env().site.domain)?);
     let Outside { fetch, vapid } = outside.clone();
     weir_mastodon::push::register(&mut registry, community.clone(), fetch, vapid);
-    // Without federation there is nobody to tell.
-    registry.simple_unit(|_: &mut Tx, jobs: &[Claimed<Distribute>]| {
-        Ok(vec![Outcome::Done; jobs.len()])
-    });
+    statuses::register(&mut registry, community);
+    federation::chores::register(&mut registry, community);
+    alone::register(&mut registry);
     Ok(registry)
 }
 
@@ -50,7 +48,13 @@ fn sender(domain: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    use weir_community::Site;
+
     use super::*;
+    use crate::config::{self, Flag, Modes};
 
     #[test]
     fn every_domain_gives_a_sender_that_mail_takes() {
@@ -61,5 +65,43 @@ mod tests {
             assert!(mailer(&Config::default(), domain).is_ok(), "{domain}");
         }
         assert!(mailer(&Config::default(), "[::1]:80").is_ok());
+    }
+
+    /// The kinds of jobs that stand in the source of any part.
+    fn kinds_in_source() -> BTreeSet<String> {
+        let mut kinds = BTreeSet::new();
+        let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let mut waiting: Vec<_> = ["activitypub", "community", "mastodon", "pages"]
+            .map(|name| crates.join(name).join("src"))
+            .into();
+        while let Some(path) = waiting.pop() {
+            if path.is_dir() {
+                waiting.extend(path.read_dir().unwrap().map(|entry| entry.unwrap().path()));
+            } else if path.extension().is_some_and(|kind| kind == "rs") {
+                let text = std::fs::read_to_string(&path).unwrap();
+                let named = text
+                    .lines()
+                    .filter_map(|line| line.trim().strip_prefix("const KIND: &'static str = "));
+                kinds.extend(named.map(|rest| rest.split('"').nth(1).unwrap().to_owned()));
+            }
+        }
+        kinds
+    }
+
+    #[tokio::test]
+    async fn every_kind_of_job_has_a_handler() {
+        let dir = tempfile::tempdir().unwrap();
+        let flags = [Flag { flag: "--domain", key: "domain", value: "a.test".into() }];
+        let mut loaded = config::load(None, std::iter::empty(), &flags).unwrap();
+        let checked = config::check(&mut loaded, Modes::default()).unwrap();
+        let site = Site { domain: "a.test".into(), base: "https://a.test".into() };
+        let (config, data) = (checked.config.clone(), dir.path().to_owned());
+        let open = move || Parts::open(&config, &data, site).unwrap();
+        let parts = tokio::task::spawn_blocking(open).await.unwrap();
+        let outside = Outside::open(&checked, dir.path(), "https://a.test", None).unwrap();
+        let registry = registry(&checked.config, &parts, &outside).unwrap();
+        let handled: BTreeSet<String> = registry.kinds().map(str::to_owned).collect();
+        let missing: Vec<_> = kinds_in_source().difference(&handled).cloned().collect();
+        assert!(missing.is_empty(), "nobody handles {missing:?}");
     }
 }

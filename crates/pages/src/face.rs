@@ -1,7 +1,9 @@
 //! People as pages show them.
 
 use weir_community::accounts::Account;
-use weir_community::{Env, media};
+use weir_community::{Env, media, text};
+
+use crate::emoji::Paintable;
 
 /// Shades of the letter that stands for a missing picture.
 const SHADES: i64 = 6;
@@ -10,6 +12,10 @@ const SHADES: i64 = 6;
 pub struct Face {
     /// What the person wants to be called, or the username.
     pub name: String,
+    /// The same as safe HTML, with pictures for emoji once it is painted.
+    pub shown: String,
+    /// The server; empty for this one.
+    pub domain: String,
     /// `alice`, or `alice@other.example`.
     pub acct: String,
     /// The whole address: `alice@example.social`.
@@ -35,6 +41,8 @@ impl Face {
         Self {
             letter: name.chars().find(|c| c.is_alphanumeric()).unwrap_or('?'),
             shade: account.id.0.rem_euclid(SHADES),
+            shown: text::escape(&name),
+            domain: account.domain.clone(),
             acct: account.acct(),
             address: env.site.address(&account.username, &account.domain),
             url: link(account),
@@ -43,6 +51,13 @@ impl Face {
             locked: account.locked,
             name,
         }
+    }
+}
+
+impl Face {
+    /// What of it may name emoji.
+    pub fn paintable(&mut self) -> Paintable<'_> {
+        Paintable { html: &mut self.shown, domain: &self.domain }
     }
 }
 

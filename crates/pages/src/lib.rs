@@ -8,6 +8,7 @@
 mod admin;
 mod assets;
 mod auth;
+mod emoji;
 mod face;
 mod fault;
 mod form;
@@ -88,12 +89,23 @@ impl Pages {
 
 /// Everything the pages answer.
 pub fn router(pages: Pages) -> Router {
-    Router::new()
+    let all = Router::new()
         .merge(public())
         .merge(entrance())
         .merge(settings())
         .merge(staff())
-        .route("/assets/weir.css", get(assets::css))
+        .route("/assets/weir.css", get(assets::css));
+    with_layers(all, pages)
+}
+
+/// The answer to every path that nobody serves: a page that says so.
+pub fn nothing_here(pages: Pages) -> Router {
+    let nothing = async || fault::Fault::not_found();
+    with_layers(Router::new().fallback(nothing), pages)
+}
+
+fn with_layers(router: Router<Pages>, pages: Pages) -> Router {
+    router
         .layer(DefaultBodyLimit::max(FORM_BYTES_MAX))
         .layer(from_fn_with_state(pages.clone(), fault::into_pages))
         .layer(from_fn_with_state(pages.clone(), headers::add))

@@ -4,11 +4,15 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 use weir_base::{Id, Timestamp};
+use weir_community::accounts::Account;
 use weir_community::media::Media;
 use weir_community::statuses::{Poll, View, Visibility};
 use weir_community::{Env, media, text};
 
+use crate::Pages;
+use crate::emoji::Paintable;
 use crate::face::{self, Face};
+use crate::fault::Fault;
 use crate::time::Moment;
 
 /// How deep answers to answers are drawn in.
@@ -34,6 +38,8 @@ pub struct Post {
     pub answers: Option<(String, String)>,
     /// What stands before it.
     pub warning: String,
+    /// The same as safe HTML.
+    pub warning_shown: String,
     /// The text, safe HTML.
     pub content: String,
     /// Its language.
@@ -132,6 +138,7 @@ impl Post {
             },
             answers: answers(shown),
             warning: status.spoiler.clone(),
+            warning_shown: text::escape(&status.spoiler),
             content: status.content.clone(),
             language: status.language.clone().unwrap_or_default(),
             sensitive: status.sensitive || shown.account.sensitized_at.is_some(),
@@ -146,9 +153,15 @@ impl Post {
         }
     }
 
-    /// The posts of `views`.
-    pub fn all(env: &Env, views: &[View]) -> Vec<Self> {
-        views.iter().map(|view| Self::new(env, view)).collect()
+    /// What of it may name emoji.
+    pub fn paintables(&mut self) -> Vec<Paintable<'_>> {
+        let mut all = vec![
+            Paintable { html: &mut self.content, domain: &self.author.domain },
+            Paintable { html: &mut self.warning_shown, domain: &self.author.domain },
+            Paintable { html: &mut self.author.shown, domain: &self.author.domain },
+        ];
+        all.extend(self.boosted_by.as_mut().map(Face::paintable));
+        all
     }
 
     /// What a preview elsewhere says of it: the warning, or the beginning of the text.
@@ -162,6 +175,30 @@ impl Post {
     /// Whether anything was done with it yet.
     pub fn has_counts(&self) -> bool {
         self.replies + self.boosts + self.favourites > 0
+    }
+}
+
+impl Pages {
+    /// The posts of `views`, with their emoji.
+    ///
+    /// # Errors
+    /// The database's.
+    pub(crate) async fn posts(&self, views: &[View]) -> Result<Vec<Post>, Fault> {
+        let env = self.community.env();
+        let mut posts: Vec<Post> = views.iter().map(|view| Post::new(env, view)).collect();
+        self.paint(posts.iter_mut().flat_map(Post::paintables).collect()).await?;
+        Ok(posts)
+    }
+
+    /// The faces of `accounts`, with their emoji.
+    ///
+    /// # Errors
+    /// The database's.
+    pub(crate) async fn faces(&self, accounts: &[Account]) -> Result<Vec<Face>, Fault> {
+        let env = self.community.env();
+        let mut faces: Vec<Face> = accounts.iter().map(|account| Face::new(env, account)).collect();
+        self.paint(faces.iter_mut().map(Face::paintable).collect()).await?;
+        Ok(faces)
     }
 }
 

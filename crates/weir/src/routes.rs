@@ -39,9 +39,10 @@ pub fn router(
         vapid_key: outside.vapid.public_key(),
         dev: checked.modes.dev,
     };
+    let nothing = weir_pages::nothing_here(pages.clone());
     let web = own.merge(weir_pages::router(pages)).merge(weir_mastodon::router(mastodon));
     let servers = federation.cloned().map(weir_activitypub::router);
-    by_what_is_asked(web, servers.unwrap_or_default())
+    by_what_is_asked(web, servers.unwrap_or_default(), nothing)
 }
 
 /// How much of other servers' media is kept on the disk under `data`, in bytes: a tenth of what is
@@ -51,12 +52,12 @@ fn media_cache_bytes(data: &Path) -> u64 {
 }
 
 /// Lets `federation` answer those who ask for activities, and `web` everybody else. What the one
-/// has no path for, the other is asked.
-fn by_what_is_asked(web: Router, federation: Router) -> Router {
+/// has no path for, the other is asked; `nothing` answers people for whom both have nothing.
+fn by_what_is_asked(web: Router, federation: Router, nothing: Router) -> Router {
     let web = weir_http::with_route_names(web);
     let federation = weir_http::with_route_names(federation);
     let to_servers = federation.clone().fallback_service(web.clone());
-    let to_people = web.fallback_service(federation);
+    let to_people = web.fallback_service(federation.fallback_service(nothing));
     Router::new().fallback_service(any_service(service_fn(move |request: Request<Body>| {
         let router = if asks_for_activities(request.headers()) { &to_servers } else { &to_people };
         router.clone().oneshot(request)
@@ -98,7 +99,7 @@ mod tests {
         let federation = Router::new()
             .route("/@{name}", get(async || "actor"))
             .route("/nodeinfo/2.1", get(async || "nodeinfo"));
-        let router = by_what_is_asked(web, federation);
+        let router = by_what_is_asked(web, federation, Router::new().fallback(async || "nothing"));
         let ld = "application/ld+json; profile=\"https://www.w3.org/ns/activitystreams\"";
         for accept in [ld, "application/activity+json", "application/activity+json, text/html"] {
             assert_eq!(answer(&router, "/@alice", accept).await, "200 actor", "{accept}");
@@ -108,7 +109,7 @@ mod tests {
         }
         assert_eq!(answer(&router, "/about", ld).await, "200 about");
         assert_eq!(answer(&router, "/nodeinfo/2.1", "*/*").await, "200 nodeinfo");
-        assert!(answer(&router, "/none", "*/*").await.starts_with("404"));
+        assert_eq!(answer(&router, "/none", "*/*").await, "200 nothing");
         assert!(answer(&router, "/none", ld).await.starts_with("404"));
     }
 }

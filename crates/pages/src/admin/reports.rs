@@ -131,7 +131,7 @@ pub async fn page(
         comment: report.comment.clone(),
         rules: broken.map(|rule| rule.content).collect(),
         target,
-        posts: Post::all(pages.community.env(), &views),
+        posts: pages.posts(&views).await?,
         forwarded: report.forwarded,
         closed: report.action_taken_at.is_some(),
     };

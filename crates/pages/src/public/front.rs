@@ -74,8 +74,8 @@ pub async fn page(
         description: settings.short_description.clone(),
         domain: env.site.domain.clone(),
         registrations: pages.options.door.registrations(&env),
-        people: people.iter().map(|account| Face::new(&env, account)).collect(),
-        posts: Post::all(&env, &views),
+        people: pages.faces(&people).await?,
+        posts: pages.posts(&views).await?,
         neighbours: Neighbours::of("/", &range, &views),
         is_home: reader.is_some(),
     })

@@ -5,7 +5,7 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use weir_base::Id;
 use weir_community::accounts::{self, Account, DirectoryPage};
-use weir_community::relationships;
+use weir_community::{relationships, text};
 use weir_db::Class;
 
 use crate::Pages;
@@ -52,7 +52,7 @@ pub async fn directory(
         format!("/directory?offset={}", offset + PEOPLE)
     };
     let nobody = "Nobody here wants to be found yet.";
-    list(&pages, &visitor, "People here".into(), &people, nobody, older)
+    list(&pages, &visitor, "People here".into(), &people, nobody, older).await
 }
 
 /// `GET /@name/followers`
@@ -92,7 +92,7 @@ async fn around(
     };
     if !account.is_local() || (account.hide_collections && !is_me) {
         let nobody = "This person does not show this list.";
-        return list(pages, visitor, title, &[], nobody, String::new());
+        return list(pages, visitor, title, &[], nobody, String::new()).await;
     }
     let before: Id = query.get("before").parse().unwrap_or(Id::MAX);
     let (people, last) = pages
@@ -114,10 +114,10 @@ async fn around(
     let path = if followers { "followers" } else { "following" };
     let older =
         last.map(|last| format!("/@{}/{path}?before={last}", account.username)).unwrap_or_default();
-    list(pages, visitor, title, &people, "Nobody yet.", older)
+    list(pages, visitor, title, &people, "Nobody yet.", older).await
 }
 
-fn list(
+async fn list(
     pages: &Pages,
     visitor: &Visitor,
     title: String,
@@ -125,16 +125,7 @@ fn list(
     nobody: &'static str,
     older: String,
 ) -> Result<Response, Fault> {
-    let env = pages.community.env();
-    let line = |account: &Account| {
-        let note = shortened(&weir_community::text::plain(&account.note), 160);
-        (Face::new(env, account), note)
-    };
-    show(&PeoplePage {
-        frame: pages.frame(visitor, title.clone()),
-        title,
-        people: people.iter().map(line).collect(),
-        nobody,
-        older,
-    })
+    let notes = people.iter().map(|account| shortened(&text::plain(&account.note), 160));
+    let people = pages.faces(people).await?.into_iter().zip(notes).collect();
+    show(&PeoplePage { frame: pages.frame(visitor, title.clone()), title, people, nobody, older })
 }

@@ -14,6 +14,7 @@ use weir_community::{Env, Error, media, text};
 use weir_db::{Class, Tx};
 
 use crate::Pages;
+use crate::emoji::Paintable;
 use crate::face::{self, Face};
 use crate::fault::Fault;
 use crate::form::Fields;
@@ -192,16 +193,19 @@ async fn page(
             Ok(Loaded { views, pinned, moved_to, bond })
         })
         .await?;
-    let mut pinned = Post::all(&env, &loaded.pinned);
+    let mut pinned = pages.posts(&loaded.pinned).await?;
     pinned.iter_mut().for_each(|post| post.pinned = true);
     let shown_above: Vec<Id> = pinned.iter().map(|post| post.id).collect();
-    let mut posts = Post::all(&env, &loaded.views);
+    let mut posts = pages.posts(&loaded.views).await?;
     posts.retain(|post| post.boosted_by.is_some() || !shown_above.contains(&post.id));
+    let mut face = Face::new(&env, &account);
+    let mut note = account.note.clone();
+    pages.paint(vec![face.paintable(), Paintable { html: &mut note, domain: "" }]).await?;
     let template = ProfilePage {
         frame: frame(pages, visitor, &account, tab, &env),
-        face: Face::new(&env, &account),
+        face,
         header: media::header_url(&env, &account).unwrap_or_default(),
-        note: account.note.clone(),
+        note,
         fields: account.fields.0.iter().map(with_rel_me).collect(),
         joined: time::date(account.created_at),
         moved_to: loaded.moved_to.map(|account| Face::new(&env, &account)),

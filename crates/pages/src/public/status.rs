@@ -46,16 +46,17 @@ pub async fn page(
     let env = pages.community.env().clone();
     let shown = view.boost.as_deref().unwrap_or(&view);
     let mut post = Post::new(&env, shown);
+    pages.paint(post.paintables()).await?;
     let here = format!("/@{}/{id}", shown.account.username);
     if post.url != here {
         return Ok(Redirect::to(&post.url).into_response());
     }
-    let mut below = Post::all(&env, &thread.descendants);
+    let mut below = pages.posts(&thread.descendants).await?;
     draw_in(shown.status.id, &thread.descendants, &mut below);
     post.boosted_by = None;
     show(&StatusPage {
         frame: frame(&pages, &visitor, &env, shown, &post),
-        above: Post::all(&env, &thread.ancestors),
+        above: pages.posts(&thread.ancestors).await?,
         post,
         below,
     })

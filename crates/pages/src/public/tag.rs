@@ -67,7 +67,7 @@ pub async fn page(
         neighbours: Neighbours::of(path, &range, &views),
         frame,
         name,
-        posts: Post::all(&env, &views),
+        posts: pages.posts(&views).await?,
     })
 }
 

@@ -43,7 +43,7 @@ pub async fn page(
         .await?;
     show(&TimelinePage {
         frame: pages.frame(&visitor, "New here"),
-        posts: Post::all(&env, &views),
+        posts: pages.posts(&views).await?,
         neighbours: Neighbours::of("/public/local", &range, &views),
     })
 }

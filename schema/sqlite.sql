@@ -18,7 +18,7 @@ CREATE TABLE account_notes (
   comment TEXT NOT NULL,
   PRIMARY KEY (account_id, target_id)
 ) WITHOUT ROWID;
-CREATE VIRTUAL TABLE account_texts USING fts5 (body, tokenize = 'unicode61 remove_diacritics 2', content = '', contentless_delete = 1, prefix = '2 3');
+CREATE VIRTUAL TABLE account_texts USING fts5 (body, tokenize = 'ascii', content = '', contentless_delete = 1, prefix = '2 3');
 CREATE TABLE 'account_texts_config'(k PRIMARY KEY, v) WITHOUT ROWID;
 CREATE TABLE 'account_texts_data'(id INTEGER PRIMARY KEY, block BLOB);
 CREATE TABLE 'account_texts_docsize'(id INTEGER PRIMARY KEY, sz BLOB, origin INTEGER);
@@ -502,7 +502,7 @@ CREATE TABLE status_tags (
   status_id BIGINT NOT NULL,
   PRIMARY KEY (tag_id, status_id)
 ) WITHOUT ROWID;
-CREATE VIRTUAL TABLE status_texts USING fts5 (body, tokenize = 'unicode61 remove_diacritics 2', content = '', contentless_delete = 1);
+CREATE VIRTUAL TABLE status_texts USING fts5 (body, facts, tokenize = 'ascii', content = '', contentless_delete = 1);
 CREATE TABLE 'status_texts_config'(k PRIMARY KEY, v) WITHOUT ROWID;
 CREATE TABLE 'status_texts_data'(id INTEGER PRIMARY KEY, block BLOB);
 CREATE TABLE 'status_texts_docsize'(id INTEGER PRIMARY KEY, sz BLOB, origin INTEGER);

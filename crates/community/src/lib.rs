@@ -27,6 +27,7 @@ pub mod push;
 pub mod relationships;
 pub mod reports;
 mod schema;
+pub mod search;
 pub mod statuses;
 pub mod streams;
 pub mod suggestions;

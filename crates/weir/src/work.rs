@@ -3,6 +3,9 @@
 use weir_community::mail::{self, MailError, Mailer};
 use weir_community::{accounts, federation, media, moderation, statuses};
 use weir_jobs::Registry;
+use weir_community::{accounts, media, moderation, search};
+use weir_db::Tx;
+use weir_jobs::{Claimed, Outcome, Registry};
 
 use crate::alone;
 use crate::config::Config;
@@ -19,6 +22,7 @@ pub fn registry(config: &Config, parts: &Parts, outside: &Outside) -> Result<Reg
     accounts::register_erasure(&mut registry, community);
     media::register(&mut registry, community);
     moderation::register(&mut registry, community);
+    search::register(&mut registry, community);
     mail::register(&mut registry, community, &mailer(config, &community.env().site.domain)?);
     let Outside { fetch, vapid } = outside.clone();
     weir_mastodon::push::register(&mut registry, community.clone(), fetch, vapid);

@@ -5,7 +5,7 @@ use weir_db::{Tx, params};
 
 use super::USERNAME_CHARACTERS_MAX;
 use crate::users::{self, NewUser};
-use crate::{Env, Error};
+use crate::{Env, Error, search};
 
 /// Names that could be taken for the server's own.
 const RESERVED: &[&str] = &[
@@ -55,6 +55,7 @@ pub fn create(tx: &mut Tx, env: &Env, new: &NewAccount) -> Result<Id, Error> {
     }
     let id = insert(tx, env, &new.username, "person")?;
     users::insert(tx, env, id, &new.user)?;
+    search::account_changed(tx, env, id)?;
     Ok(id)
 }
 

@@ -4,7 +4,6 @@ mod create;
 mod delete;
 mod find;
 mod remote;
-mod search;
 mod update;
 
 use serde::{Deserialize, Serialize};
@@ -19,7 +18,6 @@ pub use find::{
     DirectoryPage, by_address, by_id, by_ids, by_uri, directory, lookup, parse_address,
 };
 pub use remote::{RemoteAccount, RemoteKey, upsert};
-pub use search::{NameSearch, by_name};
 pub use update::{ProfileChange, update_profile};
 
 /// The longest username people here may have, in characters.

@@ -8,7 +8,7 @@ use super::{Account, Field, by_uri};
 use crate::emojis::{self, RemoteEmoji};
 use crate::federation::order::{self, Version};
 use crate::text::clean;
-use crate::{Env, Error};
+use crate::{Env, Error, search};
 
 /// The longest display name kept of others, in characters; the rest is cut off.
 const NAME_CHARACTERS_MAX: usize = 200;
@@ -173,6 +173,10 @@ pub fn upsert(
         None => insert(tx, env, remote, version)?,
     };
     update(tx, env, id, remote)?;
+    search::account_changed(tx, env, id)?;
+    if remote.indexable && known.is_some_and(|known| !known.indexable) {
+        search::indexable_changed(tx, env, id)?;
+    }
     replace_keys(tx, env, id, &remote.keys)?;
     emojis::upsert_remote(tx, env, &remote.domain, &remote.emojis)?;
     Ok(id)

@@ -10,7 +10,7 @@ use super::{
     NOTE_CHARACTERS_MAX, by_id,
 };
 use crate::federation::{self, Message};
-use crate::{Env, Error, media, text};
+use crate::{Env, Error, media, search, text};
 
 /// What is to change; what is `None` stays.
 #[derive(Debug, Clone, Default)]
@@ -56,6 +56,7 @@ pub fn update_profile(
     check(change)?;
     let mut account = by_id(tx, by)?;
     let before = [account.avatar.clone(), account.header.clone()];
+    let was_indexable = account.indexable;
     apply(&mut account, change, env);
     for (old, new) in before.iter().zip([&account.avatar, &account.header]) {
         if old != new {
@@ -87,6 +88,10 @@ pub fn update_profile(
             account.also_known_as
         ],
     )?;
+    search::account_changed(tx, env, by)?;
+    if account.indexable && !was_indexable {
+        search::indexable_changed(tx, env, by)?;
+    }
     federation::send(tx, env, by, Message::UpdateActor)?;
     Ok(account)
 }

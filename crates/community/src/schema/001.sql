@@ -663,16 +663,19 @@ CREATE TABLE payloads (
   body TEXT NOT NULL
 );
 
+-- What posts and people are found by: words and facts, made alike for both databases.
 -- only: sqlite
-CREATE VIRTUAL TABLE status_texts USING fts5 (body, tokenize = 'unicode61 remove_diacritics 2', content = '', contentless_delete = 1);
-CREATE VIRTUAL TABLE account_texts USING fts5 (body, tokenize = 'unicode61 remove_diacritics 2', content = '', contentless_delete = 1, prefix = '2 3');
+CREATE VIRTUAL TABLE status_texts USING fts5 (body, facts, tokenize = 'ascii', content = '', contentless_delete = 1);
+CREATE VIRTUAL TABLE account_texts USING fts5 (body, tokenize = 'ascii', content = '', contentless_delete = 1, prefix = '2 3');
 -- end
 -- only: postgres
 CREATE TABLE status_texts (
   rowid BIGINT NOT NULL PRIMARY KEY,
-  body TSVECTOR NOT NULL
+  body TSVECTOR NOT NULL,
+  facts TSVECTOR NOT NULL
 );
 CREATE INDEX status_texts_body ON status_texts USING gin (body);
+CREATE INDEX status_texts_facts ON status_texts USING gin (facts);
 CREATE TABLE account_texts (
   rowid BIGINT NOT NULL PRIMARY KEY,
   body TSVECTOR NOT NULL

@@ -8,5 +8,6 @@ mod origin;
 mod people;
 mod place;
 mod proxy;
+mod search;
 mod walk;
 mod working;

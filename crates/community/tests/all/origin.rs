@@ -61,7 +61,8 @@ async fn answer(
         None => ("404 Not Found", &none),
     };
     let head = format!(
-        "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+        "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n\
+         connection: close\r\n\r\n",
         body.len()
     );
     stream.write_all(head.as_bytes()).await.ok()?;

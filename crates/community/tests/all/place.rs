@@ -8,7 +8,7 @@ use weir_community::accounts::{self, NewAccount};
 use weir_community::federation::Distribute;
 use weir_community::statuses::{self, Draft, Visibility};
 use weir_community::users::{NewUser, Role};
-use weir_community::{Community, Env, Error, Setup, Site};
+use weir_community::{Community, Env, Error, Setup, Site, search};
 use weir_db::{Class, Tx};
 use weir_jobs::{Claimed, Jobs, Registry, Workers};
 use weir_storm::fixture::{self, Fixture};
@@ -49,6 +49,7 @@ impl Place {
     pub fn start(&self, register: impl FnOnce(&mut Registry, &Community)) -> Running {
         let mut registry = Registry::new();
         registry.task(async |_: Claimed<Distribute>| Ok(()));
+        search::register(&mut registry, &self.community);
         register(&mut registry, &self.community);
         let stop = CancellationToken::new();
         let workers = self.jobs.start(registry, stop.clone()).unwrap();

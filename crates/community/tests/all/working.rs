@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use weir_community::federation::Distribute;
 use weir_community::mail::{self, Mailer};
-use weir_community::{accounts, moderation, push};
+use weir_community::{accounts, moderation, push, search};
 use weir_db::Class;
 use weir_jobs::{Claimed, Registry, Workers};
 
@@ -27,6 +27,7 @@ impl Place {
         let mailer = Mailer::to_files(folder.to_owned(), "Weir <weir@weir.test>").unwrap();
         mail::register(&mut registry, &self.community, &mailer);
         moderation::register(&mut registry, &self.community);
+        search::register(&mut registry, &self.community);
         accounts::register_erasure(&mut registry, &self.community);
         registry.task(async |_: Claimed<Distribute>| Ok(()));
         registry.task(async |_: Claimed<push::SendPush>| Ok(()));

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::response::Response;
 use serde::Deserialize;
-use weir_community::accounts::{self, NameSearch};
+use weir_community::search::{self, PeopleSearch};
 use weir_http::Query;
 
 use crate::auth::{Person, ReadAccounts};
@@ -29,10 +29,14 @@ pub async fn get(
     if wanted.resolve && paging.offset() == 0 {
         resolve::address(&face, &wanted.q).await?;
     }
-    let search =
-        NameSearch { query: wanted.q, following: wanted.following, limit, offset: paging.offset() };
+    let search = PeopleSearch {
+        query: wanted.q,
+        following: wanted.following,
+        limit,
+        offset: paging.offset(),
+    };
     let found = face.read(move |tx, env| {
-        let found = accounts::by_name(tx, env, by, &search)?;
+        let found = search::people(tx, env, Some(by), &search)?;
         entities::accounts(tx, env, &found)
     });
     let found = found.await?;

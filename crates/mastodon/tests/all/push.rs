@@ -66,6 +66,7 @@ async fn a_device_is_told_of_a_mention_in_the_form_it_knows() {
                 Ok(batch.iter().map(|_| weir_jobs::Outcome::Done).collect())
             },
         );
+        weir_community::search::register(&mut registry, &place.community);
         let ended = tokio_util::sync::CancellationToken::new();
         let workers = place.community.env().jobs.start(registry, ended.clone()).unwrap();
         place.post(&alice, "@bob wake up", Visibility::Public).await;

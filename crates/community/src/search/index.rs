@@ -1,0 +1,342 @@
+//! What is kept of each post and person so that they are found, and the jobs that keep it, in
+//! batches: words are made before the transaction.
+
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use weir_base::Id;
+use weir_db::{Class, Dialect, Error as DbError, ToValue, Tx, ids, params};
+use weir_jobs::{Claimed, Job, Outcome, Prepared, Queue, Registry};
+
+use super::matching::tsvector;
+use super::query::language;
+use super::words::words;
+use crate::accounts::{self, Account};
+use crate::statuses::{self, Status, View, Visibility};
+use crate::{Community, Env, Error, text};
+
+/// Words of a post that are kept.
+const STATUS_WORDS_MAX: usize = 5_000;
+/// Words of a person that are kept.
+const ACCOUNT_WORDS_MAX: usize = 60;
+/// People here in whose library one post is kept; of more, the newest.
+const LIBRARIES_MAX: i64 = 1_000;
+/// Posts of one author that one job hands on.
+const AUTHOR_STEP: usize = 500;
+
+/// Keeps what is found of a post, as it is now.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct IndexStatus {
+    /// Which.
+    pub status: Id,
+}
+
+impl Job for IndexStatus {
+    const KIND: &'static str = "index_status";
+    const QUEUE: Queue = Queue::new("search", Class::Housekeeping);
+}
+
+/// Keeps what is found of a person, as they are now.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct IndexAccount {
+    /// Which.
+    pub account: Id,
+}
+
+impl Job for IndexAccount {
+    const KIND: &'static str = "index_account";
+    const QUEUE: Queue = Queue::new("search", Class::Housekeeping);
+}
+
+/// Has an author's posts indexed, who allows it from now on.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct IndexAuthor {
+    /// Who.
+    pub account: Id,
+    /// Only posts before this one.
+    pub before: Id,
+}
+
+impl Job for IndexAuthor {
+    const KIND: &'static str = "index_author";
+    const QUEUE: Queue = Queue::new("search", Class::Housekeeping);
+
+    fn lane(&self) -> Cow<'_, str> {
+        Cow::Owned(self.account.to_string())
+    }
+}
+
+/// Notes that a post is new or was changed; `mentioned` are those it mentions. Only what can be
+/// found by somebody is indexed.
+///
+/// # Errors
+/// The database's.
+pub(crate) fn status_changed(
+    tx: &mut Tx,
+    env: &Env,
+    status: &Status,
+    mentioned: &[Id],
+) -> Result<(), Error> {
+    if let Some(of) = status.boost_of_id {
+        return if status.local { status_marked(tx, env, of) } else { Ok(()) };
+    }
+    let concerns: Option<i64> = if status.local {
+        Some(1)
+    } else {
+        tx.value(
+            "SELECT 1 FROM accounts WHERE (id = ?1 AND indexable = 1 AND ?2 = 0)
+               OR (id IN ids(?3) AND domain = '') LIMIT 1",
+            &[status.account_id.to_value(), status.visibility.to_value(), ids(mentioned)],
+        )?
+    };
+    if concerns.is_some() {
+        env.jobs.enqueue(tx, &IndexStatus { status: status.id })?;
+    }
+    Ok(())
+}
+
+/// Notes that somebody here favourited, bookmarked or boosted a post, and so may find it.
+///
+/// # Errors
+/// The database's.
+pub(crate) fn status_marked(tx: &mut Tx, env: &Env, status: Id) -> Result<(), Error> {
+    env.jobs.enqueue(tx, &IndexStatus { status })?;
+    Ok(())
+}
+
+/// Notes that a person is new or has another name.
+///
+/// # Errors
+/// The database's.
+pub(crate) fn account_changed(tx: &mut Tx, env: &Env, account: Id) -> Result<(), Error> {
+    env.jobs.enqueue(tx, &IndexAccount { account })?;
+    Ok(())
+}
+
+/// Notes that an author allows their posts to be found from now on.
+///
+/// # Errors
+/// The database's.
+pub(crate) fn indexable_changed(tx: &mut Tx, env: &Env, account: Id) -> Result<(), Error> {
+    env.jobs.enqueue(tx, &IndexAuthor { account, before: Id::MAX })?;
+    Ok(())
+}
+
+/// What is kept of something: its words, and facts.
+struct Document {
+    id: Id,
+    words: Vec<String>,
+    /// Facts of a post; none of a person.
+    facts: Vec<String>,
+}
+
+/// Handles the noun's jobs.
+pub fn register(registry: &mut Registry, community: &Community) {
+    let here = community.clone();
+    registry.unit(
+        move |jobs: Vec<Claimed<IndexStatus>>| {
+            let here = here.clone();
+            async move {
+                let list = jobs.iter().map(|claim| claim.job.status).collect();
+                prepare(&here, list, documents_of_statuses).await
+            }
+        },
+        |tx: &mut Tx, list: &[Prepare]| keep(tx, "statuses", "status_texts", list),
+    );
+    let here = community.clone();
+    registry.unit(
+        move |jobs: Vec<Claimed<IndexAccount>>| {
+            let here = here.clone();
+            async move {
+                let list = jobs.iter().map(|claim| claim.job.account).collect();
+                prepare(&here, list, documents_of_accounts).await
+            }
+        },
+        |tx: &mut Tx, list: &[Prepare]| keep(tx, "accounts", "account_texts", list),
+    );
+    let env = community.env().clone();
+    registry.simple_unit(move |tx: &mut Tx, jobs: &[Claimed<IndexAuthor>]| {
+        jobs.iter().map(|claim| hand_on(tx, &env, &claim.job)).collect()
+    });
+}
+
+/// What becomes of one thing: kept so, or removed.
+type Prepare = (Id, Option<Arc<Document>>);
+
+/// Reads what the jobs are about, and makes its words.
+async fn prepare(
+    community: &Community,
+    list: Vec<Id>,
+    documents: fn(&mut Tx, &Env, &[Id]) -> Result<Vec<Source>, Error>,
+) -> Vec<Prepared<Prepare>> {
+    let wanted = list.clone();
+    let read = move |tx: &mut Tx, env: &Env| documents(tx, env, &wanted);
+    match community.read(Class::Housekeeping, read).await {
+        Ok(found) => {
+            let made =
+                found.into_iter().map(|source| (source.id, Arc::new(source.into_document())));
+            let made: HashMap<Id, Arc<Document>> = made.collect();
+            let one = |id: Id| Prepared::Run((id, made.get(&id).cloned()));
+            list.into_iter().map(one).collect()
+        }
+        Err(error) => {
+            let failed = |_| Prepared::Not(Outcome::retry(&error));
+            list.into_iter().map(failed).collect()
+        }
+    }
+}
+
+/// What is read of something.
+struct Source {
+    id: Id,
+    text: String,
+    words_max: usize,
+    facts: BTreeSet<String>,
+}
+
+impl Source {
+    fn into_document(self) -> Document {
+        let facts = self.facts.into_iter().collect();
+        Document { id: self.id, words: words(&self.text, self.words_max), facts }
+    }
+}
+
+fn documents_of_statuses(tx: &mut Tx, env: &Env, list: &[Id]) -> Result<Vec<Source>, Error> {
+    let views = statuses::load_for_all(tx, env, list)?;
+    let mut sources = Vec::with_capacity(views.len());
+    for view in views.iter().filter(|view| view.boost.is_none()) {
+        let mut facts = facts(view);
+        facts.extend(libraries(tx, view)?.into_iter().map(|person| format!("l{person}")));
+        let id = view.status.id;
+        sources.push(Source { id, text: text_of(view), words_max: STATUS_WORDS_MAX, facts });
+    }
+    Ok(sources)
+}
+
+fn text_of(view: &View) -> String {
+    let mut parts = vec![view.status.spoiler.clone(), text::plain(&view.status.content)];
+    parts.extend(view.poll.iter().flat_map(|poll| poll.options.clone()));
+    parts.extend(view.media.iter().filter_map(|media| media.description.clone()));
+    parts.extend(view.tags.iter().map(|tag| tag.name.clone()));
+    parts.join("\n")
+}
+
+fn facts(view: &View) -> BTreeSet<String> {
+    let status = &view.status;
+    let has = |kinds: &[&str]| view.media.iter().any(|media| kinds.contains(&&*media.kind));
+    let mut facts = BTreeSet::from([format!("a{}", status.account_id)]);
+    let mut add = |holds: bool, name: &str| {
+        if holds {
+            facts.insert(name.to_owned());
+        }
+    };
+    add(status.visibility == Visibility::Public && view.account.indexable, "p");
+    add(!view.media.is_empty(), "hm");
+    add(has(&["image", "gifv"]), "hi");
+    add(has(&["video", "gifv"]), "hv");
+    add(has(&["audio"]), "ha");
+    add(status.poll_id.is_some(), "hp");
+    add(status.card_id.is_some() || has_link(&status.content), "hl");
+    add(status.in_reply_to_id.is_some() || status.in_reply_to_uri.is_some(), "r");
+    add(status.sensitive, "n");
+    facts.extend(status.language.as_deref().and_then(language));
+    facts
+}
+
+/// Whether safe HTML links to anything but people and hashtags.
+fn has_link(html: &str) -> bool {
+    html.split("<a ").skip(1).any(|link| {
+        let tag = link.split('>').next().unwrap_or_default();
+        tag.contains("href=") && !tag.contains("mention") && !tag.contains("hashtag")
+    })
+}
+
+/// People here in whose library a post is.
+fn libraries(tx: &mut Tx, view: &View) -> Result<Vec<Id>, DbError> {
+    tx.column(
+        "SELECT l.account_id FROM (
+           SELECT account_id, id FROM statuses WHERE id = ?1
+           UNION SELECT account_id, status_id FROM mentions WHERE status_id = ?1
+           UNION SELECT account_id, id FROM favourites WHERE status_id = ?1
+           UNION SELECT account_id, id FROM bookmarks WHERE status_id = ?1
+           UNION SELECT account_id, id FROM statuses WHERE boost_of_id = ?1) l
+         JOIN accounts a ON a.id = l.account_id WHERE a.domain = ''
+         ORDER BY l.id DESC LIMIT ?2",
+        params![view.status.id, LIBRARIES_MAX],
+    )
+}
+
+fn documents_of_accounts(tx: &mut Tx, env: &Env, list: &[Id]) -> Result<Vec<Source>, Error> {
+    let accounts = accounts::by_ids(tx, list)?;
+    let shown = accounts.iter().filter(|one| one.is_available() && one.kind != "application");
+    Ok(shown.map(|account| source_of_account(env, account)).collect())
+}
+
+fn source_of_account(env: &Env, account: &Account) -> Source {
+    let domain = if account.is_local() { &env.site.domain } else { &account.domain };
+    let text = format!("{}\n{}\n{domain}", account.display_name, account.username);
+    Source { id: account.id, text, words_max: ACCOUNT_WORDS_MAX, facts: BTreeSet::new() }
+}
+
+/// Puts each document in the place of what was kept, if what it is about is still there.
+fn keep(tx: &mut Tx, table: &str, texts: &str, list: &[Prepare]) -> Result<Vec<Outcome>, DbError> {
+    let all: Vec<Id> = list.iter().map(|(id, _)| *id).collect();
+    let there = format!("SELECT id FROM {table} WHERE id IN ids(?1)");
+    let there: BTreeSet<Id> = tx.column(&there, &[ids(&all)])?.into_iter().collect();
+    let delete = format!("DELETE FROM {texts} WHERE rowid IN ids(?1)");
+    tx.execute(&delete, &[ids(&all)])?;
+    let mut kept = BTreeSet::new();
+    // Of jobs about the same thing the last one counts; all were read at the same moment.
+    for (id, document) in list.iter().rev() {
+        if let Some(document) = document
+            && there.contains(id)
+            && kept.insert(*id)
+        {
+            insert(tx, texts, document)?;
+        }
+    }
+    metrics::counter!("weir_community_search_indexed_total").increment(kept.len() as u64);
+    Ok(vec![Outcome::Done; list.len()])
+}
+
+fn insert(tx: &mut Tx, texts: &str, document: &Document) -> Result<(), DbError> {
+    let with_facts = texts == "status_texts";
+    let (columns, marks) = match (tx.dialect(), with_facts) {
+        (Dialect::Sqlite, true) => ("rowid, body, facts", "?1, ?2, ?3"),
+        (Dialect::Sqlite, false) => ("rowid, body", "?1, ?2"),
+        (Dialect::Postgres, true) => (
+            "rowid, body, facts",
+            "?1, CAST(CAST(?2 AS TEXT) AS TSVECTOR), CAST(CAST(?3 AS TEXT) AS TSVECTOR)",
+        ),
+        (Dialect::Postgres, false) => ("rowid, body", "?1, CAST(CAST(?2 AS TEXT) AS TSVECTOR)"),
+    };
+    let (body, facts) = match tx.dialect() {
+        Dialect::Sqlite => (document.words.join(" "), document.facts.join(" ")),
+        Dialect::Postgres => (tsvector(&document.words), tsvector(&document.facts)),
+    };
+    let sql = format!("INSERT INTO {texts} ({columns}) VALUES ({marks})");
+    let mut values = vec![document.id.to_value(), body.to_value()];
+    if with_facts {
+        values.push(facts.to_value());
+    }
+    tx.execute(&sql, &values)?;
+    Ok(())
+}
+
+/// Enqueues the next of an author's posts, and itself for the rest.
+fn hand_on(tx: &mut Tx, env: &Env, job: &IndexAuthor) -> Result<Outcome, DbError> {
+    let posts: Vec<Id> = tx.column(
+        "SELECT id FROM statuses WHERE account_id = ?1 AND id < ?2 AND visibility = 0
+           AND boost_of_id IS NULL ORDER BY id DESC LIMIT ?3",
+        params![job.account, job.before, AUTHOR_STEP],
+    )?;
+    let jobs: Vec<IndexStatus> =
+        posts.iter().map(|status| IndexStatus { status: *status }).collect();
+    env.jobs.enqueue_many(tx, &jobs)?;
+    if let Some(last) = posts.last().filter(|_| posts.len() == AUTHOR_STEP) {
+        env.jobs.enqueue(tx, &IndexAuthor { account: job.account, before: *last })?;
+    }
+    Ok(Outcome::Done)
+}

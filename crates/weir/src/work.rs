@@ -2,9 +2,9 @@
 
 use weir_community::mail::{self, MailError, Mailer};
 use weir_community::{accounts, federation, media, moderation, statuses};
-use weir_jobs::Registry;
 use weir_community::{accounts, media, moderation, search};
 use weir_db::Tx;
+use weir_jobs::Registry;
 use weir_jobs::{Claimed, Outcome, Registry};
 
 use crate::alone;

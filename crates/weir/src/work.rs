@@ -1,11 +1,8 @@
 //! Who handles which background job. A kind that nobody handles stops the start.
 
 use weir_community::mail::{self, MailError, Mailer};
-use weir_community::{accounts, federation, media, moderation, statuses};
-use weir_community::{accounts, media, moderation, search};
-use weir_db::Tx;
+use weir_community::{accounts, federation, media, moderation, search, statuses};
 use weir_jobs::Registry;
-use weir_jobs::{Claimed, Outcome, Registry};
 
 use crate::alone;
 use crate::config::Config;

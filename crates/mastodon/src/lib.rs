@@ -2,8 +2,8 @@
 //!
 //! This file is the table of the whole protocol: each line says which method and path is served by
 //! which function of which file, one function per verb. An endpoint reads its request by extractors
-//! ([`auth`] for who asks, [`weir_http::Form`] for what, [`Paging`] for which page), runs one unit of
-//! work, and answers with [`entities`]. Faults take their form in [`Error`].
+//! ([`auth`] for who asks, [`weir_http::Form`] for what, [`Paging`] for which page), runs one unit
+//! of work, and answers with [`entities`]. Faults take their form in [`Error`].
 
 mod accounts;
 mod apps;
@@ -202,7 +202,10 @@ fn notifications_table() -> Router<Face> {
         .route("/api/v1/notifications/dismiss", post(one::dismiss_named))
         .route("/api/v1/notifications/unread_count", get(unread_count::each))
         .route("/api/v1/notifications/policy", get(policy::get_v1).put(policy::put_v1).patch(policy::put_v1))
-        .route("/api/v2/notifications/policy", get(policy::get).patch(policy::patch).put(policy::patch))
+        .route(
+            "/api/v2/notifications/policy",
+            get(policy::get).patch(policy::patch).put(policy::patch),
+        )
         .route("/api/v1/notifications/requests", get(requests::list))
         .route("/api/v1/notifications/requests/accept", post(requests::accept_many))
         .route("/api/v1/notifications/requests/dismiss", post(requests::dismiss_many))

@@ -66,15 +66,16 @@ pub async fn mutes(
         let page = accounts_page(tx, env, Some(by), Relation::Muted(by), range)?;
         let people: Vec<Id> = page.items.iter().map(|account| account.id).collect();
         let ends: Vec<(Id, Option<Timestamp>)> = tx.query(
-            "SELECT target_id, expires_at FROM mutes WHERE account_id = ?1 AND target_id IN ids(?2)",
+            "SELECT target_id, expires_at FROM mutes
+             WHERE account_id = ?1 AND target_id IN ids(?2)",
             &[by.to_value(), ids(&people)],
             |row| Ok((row.get(0)?, row.get(1)?)),
         )?;
         let end = |id: Id| ends.iter().find(|(other, _)| *other == id).and_then(|(_, at)| *at);
-        let items = page.items.into_iter().map(|account| MutedAccount {
-            mute_expires_at: end(account.id),
-            account,
-        });
+        let items = page
+            .items
+            .into_iter()
+            .map(|account| MutedAccount { mute_expires_at: end(account.id), account });
         Ok(Page {
             items: items.collect(),
             newest: page.newest,

@@ -1,4 +1,5 @@
-//! `GET /ap/users/ID/followers`: who follows a person; only their number where the person hides them.
+//! `GET /ap/users/ID/followers`: who follows a person; only their number where the person hides
+//! them.
 
 use axum::extract::{Path, Query, State};
 use axum::response::Response;

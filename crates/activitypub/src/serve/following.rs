@@ -1,4 +1,5 @@
-//! `GET /ap/users/ID/following`: whom a person follows; only their number where the person hides them.
+//! `GET /ap/users/ID/following`: whom a person follows; only their number where the person hides
+//! them.
 
 use axum::extract::{Path, Query, State};
 use axum::response::Response;

@@ -88,7 +88,7 @@ impl Step {
     }
 
     /// What holds now.
-    pub(crate) fn new(&self) -> Option<&Event> {
+    pub(crate) fn now(&self) -> Option<&Event> {
         fold(&self.after)
     }
 }

@@ -47,7 +47,8 @@ pub fn write(tx: &mut Tx, env: &Env, letter: &Letter) -> Result<Option<Mail>, Er
         Letter::PasswordChanged { account } => {
             let Some((account, user)) = person(tx, *account)? else { return Ok(None) };
             let text = format!(
-                "the password of {} was changed. If it was not you, choose a new one at once:\n\n{}",
+                "the password of {} was changed. If it was not you, choose a new one at \
+                 once:\n\n{}",
                 address(env, &account),
                 link(env, "/auth/password/new", "")
             );

@@ -31,7 +31,7 @@ pub fn receive_like(
     }
     let event = Event { version, undo: false, activity: activity.into(), boost: None };
     let step = order::note(tx, &by.uri, object, Relation::Like, event)?;
-    settle_like(tx, env, by, object, step.old().is_some(), step.new().is_some())
+    settle_like(tx, env, by, object, step.old().is_some(), step.now().is_some())
 }
 
 fn settle_like(
@@ -81,7 +81,7 @@ pub fn receive_boost(
     let boost = Some(BoostNote { at, visibility: visibility.min(Visibility::Private) });
     let event = Event { version, undo: false, activity: activity.into(), boost };
     let step = order::note(tx, &by.uri, object, Relation::Boost, event)?;
-    settle_boost(tx, env, by, object, step.new())
+    settle_boost(tx, env, by, object, step.now())
 }
 
 /// Brings the boost's row in line with what holds.
@@ -174,10 +174,10 @@ pub(crate) fn undo_mark(
     let event = Event { version, undo: true, activity: activity.into(), boost: None };
     let step = order::note(tx, &by.uri, object, relation, event)?;
     match relation {
-        Relation::Boost => settle_boost(tx, env, by, object, step.new()),
+        Relation::Boost => settle_boost(tx, env, by, object, step.now()),
         _ => {
             let held = step.old().is_some() || step.before.is_empty();
-            settle_like(tx, env, by, object, held, step.new().is_some())
+            settle_like(tx, env, by, object, held, step.now().is_some())
         }
     }
 }

@@ -334,8 +334,7 @@ pub fn history(
         };
         return Ok((view, vec![only]));
     }
-    let named: Vec<Id> =
-        rows.iter().flat_map(|row| &row.media).filter_map(|one| named_id(one)).collect();
+    let named: Vec<Id> = rows.iter().flat_map(|row| &row.media).filter_map(named_id).collect();
     let mut known: Vec<Media> = view.media.clone();
     if !named.is_empty() {
         known.extend(

@@ -232,7 +232,8 @@ mod tests {
     #[test]
     fn any_text_becomes_html_that_stays_as_it_is() {
         let config = proptest::test_runner::Config::with_cases(300);
-        proptest::proptest!(config, |(text in "(<|>|/|a|p|b|span|href=|\"|&|;|x| |ü|script){0,40}")| {
+        let pieces = "(<|>|/|a|p|b|span|href=|\"|&|;|x| |ü|script){0,40}";
+        proptest::proptest!(config, |(text in pieces)| {
             let once = html(&text);
             proptest::prop_assert!(!once.contains("<script"));
             proptest::prop_assert_eq!(html(&once), once);

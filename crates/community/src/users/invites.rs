@@ -132,7 +132,8 @@ pub fn open_invite(tx: &mut Tx, env: &Env, code: &str) -> Result<Option<(Invite,
 /// Counts a use of the invitation; false when its last place was just taken.
 pub(super) fn use_invite(tx: &mut Tx, id: Id) -> Result<bool, Error> {
     let used = tx.execute(
-        "UPDATE invites SET uses = uses + 1 WHERE id = ?1 AND (uses_max IS NULL OR uses < uses_max)",
+        "UPDATE invites SET uses = uses + 1
+         WHERE id = ?1 AND (uses_max IS NULL OR uses < uses_max)",
         params![id],
     )?;
     Ok(used > 0)

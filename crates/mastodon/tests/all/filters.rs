@@ -22,7 +22,10 @@ async fn filters_are_made_changed_and_removed_with_their_words() {
         let (alice, bob) = (place.person("alice").await, place.person("bob").await);
         let new = json!({
             "title": "films", "context": ["home", "public"], "expires_in": 3600,
-            "keywords_attributes": [{"keyword": "spoiler"}, {"keyword": "end", "whole_word": false}],
+            "keywords_attributes": [
+                {"keyword": "spoiler"},
+                {"keyword": "end", "whole_word": false},
+            ],
         });
         let made = place.do_post(V2, &alice, new).await;
         assert_eq!(made["filter_action"], "warn");

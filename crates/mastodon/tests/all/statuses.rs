@@ -222,7 +222,8 @@ async fn everybody_votes_once_while_the_poll_lasts() {
     for place in places() {
         let (alice, bob) = (place.person("alice").await, place.person("bob").await);
         let form = json!({
-            "status": "tea?", "poll": {"options": ["yes", "no"], "expires_in": "300", "hide_totals": true},
+            "status": "tea?",
+            "poll": {"options": ["yes", "no"], "expires_in": "300", "hide_totals": true},
         });
         let post = place.do_post("/api/v1/statuses", &alice, form).await;
         let poll = format!("/api/v1/polls/{}", post["poll"]["id"].as_str().unwrap());

@@ -79,10 +79,11 @@ impl Site {
         browser
     }
 
-    pub async fn write<T: Send + 'static>(
-        &self,
-        unit: impl FnMut(&mut weir_db::Tx, &weir_community::Env) -> Result<T, Error> + Send + 'static,
-    ) -> T {
+    pub async fn write<T, F>(&self, unit: F) -> T
+    where
+        T: Send + 'static,
+        F: FnMut(&mut weir_db::Tx, &weir_community::Env) -> Result<T, Error> + Send + 'static,
+    {
         self.clock.advance(10);
         self.community.write(Class::Interactive, unit).await.unwrap()
     }

@@ -131,6 +131,11 @@ CREATE TABLE custom_emojis (
   disabled BIGINT NOT NULL DEFAULT 0,
   updated_at BIGINT NOT NULL
 );
+CREATE TABLE deliveries (
+  payload_id BIGINT NOT NULL,
+  inbox TEXT NOT NULL,
+  PRIMARY KEY (payload_id, inbox)
+) WITHOUT ROWID;
 CREATE TABLE dismissed_suggestions (
   account_id BIGINT NOT NULL,
   target_id BIGINT NOT NULL,
@@ -415,6 +420,7 @@ CREATE TABLE oauth_tokens (
 );
 CREATE TABLE payloads (
   id BIGINT NOT NULL PRIMARY KEY,
+  account_id BIGINT NOT NULL,
   body TEXT NOT NULL
 );
 CREATE TABLE pins (

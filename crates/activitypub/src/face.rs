@@ -7,6 +7,7 @@ use weir_community::instance::Registrations;
 use weir_fetch::Fetch;
 
 use crate::keys::Keys;
+use crate::outbound::Outbound;
 use crate::resolver::Finder;
 use crate::serve::Usage;
 use crate::wire::{Uri, Urls, WireError};
@@ -51,6 +52,7 @@ struct Inner {
     urls: Urls,
     keys: Keys,
     finder: Finder,
+    outbound: Outbound,
     usage: Usage,
     require_signed_fetch: bool,
     registrations: Registrations,
@@ -69,6 +71,7 @@ impl ActivityPub {
         let inner = Inner {
             keys: Keys::new(setup.community.clone()),
             finder: Finder::new(setup.community.clone()),
+            outbound: Outbound::new(&setup.community),
             usage: Usage::default(),
             community: setup.community,
             fetch: setup.fetch,
@@ -107,6 +110,10 @@ impl ActivityPub {
     /// Whether only servers that staff allowed are spoken with.
     pub fn is_allowlist(&self) -> bool {
         self.inner.allowlist
+    }
+
+    pub(crate) fn outbound(&self) -> &Outbound {
+        &self.inner.outbound
     }
 
     pub(crate) fn usage(&self) -> &Usage {

@@ -23,6 +23,8 @@ pub struct Keys {
 /// A key and its name.
 #[derive(Debug, Clone)]
 pub struct Signing {
+    /// Whose it is.
+    pub account: Id,
     /// Its address, by which others find its public half.
     pub key_id: String,
     /// The private half.
@@ -58,6 +60,7 @@ impl Keys {
             None => self.make(id).await?,
         };
         let signing = Signing {
+            account: id,
             key: PrivateKey::from_pem(stored.private_pem.expose()).map_err(unusable)?,
             key_id: stored.key_id,
             public_pem: stored.public_pem,

@@ -6,11 +6,13 @@
 //! | `signature` | HTTP signatures in both forms |
 //! | `shape` | the community's things as types of `wire` |
 //! | `serve` | documents for others to read, one file each |
+//! | `outbound` | what people here do, told to other servers |
 //! | `resolver` | learning of what lies on other servers |
 //! | `keys` | what people here sign with |
 
 mod face;
 mod keys;
+mod outbound;
 mod resolver;
 mod serve;
 mod shape;
@@ -19,5 +21,13 @@ pub mod wire;
 
 pub use face::{ActivityPub, Setup, SetupError};
 pub use keys::{Keys, Signing};
+pub use outbound::{Deliver, Redeliver};
 pub use resolver::{Finder, Signer};
 pub use serve::router;
+
+use weir_jobs::Registry;
+
+/// Registers the handlers of all jobs of this face.
+pub fn register_jobs(registry: &mut Registry, face: &ActivityPub) {
+    outbound::register(registry, face);
+}

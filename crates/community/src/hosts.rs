@@ -265,3 +265,33 @@ pub fn describe_block(
     )?;
     Ok(())
 }
+
+/// The server `domain` took a delivery that was signed in `form`.
+///
+/// # Errors
+/// The database's.
+pub fn delivered(tx: &mut Tx, domain: &str, form: &str, now: Timestamp) -> Result<(), Error> {
+    tx.execute(
+        "INSERT INTO hosts (domain, first_seen_at, delivered_at, signature_form)
+         VALUES (?1, ?2, ?2, ?3) ON CONFLICT (domain) DO UPDATE
+         SET delivered_at = excluded.delivered_at, signature_form = excluded.signature_form,
+           failing_since = NULL, failure = ''",
+        params![domain, now, form],
+    )?;
+    Ok(())
+}
+
+/// The server `domain` did not take a delivery, for a reason that may pass.
+///
+/// # Errors
+/// The database's.
+pub fn delivery_failed(tx: &mut Tx, domain: &str, why: &str, now: Timestamp) -> Result<(), Error> {
+    tx.execute(
+        "INSERT INTO hosts (domain, first_seen_at, failed_at, failing_since, failure)
+         VALUES (?1, ?2, ?2, ?2, ?3) ON CONFLICT (domain) DO UPDATE
+         SET failed_at = excluded.failed_at, failure = excluded.failure,
+           failing_since = coalesce(hosts.failing_since, excluded.failing_since)",
+        params![domain, now, why],
+    )?;
+    Ok(())
+}

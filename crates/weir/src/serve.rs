@@ -153,7 +153,7 @@ async fn serve(checked: &Checked, extra_ca: Option<&Path>) -> Result<(), ServeEr
     let shutdown = CancellationToken::new();
     let workers = match config.roles.contains(&Role::Jobs) {
         true => {
-            let registry = work::registry(config, &parts, &outside)?;
+            let registry = work::registry(config, &parts, &outside, federation.as_ref())?;
             Some(parts.jobs.start(registry, shutdown.clone())?)
         }
         false => None,

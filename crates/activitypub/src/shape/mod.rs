@@ -6,5 +6,5 @@ mod emoji;
 mod post;
 
 pub(crate) use account::{AccountShape, actor};
-pub(crate) use activity::{announce, of_view};
-pub(crate) use post::{Loaded, loaded, post};
+pub(crate) use activity::{announce, create, of_view};
+pub(crate) use post::{Loaded, addressees, loaded, post};

@@ -660,8 +660,15 @@ CREATE TABLE meetings (
 -- Bodies of outgoing deliveries, stored once for all inboxes.
 CREATE TABLE payloads (
   id BIGINT NOT NULL PRIMARY KEY,
+  account_id BIGINT NOT NULL,
   body TEXT NOT NULL
 );
+-- Inboxes that wait for them.
+CREATE TABLE deliveries (
+  payload_id BIGINT NOT NULL,
+  inbox TEXT NOT NULL,
+  PRIMARY KEY (payload_id, inbox)
+) WITHOUT ROWID;
 
 -- What posts and people are found by: words and facts, made alike for both databases.
 -- only: sqlite

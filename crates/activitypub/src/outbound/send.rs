@@ -1,0 +1,143 @@
+//! One try to deliver.
+
+use http::{Method, StatusCode};
+use url::Url;
+use weir_community::Error as CommunityError;
+use weir_fetch::{Error, Request, Response};
+
+use super::payloads::Payload;
+use crate::signature::{self, Form, Outgoing};
+use crate::wire::MEDIA_TYPE;
+use crate::{ActivityPub, Signing};
+
+/// The longest answer to a delivery that is read, in bytes; nothing is done with it.
+const ANSWER_BYTES_MAX: usize = 64 * 1024;
+
+/// How a try ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Tried {
+    /// The other side has it.
+    Taken,
+    /// The other side will never take it.
+    Refused(String),
+    /// It may work later.
+    Later {
+        /// What went wrong.
+        reason: String,
+        /// When the other side asks to come again, in ms.
+        after_ms: Option<i64>,
+    },
+}
+
+/// Delivers `payload` to `inbox` on the server `domain`, signed as that takes it.
+///
+/// # Errors
+/// Failures of this server: its database, or a key that cannot be made.
+pub async fn try_once(
+    face: &ActivityPub,
+    payload: &Payload,
+    inbox: &str,
+    domain: &str,
+) -> Result<Tried, CommunityError> {
+    let Ok(url) = Url::parse(inbox) else {
+        return Ok(Tried::Refused("the inbox is no URL".to_owned()));
+    };
+    let peers = &face.outbound().peers;
+    let terms = peers.terms(domain, face.is_allowlist()).await?;
+    if terms.blocked {
+        return Ok(Tried::Refused("the server is blocked".to_owned()));
+    }
+    let signing = face.keys().of_account(payload.by).await?;
+    let known = terms.form.unwrap_or(Form::Cavage);
+    let other = if known == Form::Cavage { Form::Rfc9421 } else { Form::Cavage };
+    let mut tried = Tried::Refused(String::new());
+    for form in [known, other] {
+        let answer = post(face, payload, &url, &signing, form).await;
+        let doubted = matches!(&answer, Ok(answer) if is_doubt(answer.status));
+        tried = judge(face, answer);
+        match &tried {
+            Tried::Taken => peers.delivered(domain, form).await,
+            Tried::Later { reason, .. } if !doubted => peers.failed(domain, reason).await,
+            _ => {}
+        }
+        if !doubted {
+            break;
+        }
+    }
+    Ok(tried)
+}
+
+async fn post(
+    face: &ActivityPub,
+    payload: &Payload,
+    url: &Url,
+    signing: &Signing,
+    form: Form,
+) -> Result<Response, Error> {
+    let (key, body) = (signing.clone(), payload.body.clone());
+    let clock = face.community().env().clock.clone();
+    let signer = move |method: &Method, url: &Url| {
+        let request = Outgoing { method, url, body: Some((MEDIA_TYPE, &body)) };
+        let signed = signature::sign(form, &request, &key.key_id, &key.key, clock.now());
+        signed.unwrap_or_else(|error| {
+            tracing::error!(%error, key_id = key.key_id, "a delivery was not signed");
+            http::HeaderMap::new()
+        })
+    };
+    let request = Request::new(url.clone())
+        .accept("application/activity+json, application/json")
+        .limit_bytes(ANSWER_BYTES_MAX)
+        .sign(std::sync::Arc::new(signer));
+    face.fetch().post(request, payload.body.clone()).await
+}
+
+/// What a server answers that does not understand, or not believe, a signature.
+fn is_doubt(status: StatusCode) -> bool {
+    matches!(status, StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED)
+}
+
+fn judge(face: &ActivityPub, answer: Result<Response, Error>) -> Tried {
+    let error = match answer.and_then(|answer| answer.success(face.fetch().now())) {
+        Ok(_) => return Tried::Taken,
+        Err(error) => error,
+    };
+    let reason = error.to_string();
+    match error {
+        // It was taken; only the answer was too much.
+        Error::TooLarge { .. } => Tried::Taken,
+        Error::Url { .. } | Error::Private { .. } => Tried::Refused(reason),
+        Error::Status { status, retry_after_ms, .. } if is_passing(status) => {
+            Tried::Later { reason, after_ms: retry_after_ms }
+        }
+        Error::Status { .. } => Tried::Refused(reason),
+        _ => Tried::Later { reason, after_ms: error.retry_after_ms() },
+    }
+}
+
+/// Whether a server that answers this may take the same delivery later. It may be unable to fetch
+/// the key for a while (401).
+fn is_passing(status: StatusCode) -> bool {
+    let wait = [
+        StatusCode::UNAUTHORIZED,
+        StatusCode::REQUEST_TIMEOUT,
+        StatusCode::MISDIRECTED_REQUEST,
+        StatusCode::TOO_EARLY,
+        StatusCode::TOO_MANY_REQUESTS,
+    ];
+    !status.is_client_error() || wait.contains(&status)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_may_change_is_tried_again() {
+        for passing in [301, 401, 408, 429, 500, 502, 503, 504, 521] {
+            assert!(is_passing(StatusCode::from_u16(passing).unwrap()), "{passing}");
+        }
+        for permanent in [400, 403, 404, 405, 410, 413, 422] {
+            assert!(!is_passing(StatusCode::from_u16(permanent).unwrap()), "{permanent}");
+        }
+    }
+}

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use weir_base::Timestamp;
 use weir_community::Community;
 use weir_community::instance::Registrations;
 use weir_fetch::Fetch;
@@ -70,7 +71,7 @@ impl ActivityPub {
         let urls = Urls::new(&base);
         let inner = Inner {
             keys: Keys::new(setup.community.clone()),
-            finder: Finder::new(setup.community.clone()),
+            finder: Finder::new(setup.community.env().clock.clone()),
             outbound: Outbound::new(&setup.community),
             usage: Usage::default(),
             community: setup.community,
@@ -98,8 +99,7 @@ impl ActivityPub {
         &self.inner.keys
     }
 
-    /// What lies on other servers.
-    pub fn finder(&self) -> &Finder {
+    pub(crate) fn finder(&self) -> &Finder {
         &self.inner.finder
     }
 
@@ -114,6 +114,11 @@ impl ActivityPub {
 
     pub(crate) fn outbound(&self) -> &Outbound {
         &self.inner.outbound
+    }
+
+    /// The present moment.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.inner.community.env().clock.now()
     }
 
     pub(crate) fn usage(&self) -> &Usage {

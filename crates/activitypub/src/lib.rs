@@ -7,12 +7,14 @@
 //! | `shape` | the community's things as types of `wire` |
 //! | `serve` | documents for others to read, one file each |
 //! | `outbound` | what people here do, told to other servers |
+//! | `read` | types of `wire` as the community's things |
 //! | `resolver` | learning of what lies on other servers |
 //! | `keys` | what people here sign with |
 
 mod face;
 mod keys;
 mod outbound;
+mod read;
 mod resolver;
 mod serve;
 mod shape;
@@ -22,7 +24,7 @@ pub mod wire;
 pub use face::{ActivityPub, Setup, SetupError};
 pub use keys::{Keys, Signing};
 pub use outbound::{Deliver, Redeliver};
-pub use resolver::{Finder, Signer};
+pub use resolver::Signer;
 pub use serve::router;
 
 use weir_jobs::Registry;
@@ -30,4 +32,5 @@ use weir_jobs::Registry;
 /// Registers the handlers of all jobs of this face.
 pub fn register_jobs(registry: &mut Registry, face: &ActivityPub) {
     outbound::register(registry, face);
+    resolver::register(registry, face);
 }

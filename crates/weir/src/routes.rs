@@ -29,7 +29,10 @@ pub fn router(
 ) -> Router {
     let cache_bytes_max = media_cache_bytes(&parts.community.env().data);
     let proxy = Proxy::new(parts.community.clone(), outside.fetch.clone(), cache_bytes_max);
-    let resolver: SharedResolver = Arc::new(Alone(parts.community.clone()));
+    let resolver: SharedResolver = match federation {
+        Some(face) => Arc::new(face.clone()),
+        None => Arc::new(Alone(parts.community.clone())),
+    };
     let pages = Pages::new(parts.community.clone(), resolver.clone(), options::pages(checked));
     let own = Router::new().route("/health", get(async || "OK"));
     let own = own.merge(weir_http::media(&parts.community, proxy));

@@ -62,6 +62,21 @@ impl Peers {
         Ok(terms)
     }
 
+    /// The form of signature to try first with the server `domain`.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn form(&self, domain: &str) -> Result<Form, Error> {
+        Ok(self.terms(domain, false).await?.form.unwrap_or(Form::Cavage))
+    }
+
+    /// The server takes this form, as a fetch showed; written down with the next delivery.
+    pub fn note_form(&self, domain: &str, form: Form) {
+        let answers = self.known.get(domain).and_then(|peer| peer.answers);
+        let peer = Peer { form: Some(form), answers, written_at: Timestamp::from_ms(0) };
+        self.known.insert(domain.to_owned(), peer);
+    }
+
     /// The server took a delivery that was signed in this form.
     pub async fn delivered(&self, domain: &str, form: Form) {
         let now = self.community.env().clock.now();

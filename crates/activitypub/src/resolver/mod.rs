@@ -1,18 +1,42 @@
-//! Learning of what lies on other servers.
+//! Learning of what lies on other servers: fetched within budgets, and handed to the community.
+//!
+//! Everything here asks in the name of the server's own account. A thing is believed only on the
+//! word of the host in its id.
 
+mod account;
+mod budget;
+mod document;
+mod error;
+mod job;
+mod policy;
+mod port;
+mod post;
 mod signer;
+mod webfinger;
 
-use weir_community::Community;
+use weir_base::Clock;
 
+pub(crate) use error::RemoteError;
+pub(crate) use job::register;
 pub use signer::Signer;
 
-/// Finds what lies on other servers; clones share nothing but the community.
-pub struct Finder {
-    community: Community,
+use budget::Budgets;
+use policy::Policies;
+use signer::Refetched;
+
+/// What fetching remembers.
+pub(crate) struct Finder {
+    budgets: Budgets,
+    policies: Policies,
+    refetched: Refetched,
 }
 
 impl Finder {
-    pub(crate) fn new(community: Community) -> Self {
-        Self { community }
+    pub(crate) fn new(clock: Clock) -> Self {
+        Self {
+            budgets: Budgets::new(clock),
+            policies: Policies::default(),
+            refetched: Refetched::default(),
+        }
     }
 }

@@ -1,11 +1,30 @@
 //! Whose a key is.
 
+use std::time::Duration;
+
+use moka::sync::Cache;
 use weir_base::Id;
 use weir_community::Error;
 use weir_db::{Class, Tx, params};
 
-use super::Finder;
+use super::RemoteError;
+use crate::ActivityPub;
 use crate::signature::key::PublicKey;
+use crate::wire::Uri;
+
+/// Keys whose last fetch is remembered, and how long none is fetched again.
+const REFETCHED_MAX: u64 = 20_000;
+const REFETCHED_LIFE: Duration = Duration::from_secs(300);
+
+/// Keys that were fetched lately.
+pub(super) struct Refetched(Cache<String, ()>);
+
+impl Default for Refetched {
+    fn default() -> Self {
+        let cache = Cache::builder().max_capacity(REFETCHED_MAX).time_to_live(REFETCHED_LIFE);
+        Self(cache.build())
+    }
+}
 
 /// The account that a signature is of.
 #[derive(Debug, Clone)]
@@ -16,20 +35,60 @@ pub struct Signer {
     pub uri: String,
     /// Its server.
     pub domain: String,
-    /// Whether it is suspended here.
+    /// Whether it is suspended here, or gone.
     pub suspended: bool,
     /// Its key.
     pub key: PublicKey,
 }
 
-impl Finder {
+impl ActivityPub {
+    /// The remote account whose key this is, fetched when it is not known here; none when that
+    /// cannot be had.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn signer(&self, key_id: &str) -> Result<Option<Signer>, Error> {
+        match self.known_signer(key_id).await? {
+            Some(known) => Ok(Some(known)),
+            None => self.refetch(key_id).await,
+        }
+    }
+
+    /// As [`signer`](Self::signer), fetched anew whatever is known (the key may have been
+    /// changed); none when it was fetched within the last five minutes.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn refetch(&self, key_id: &str) -> Result<Option<Signer>, Error> {
+        let mut first = false;
+        self.finder().refetched.0.get_with_by_ref(key_id, || first = true);
+        if !first {
+            return Ok(None);
+        }
+        let mut fetched = Err(RemoteError::Unfit(key_id.to_owned(), "its id is no URL"));
+        for actor in owners(key_id) {
+            fetched = self.refresh(&actor).await;
+            if fetched.is_ok() {
+                break;
+            }
+        }
+        match fetched {
+            Ok(_) => self.known_signer(key_id).await,
+            Err(RemoteError::Community(error @ Error::Db(_))) => Err(error),
+            Err(error) => {
+                tracing::debug!(%error, key_id, "a key was not fetched");
+                Ok(None)
+            }
+        }
+    }
+
     /// The remote account whose key this is, as far as it is known here.
     ///
     /// # Errors
     /// The database's.
     pub async fn known_signer(&self, key_id: &str) -> Result<Option<Signer>, Error> {
         let key_id = key_id.to_owned();
-        let row = self.community.read(Class::Inbound, move |tx: &mut Tx, _| {
+        let row = self.community().read(Class::Inbound, move |tx: &mut Tx, _| {
             Ok(tx.query_opt(
                 "SELECT a.id, a.uri, a.domain,
                    CASE WHEN a.suspended_at IS NULL AND a.deleted_at IS NULL THEN 0 ELSE 1 END,
@@ -47,5 +106,27 @@ impl Finder {
         // A key that cannot be read is as good as none.
         let Ok(key) = PublicKey::from_pem(&pem) else { return Ok(None) };
         Ok(Some(Signer { account, uri, domain, suspended, key }))
+    }
+}
+
+/// The actors whose key this may be: what stands before the fragment, or, where keys have a path
+/// of their own (GoToSocial), before that.
+fn owners(key_id: &str) -> Vec<Uri> {
+    let whole = key_id.split('#').next().unwrap_or_default();
+    let above = whole.strip_suffix("/main-key").or_else(|| whole.strip_suffix("/publickey"));
+    above.into_iter().chain([whole]).filter_map(|uri| uri.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::owners;
+
+    #[test]
+    fn a_key_leads_to_its_actor() {
+        let first = |key_id| owners(key_id).first().map(ToString::to_string);
+        let alice = Some("https://a.example/users/alice".to_owned());
+        assert_eq!(first("https://a.example/users/alice#main-key"), alice);
+        assert_eq!(first("https://a.example/users/alice/main-key"), alice);
+        assert_eq!(first("not a key"), None);
     }
 }

@@ -72,11 +72,16 @@ impl Reader {
         };
         let now = face.community().env().clock.now();
         let checked = signature::check(&received, b"", now).map_err(refuse)?;
-        let signer = face.finder().known_signer(&claim.key_id).await.map_err(Refusal::Failed)?;
-        let Some(signer) = signer else {
+        let signer = face.signer(&claim.key_id).await.map_err(Refusal::Failed)?;
+        let Some(mut signer) = signer else {
             return Err(Refusal::Unsigned("the key could not be fetched".to_owned()));
         };
-        checked.verify(&signer.key).map_err(refuse)?;
+        if checked.verify(&signer.key).is_err() {
+            // It may have been changed since.
+            let again = face.refetch(&claim.key_id).await.map_err(Refusal::Failed)?;
+            signer = again.ok_or_else(|| refuse(SignatureError::Invalid))?;
+            checked.verify(&signer.key).map_err(refuse)?;
+        }
         let domain = signer.domain.clone();
         let block =
             face.community().read(Class::Inbound, move |tx, _| hosts::severity(tx, &domain));

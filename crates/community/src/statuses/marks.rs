@@ -278,6 +278,24 @@ pub fn unpin(tx: &mut Tx, env: &Env, by: Id, id: Id) -> Result<(), Error> {
     Ok(())
 }
 
+/// Remote account `of` shows these of its posts at the top of its profile, in this order.
+///
+/// # Errors
+/// The database's.
+pub fn set_pins(tx: &mut Tx, env: &Env, of: Id, posts: &[Id]) -> Result<(), Error> {
+    tx.execute("DELETE FROM pins WHERE account_id = ?1", params![of])?;
+    // The newest pin is shown first.
+    for post in posts.iter().rev() {
+        tx.execute(
+            "INSERT INTO pins (account_id, status_id, id)
+             SELECT ?1, id, ?3 FROM statuses WHERE id = ?2 AND account_id = ?1
+             ON CONFLICT DO NOTHING",
+            params![of, *post, env.ids.next()],
+        )?;
+    }
+    Ok(())
+}
+
 /// `by` wants no more notifications from the conversation of post `id`.
 ///
 /// # Errors

@@ -30,8 +30,8 @@ pub use boosted::{receive_boost, receive_like};
 pub use delete::{delete, erase};
 pub use edit::{Edit, Version, edit, history};
 pub use marks::{
-    Mark, bookmark, boost, favourite, marked, mute_conversation, pin, pinned, unbookmark, unboost,
-    unfavourite, unmute_conversation, unpin,
+    Mark, bookmark, boost, favourite, marked, mute_conversation, pin, pinned, set_pins, unbookmark,
+    unboost, unfavourite, unmute_conversation, unpin,
 };
 pub use publish::{Draft, PollDraft, publish};
 pub use receive::{Cause, Receipt, mention_learnt, receive, receive_delete};

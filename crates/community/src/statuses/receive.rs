@@ -18,8 +18,11 @@ const ID_TRIES: usize = 64;
 pub enum Cause {
     /// Its server sent it: kept when it concerns somebody here.
     Delivered,
-    /// Somebody here asked for it, boosted it or wants to see what it is answered by.
-    Wanted,
+    /// It was asked for: it is boosted, answered, pinned, or somebody here looked for it.
+    Wanted {
+        /// Steps away from what came in by itself.
+        depth: u32,
+    },
 }
 
 /// What became of something that came in.
@@ -312,7 +315,11 @@ pub(super) fn ask_for_missing(
         && !env.site.is_local(parent)
         && status.visibility != super::Visibility::Direct
     {
-        federation::want(tx, env, Wanted::Status { uri: parent.clone() }, 0)?;
+        let depth = match cause {
+            Cause::Delivered => 0,
+            Cause::Wanted { depth } => depth + 1,
+        };
+        federation::want(tx, env, Wanted::Status { uri: parent.clone() }, depth)?;
     }
     let missing = remote.mentions.iter().filter(|mention| {
         !mention.silent

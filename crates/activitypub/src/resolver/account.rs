@@ -1,0 +1,117 @@
+//! Accounts of other servers.
+
+use weir_base::Id;
+use weir_community::accounts::{self, Account};
+use weir_community::federation::order::Version;
+use weir_db::{Class, Tx};
+
+use super::RemoteError;
+use crate::ActivityPub;
+use crate::read;
+use crate::wire::{Actor, Object, Uri};
+
+/// How old what is known of an account may be before it is asked for again, in ms: a day.
+const STALE_MS: i64 = 24 * 60 * 60 * 1_000;
+
+impl ActivityPub {
+    /// The account known here with this actor id.
+    pub(crate) async fn known_account(&self, uri: &str) -> Result<Option<Account>, RemoteError> {
+        let uri = uri.to_owned();
+        let read = move |tx: &mut Tx, _: &_| accounts::by_uri(tx, &uri);
+        Ok(self.community().read(Class::Inbound, read).await?)
+    }
+
+    /// The account with this actor id, fetched when it is unknown or its profile is old.
+    pub(crate) async fn account(&self, uri: &Uri) -> Result<Id, RemoteError> {
+        let known = self.known_account(uri.as_str()).await?;
+        if let Some(account) = &known {
+            let age_ms = self.now().since_ms(account.fetched_at);
+            if account.is_local() || age_ms < STALE_MS || account.deleted_at.is_some() {
+                return Ok(account.id);
+            }
+        }
+        match (self.refresh(uri).await, known) {
+            (Ok(id), _) => Ok(id),
+            // What is old is better than nothing.
+            (Err(error), Some(account)) => {
+                tracing::debug!(%error, "an account stays as it was known");
+                Ok(account.id)
+            }
+            (Err(error), None) => Err(error),
+        }
+    }
+
+    /// Fetches the account with this actor id, whatever is known of it.
+    pub(crate) async fn refresh(&self, uri: &Uri) -> Result<Id, RemoteError> {
+        let began = self.now();
+        let _alone = self.finder().budgets.alone(uri.as_str()).await;
+        if let Some(account) = self.known_account(uri.as_str()).await?
+            && account.fetched_at >= began
+        {
+            return Ok(account.id);
+        }
+        if let Some(why) = self.finder().budgets.failed(uri.as_str()) {
+            return Err(RemoteError::Gone(format!("{uri} ({why})")));
+        }
+        let learnt = self.learn(uri).await;
+        if let Err(error) = &learnt
+            && !error.is_passing()
+        {
+            self.finder().budgets.note_failure(uri.as_str(), &error.to_string());
+        }
+        learnt
+    }
+
+    async fn learn(&self, uri: &Uri) -> Result<Id, RemoteError> {
+        match self.document(uri).await? {
+            Object::Actor(actor) => self.take_in(&actor).await,
+            Object::Tombstone(_) => Err(RemoteError::Gone(uri.to_string())),
+            _ => Err(RemoteError::Unfit(uri.to_string(), "it is no account")),
+        }
+    }
+
+    /// Writes a fetched account down.
+    pub(super) async fn take_in(&self, actor: &Actor) -> Result<Id, RemoteError> {
+        let host = actor.id.authority();
+        let domain = match self.confirmed_webfinger(&actor.username, host).await {
+            Ok(answer) if answer.actor == actor.id => answer.domain,
+            Ok(_) => {
+                let why = "WebFinger leads to another account";
+                return Err(RemoteError::Unfit(actor.id.to_string(), why));
+            }
+            Err(error) if error.is_passing() => return Err(error),
+            // A server without WebFinger still speaks for names at its own host.
+            Err(_) => host.to_owned(),
+        };
+        let remote = read::account(actor, &domain).cleaned()?;
+        let at = self.now();
+        let id = self
+            .community()
+            .write(Class::Inbound, move |tx, env| {
+                let version = Version { at, seq: env.ids.next() };
+                accounts::upsert(tx, env, &remote, version)
+            })
+            .await?;
+        Ok(id)
+    }
+
+    /// The account that `username@domain` names.
+    pub(super) async fn named(&self, username: &str, domain: &str) -> Result<Id, RemoteError> {
+        let (name, at) = (username.to_owned(), domain.to_lowercase());
+        let read = move |tx: &mut Tx, _: &_| accounts::by_address(tx, &name, &at);
+        let known = self.community().read(Class::Interactive, read).await?;
+        if let Some(account) = known {
+            let fresh = self.now().since_ms(account.fetched_at) < STALE_MS;
+            if account.is_local() || fresh {
+                return Ok(account.id);
+            }
+            let uri: Option<Uri> = account.uri.parse().ok();
+            return match uri {
+                Some(uri) => self.account(&uri).await,
+                None => Ok(account.id),
+            };
+        }
+        let answer = self.confirmed_webfinger(username, domain).await?;
+        self.account(&answer.actor).await
+    }
+}

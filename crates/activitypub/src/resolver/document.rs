@@ -1,0 +1,113 @@
+//! One document of another server, asked for in the name of the instance actor and signed as that
+//! server understands.
+
+use std::sync::Arc;
+
+use http::{HeaderMap, Method, StatusCode};
+use url::Url;
+use weir_fetch::{Request, Response};
+
+use super::RemoteError;
+use super::policy::Standing;
+use crate::signature::{self, Form, Outgoing};
+use crate::wire::{self, ACCEPT, BYTES_MAX, Object, Uri};
+use crate::{ActivityPub, Signing};
+
+impl ActivityPub {
+    /// The thing whose id is `uri`, from its own server.
+    pub(super) async fn document(&self, uri: &Uri) -> Result<Object, RemoteError> {
+        let mut at = uri.clone();
+        // A URL of a thing may lead to the thing's id, once.
+        for _ in 0..2 {
+            let response = self.get(&at, ACCEPT).await?;
+            let body = Self::activity_json(&at, &response)?;
+            let object = wire::parse_object(&body)
+                .map_err(|error| RemoteError::Wire(at.to_string(), error))?;
+            let from = response.final_url.as_str().parse::<Uri>();
+            let from = from.map_err(|error| RemoteError::Wire(at.to_string(), error))?;
+            let Some(id) = object.id().cloned() else {
+                return Err(RemoteError::Unfit(at.to_string(), "it has no id"));
+            };
+            if id == at || (id.is_of_same_host(&from) && id.as_str() == from.as_str()) {
+                return Ok(object);
+            }
+            at = id;
+        }
+        Err(RemoteError::Unfit(uri.to_string(), "its id leads elsewhere"))
+    }
+
+    fn activity_json(at: &Uri, response: &Response) -> Result<bytes::Bytes, RemoteError> {
+        if wire::is_media_type(&response.media_type()) {
+            Ok(response.body.clone())
+        } else {
+            Err(RemoteError::Unfit(at.to_string(), "it is no ActivityPub document"))
+        }
+    }
+
+    /// An answer of another server with success, from a server this one speaks with.
+    pub(super) async fn get(
+        &self,
+        uri: &Uri,
+        accept: &'static str,
+    ) -> Result<Response, RemoteError> {
+        let authority = uri.authority();
+        match self.standing(authority).await? {
+            Standing::Welcome => {}
+            Standing::Refused => return Err(RemoteError::Refused(authority.into())),
+            Standing::Own => {
+                return Err(RemoteError::Unfit(uri.to_string(), "it lies on this server"));
+            }
+        }
+        let url = uri.to_url().ok_or(RemoteError::Unfit(uri.to_string(), "it is no URL"))?;
+        let key = self.keys().of_instance().await?;
+        let known = self.outbound().peers.form(authority).await?;
+        let mut answer = self.signed_get(&url, accept, key.clone(), known).await?;
+        if is_about_signature(answer.status) {
+            let other = other(known);
+            let second = self.signed_get(&url, accept, key, other).await?;
+            if second.status.is_success() {
+                self.outbound().peers.note_form(authority, other);
+            }
+            answer = second;
+        }
+        if matches!(answer.status, StatusCode::NOT_FOUND | StatusCode::GONE) {
+            return Err(RemoteError::Gone(uri.to_string()));
+        }
+        Ok(answer.success(self.now())?)
+    }
+
+    async fn signed_get(
+        &self,
+        url: &Url,
+        accept: &'static str,
+        key: Signing,
+        form: Form,
+    ) -> Result<Response, RemoteError> {
+        let host = url.host_str().unwrap_or_default();
+        self.finder().budgets.take(host)?;
+        let clock = self.community().env().clock.clone();
+        let signer = Arc::new(move |method: &Method, url: &Url| {
+            let request = Outgoing { method, url, body: None };
+            let signed = signature::sign(form, &request, &key.key_id, &key.key, clock.now());
+            signed.unwrap_or_else(|error| {
+                tracing::error!(%error, "a request goes out without a signature");
+                HeaderMap::new()
+            })
+        });
+        let request = Request::new(url.clone()).accept(accept).limit_bytes(BYTES_MAX).sign(signer);
+        Ok(self.fetch().get(request).await?)
+    }
+}
+
+/// Whether an answer may mean that the form of signature is not understood.
+fn is_about_signature(status: StatusCode) -> bool {
+    matches!(status, StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED)
+}
+
+/// The form of signature that is not `form`.
+fn other(form: Form) -> Form {
+    match form {
+        Form::Cavage => Form::Rfc9421,
+        Form::Rfc9421 => Form::Cavage,
+    }
+}

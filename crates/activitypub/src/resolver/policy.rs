@@ -1,0 +1,57 @@
+//! With whom this server speaks, in memory for a moment.
+
+use std::time::Duration;
+
+use moka::sync::Cache;
+use weir_community::{Error, hosts};
+use weir_db::Class;
+
+use crate::ActivityPub;
+
+/// Servers remembered.
+const HOSTS_MAX: u64 = 20_000;
+/// How long a decision of staff takes at most to be followed everywhere.
+const LIFE: Duration = Duration::from_secs(10);
+
+/// How a server stands to this one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// Spoken with.
+    Welcome,
+    /// Not spoken with.
+    Refused,
+    /// This server itself.
+    Own,
+}
+
+pub(crate) struct Policies(Cache<String, Standing>);
+
+impl Default for Policies {
+    fn default() -> Self {
+        Self(Cache::builder().max_capacity(HOSTS_MAX).time_to_live(LIFE).build())
+    }
+}
+
+impl ActivityPub {
+    /// How the server at `authority` stands to this one.
+    pub(crate) async fn standing(&self, authority: &str) -> Result<Standing, Error> {
+        let site = &self.community().env().site;
+        if authority == self.urls().origin().1 || authority == site.domain {
+            return Ok(Standing::Own);
+        }
+        if let Some(known) = self.finder().policies.0.get(authority) {
+            return Ok(known);
+        }
+        let (name, allowlist) = (authority.to_owned(), self.is_allowlist());
+        let standing = self
+            .community()
+            .read(Class::Inbound, move |tx, _| {
+                let refused = hosts::policy(tx, &name)?.suspended
+                    || (allowlist && !hosts::is_allowed(tx, &name)?);
+                Ok(if refused { Standing::Refused } else { Standing::Welcome })
+            })
+            .await?;
+        self.finder().policies.0.insert(authority.to_owned(), standing);
+        Ok(standing)
+    }
+}

@@ -1,0 +1,51 @@
+//! The community's port to other servers.
+
+use weir_base::Id;
+use weir_community::federation::{Found, PortFuture, Resolver};
+use weir_community::{Error, accounts, statuses};
+use weir_db::{Class, Tx};
+
+use crate::ActivityPub;
+use crate::wire::{Object, Uri};
+
+impl Resolver for ActivityPub {
+    fn account<'a>(&'a self, username: &'a str, domain: &'a str) -> PortFuture<'a, Id> {
+        Box::pin(async move { Ok(self.named(username, domain).await?) })
+    }
+
+    fn address<'a>(&'a self, uri: &'a str) -> PortFuture<'a, Found> {
+        Box::pin(self.found(uri))
+    }
+}
+
+impl ActivityPub {
+    async fn found(&self, text: &str) -> Result<Found, Error> {
+        let uri: Uri = text.parse().map_err(|_| Error::NotFound("Record"))?;
+        let name = text.to_owned();
+        let known = move |tx: &mut Tx, _: &_| known(tx, &name);
+        if let Some(found) = self.community().read(Class::Interactive, known).await? {
+            return Ok(found);
+        }
+        if self.urls().is_own(&uri) {
+            return Err(Error::NotFound("Record"));
+        }
+        let object = self.document(&uri).await?;
+        let id = object.id().cloned().unwrap_or(uri);
+        let found = match object {
+            Object::Actor(actor) => Found::Account(self.take_in(&actor).await?),
+            object => Found::Status(self.take_in_post(&id, object, 0).await?),
+        };
+        Ok(found)
+    }
+}
+
+/// What stands at an address, by its id or the page people see.
+fn known(tx: &mut Tx, text: &str) -> Result<Option<Found>, Error> {
+    if let Some(account) = accounts::by_uri(tx, text)? {
+        return Ok(Some(Found::Account(account.id)));
+    }
+    if let Some(status) = statuses::by_uri(tx, text)? {
+        return Ok(Some(Found::Status(status.id)));
+    }
+    Ok(None)
+}

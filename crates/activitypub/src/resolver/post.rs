@@ -1,0 +1,137 @@
+//! Posts of other servers.
+
+use weir_base::Id;
+use weir_community::accounts;
+use weir_community::federation::order::Version;
+use weir_community::statuses::{self, Cause, Receipt};
+use weir_db::{Class, Tx};
+
+use super::RemoteError;
+use crate::ActivityPub;
+use crate::read;
+use crate::wire::{Activity, Collection, CollectionRef, Kind, Object, ObjectRef, Post, Uri};
+
+/// Pinned posts that are read of one account.
+const FEATURED_MAX: usize = 20;
+
+impl ActivityPub {
+    /// The post with this id that is known here.
+    pub(crate) async fn known_post(&self, uri: &str) -> Result<Option<Id>, RemoteError> {
+        let uri = uri.to_owned();
+        let read =
+            move |tx: &mut Tx, _: &_| Ok(statuses::by_uri(tx, &uri)?.map(|status| status.id));
+        Ok(self.community().read(Class::Inbound, read).await?)
+    }
+
+    /// The post with this id, fetched when it is unknown; `depth` is how many steps it is away
+    /// from what came in by itself.
+    pub(crate) async fn post(&self, uri: &Uri, depth: u32) -> Result<Id, RemoteError> {
+        if let Some(known) = self.known_post(uri.as_str()).await? {
+            return Ok(known);
+        }
+        let _alone = self.finder().budgets.alone(uri.as_str()).await;
+        if let Some(known) = self.known_post(uri.as_str()).await? {
+            return Ok(known);
+        }
+        if let Some(why) = self.finder().budgets.failed(uri.as_str()) {
+            return Err(RemoteError::Gone(format!("{uri} ({why})")));
+        }
+        let learnt = match self.document(uri).await {
+            Ok(object) => self.take_in_post(uri, object, depth).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = &learnt
+            && !error.is_passing()
+        {
+            self.finder().budgets.note_failure(uri.as_str(), &error.to_string());
+        }
+        learnt
+    }
+
+    /// Writes a fetched post down.
+    pub(super) async fn take_in_post(
+        &self,
+        uri: &Uri,
+        object: Object,
+        depth: u32,
+    ) -> Result<Id, RemoteError> {
+        let unfit = |why| RemoteError::Unfit(uri.to_string(), why);
+        let post = match object {
+            Object::Post(post) => post,
+            Object::Activity(Activity { kind: Kind::Create, object, .. }) => match object {
+                ObjectRef::Embedded(inner) => match *inner {
+                    Object::Post(post) if post.id.is_of_same_host(uri) => post,
+                    _ => return Err(unfit("it is no post")),
+                },
+                ObjectRef::Uri(_) => return Err(unfit("it is no post")),
+            },
+            Object::Tombstone(_) => return Err(RemoteError::Gone(uri.to_string())),
+            _ => return Err(unfit("it is no post")),
+        };
+        let author = post.author().cloned().ok_or_else(|| unfit("it has no author"))?;
+        if !author.is_of_same_host(&post.id) {
+            return Err(unfit("its author lives elsewhere"));
+        }
+        let by = self.account(&author).await?;
+        self.keep(by, &post, depth).await
+    }
+
+    async fn keep(&self, by: Id, post: &Post, depth: u32) -> Result<Id, RemoteError> {
+        let read = move |tx: &mut Tx, _: &_| accounts::by_id(tx, by);
+        let account = self.community().read(Class::Inbound, read).await?;
+        let remote = read::post(post, &account, self.urls()).cleaned()?;
+        let arrived = self.now();
+        let receipt = self
+            .community()
+            .write(Class::Inbound, move |tx, env| {
+                let by = accounts::by_id(tx, by)?;
+                let at = remote.updated.or(remote.published).unwrap_or(arrived).min(arrived);
+                let version = Version { at, seq: env.ids.next() };
+                let cause = Cause::Wanted { depth };
+                statuses::receive(tx, env, &by, &remote, version, arrived, cause)
+            })
+            .await?;
+        match receipt {
+            Receipt::New(id) | Receipt::Known(id) => Ok(id),
+            Receipt::Refused("deleted") => Err(RemoteError::Gone(post.id.to_string())),
+            Receipt::Refused(why) => Err(RemoteError::Unfit(post.id.to_string(), why)),
+        }
+    }
+
+    /// Reads which posts an account shows first, and fetches those.
+    pub(super) async fn read_featured(&self, account: Id, uri: &Uri) -> Result<(), RemoteError> {
+        let Object::Collection(collection) = self.document(uri).await? else {
+            return Err(RemoteError::Unfit(uri.to_string(), "it is no collection"));
+        };
+        let mut pinned = Vec::new();
+        for item in self.items(collection).await?.into_iter().take(FEATURED_MAX) {
+            let Some(id) = item.id().filter(|id| id.is_of_same_host(uri)).cloned() else {
+                continue;
+            };
+            match self.post(&id, super::job::LEAF_DEPTH).await {
+                Ok(post) => pinned.push(post),
+                Err(error) if error.is_passing() => return Err(error),
+                Err(error) => tracing::debug!(%error, "a pinned post is left out"),
+            }
+        }
+        self.community()
+            .write(Class::Inbound, move |tx, env| statuses::set_pins(tx, env, account, &pinned))
+            .await?;
+        Ok(())
+    }
+
+    /// What is in a collection, or on its first page.
+    async fn items(&self, collection: Collection) -> Result<Vec<ObjectRef>, RemoteError> {
+        if !collection.items.is_empty() {
+            return Ok(collection.items);
+        }
+        match collection.first {
+            Some(CollectionRef::Embedded(page)) => Ok(page.items),
+            Some(CollectionRef::Uri(uri)) => match self.document(&uri).await? {
+                Object::Collection(page) => Ok(page.items),
+                _ => Ok(Vec::new()),
+            },
+            None => Ok(Vec::new()),
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! A fake server: an actor for every name, one key, notes, and an inbox that keeps what it gets
+//! and answers as it is told.
+
+use std::sync::{Arc, LazyLock};
+
+use axum::Router;
+use axum::extract::{Path, Query, State};
+use axum::response::IntoResponse;
+use axum::routing::{get, post};
+use bytes::Bytes;
+use http::{HeaderMap, Method, StatusCode, Uri, header};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use url::Url;
+use weir_activitypub::signature::key::PrivateKey;
+use weir_activitypub::signature::{self, Form, Outgoing};
+use weir_base::Timestamp;
+
+/// Making one takes long where nothing is optimised.
+static KEY: LazyLock<PrivateKey> = LazyLock::new(|| PrivateKey::generate_rsa().unwrap());
+
+/// What came to an inbox.
+#[derive(Debug, Clone)]
+pub struct Delivered {
+    pub path: String,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+}
+
+impl Delivered {
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap()
+    }
+
+    pub fn kind(&self) -> String {
+        self.json()["type"].as_str().unwrap().to_owned()
+    }
+}
+
+type Answers = Box<dyn FnMut(&Delivered) -> StatusCode + Send>;
+
+#[derive(Clone)]
+pub struct Peer {
+    base: Arc<str>,
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    delivered: Mutex<Vec<Delivered>>,
+    answers: Mutex<Answers>,
+    fetched: Mutex<Vec<String>>,
+    notes: Mutex<Vec<Value>>,
+}
+
+impl Peer {
+    pub async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap()).into();
+        let inner = Inner {
+            delivered: Mutex::default(),
+            answers: Mutex::new(Box::new(|_| StatusCode::ACCEPTED)),
+            fetched: Mutex::default(),
+            notes: Mutex::default(),
+        };
+        let peer = Self { base, inner: Arc::new(inner) };
+        let router = Router::new()
+            .route("/.well-known/webfinger", get(webfinger))
+            .route("/users/{name}", get(actor))
+            .route("/notes/{number}", get(note))
+            .route("/inbox", post(inbox))
+            .route("/users/{name}/inbox", post(inbox))
+            .with_state(peer.clone());
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        peer
+    }
+
+    pub fn at(&self, path: &str) -> String {
+        format!("{}{path}", self.base)
+    }
+
+    pub fn domain(&self) -> String {
+        self.base.trim_start_matches("http://").to_owned()
+    }
+
+    pub fn actor(&self, name: &str) -> String {
+        self.at(&format!("/users/{name}"))
+    }
+
+    pub fn public_pem(&self) -> String {
+        KEY.public().unwrap().to_pem()
+    }
+
+    /// The headers that sign a GET of `url` by `name`.
+    pub fn sign_get(&self, name: &str, url: &str, now: Timestamp) -> HeaderMap {
+        let url = Url::parse(url).unwrap();
+        let request = Outgoing { method: &Method::GET, url: &url, body: None };
+        let key_id = format!("{}#main-key", self.actor(name));
+        signature::sign(Form::Cavage, &request, &key_id, &KEY, now).unwrap()
+    }
+
+    /// Answers deliveries so from now on.
+    pub fn answer(&self, answers: impl FnMut(&Delivered) -> StatusCode + Send + 'static) {
+        *self.inner.answers.lock() = Box::new(answers);
+    }
+
+    /// What came in so far, whatever was answered.
+    pub fn delivered(&self) -> Vec<Delivered> {
+        self.inner.delivered.lock().clone()
+    }
+
+    /// The activities of this type that came in.
+    pub fn activities(&self, kind: &str) -> Vec<Value> {
+        self.delivered().iter().map(Delivered::json).filter(|it| it["type"] == kind).collect()
+    }
+
+    /// Paths that were fetched.
+    pub fn fetched(&self) -> Vec<String> {
+        self.inner.fetched.lock().clone()
+    }
+
+    /// A note of `name`; its id.
+    pub fn write(&self, name: &str, text: &str, in_reply_to: Option<&str>) -> String {
+        let mut notes = self.inner.notes.lock();
+        let id = self.at(&format!("/notes/{}", notes.len()));
+        notes.push(json!({
+            "@context": "https://www.w3.org/ns/activitystreams",
+            "id": id,
+            "type": "Note",
+            "attributedTo": self.actor(name),
+            "content": format!("<p>{text}</p>"),
+            "published": "2023-11-14T22:00:00Z",
+            "inReplyTo": in_reply_to,
+            "to": ["https://www.w3.org/ns/activitystreams#Public"],
+        }));
+        id
+    }
+}
+
+fn document(value: &Value) -> impl IntoResponse + use<> {
+    ([(header::CONTENT_TYPE, "application/activity+json")], value.to_string())
+}
+
+async fn webfinger(
+    State(peer): State<Peer>,
+    Query(asked): Query<std::collections::HashMap<String, String>>,
+) -> axum::response::Response {
+    peer.inner.fetched.lock().push("/.well-known/webfinger".to_owned());
+    let address = asked["resource"].trim_start_matches("acct:").to_owned();
+    let (name, domain) = address.split_once('@').unwrap();
+    if name == "nobody" || domain != peer.domain() {
+        return StatusCode::NOT_FOUND.into_response();
+    }
+    let link = json!({
+        "rel": "self", "type": "application/activity+json", "href": peer.actor(name),
+    });
+    document(&json!({ "subject": format!("acct:{address}"), "links": [link] })).into_response()
+}
+
+async fn actor(State(peer): State<Peer>, Path(name): Path<String>) -> impl IntoResponse {
+    peer.inner.fetched.lock().push(format!("/users/{name}"));
+    let id = peer.actor(&name);
+    document(&json!({
+        "@context": "https://www.w3.org/ns/activitystreams",
+        "id": id,
+        "type": "Person",
+        "preferredUsername": name,
+        "name": "Somebody",
+        "inbox": format!("{id}/inbox"),
+        "outbox": format!("{id}/outbox"),
+        "followers": format!("{id}/followers"),
+        "endpoints": { "sharedInbox": peer.at("/inbox") },
+        "publicKey": {
+            "id": format!("{id}#main-key"), "owner": id, "publicKeyPem": peer.public_pem(),
+        },
+    }))
+}
+
+async fn note(State(peer): State<Peer>, Path(number): Path<usize>) -> axum::response::Response {
+    peer.inner.fetched.lock().push(format!("/notes/{number}"));
+    let note = peer.inner.notes.lock().get(number).cloned();
+    note.map_or(StatusCode::NOT_FOUND.into_response(), |note| document(&note).into_response())
+}
+
+async fn inbox(State(peer): State<Peer>, uri: Uri, headers: HeaderMap, body: Bytes) -> StatusCode {
+    let delivered = Delivered { path: uri.path().to_owned(), headers, body };
+    let answer = (peer.inner.answers.lock())(&delivered);
+    peer.inner.delivered.lock().push(delivered);
+    answer
+}

@@ -1,0 +1,204 @@
+//! A community with its face to other servers, and people in it.
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use http::{HeaderMap, Request, StatusCode};
+use http_body_util::BodyExt;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
+use weir_activitypub::{ActivityPub, Setup as FaceSetup};
+use weir_base::{Clock, Id, Random, Secret, Timestamp};
+use weir_community::accounts::{self, NewAccount, RemoteAccount, RemoteKey};
+use weir_community::federation::order::Version;
+use weir_community::instance::Registrations;
+use weir_community::statuses::{self, Draft, Visibility};
+use weir_community::users::{NewUser, Role};
+use weir_community::{Community, Env, Error, Setup, Site};
+use weir_db::{Class, Tx};
+use weir_fetch::{Fetch, Options};
+use weir_jobs::{Jobs, Registry, Workers};
+use weir_storm::fixture::{self, Fixture};
+
+use crate::peer::Peer;
+
+/// How long a test waits for what should come at once: far beyond any slowness.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub struct Place {
+    pub community: Community,
+    pub clock: Clock,
+    pub jobs: Jobs,
+    pub face: ActivityPub,
+    router: Router,
+    _data: tempfile::TempDir,
+    _fixture: Fixture,
+}
+
+/// An answer to a request.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub body: Value,
+}
+
+/// A community on each database, with a clock that stands still.
+pub fn places() -> Vec<Place> {
+    fixture::databases().into_iter().map(|fixture| Place::on(fixture, false)).collect()
+}
+
+/// One on SQLite, that wants what is fetched to be signed.
+pub fn strict_place() -> Place {
+    Place::on(fixture::sqlite(), true)
+}
+
+impl Place {
+    fn on(fixture: Fixture, require_signed_fetch: bool) -> Self {
+        let clock = Clock::manual(Timestamp::from_ms(1_700_000_000_000));
+        let random = Random::seeded(7);
+        let jobs = Jobs::open(fixture.db.clone(), clock.clone(), random.clone()).unwrap();
+        let data = tempfile::tempdir().unwrap();
+        let community = Community::open(Setup {
+            db: fixture.db.clone(),
+            jobs: jobs.clone(),
+            clock: clock.clone(),
+            random,
+            site: Site { domain: "weir.test".into(), base: "http://weir.test".into() },
+            data: data.path().to_owned(),
+        })
+        .unwrap();
+        let options = Options { allow_private: true, allow_http: true, ..Options::default() };
+        let face = ActivityPub::new(FaceSetup {
+            community: community.clone(),
+            fetch: Fetch::new(Options { clock: clock.clone(), ..options }).unwrap(),
+            allowlist: false,
+            require_signed_fetch,
+            registrations: Registrations::Open,
+        })
+        .unwrap();
+        let router = weir_activitypub::router(face.clone());
+        Self { community, clock, jobs, face, router, _data: data, _fixture: fixture }
+    }
+
+    pub fn start(&self) -> Running {
+        let mut registry = Registry::new();
+        weir_activitypub::register_jobs(&mut registry, &self.face);
+        let stop = CancellationToken::new();
+        let workers = self.jobs.start(registry, stop.clone()).unwrap();
+        Running { stop, workers }
+    }
+
+    pub async fn get(&self, path: &str, headers: HeaderMap) -> Answer {
+        let mut request = Request::get(path).body(Body::empty()).unwrap();
+        request.headers_mut().extend(headers);
+        let answer = self.router.clone().oneshot(request).await.unwrap();
+        let (parts, body) = answer.into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes();
+        let body = serde_json::from_slice(&bytes)
+            .unwrap_or_else(|_| Value::from(String::from_utf8_lossy(&bytes).into_owned()));
+        Answer { status: parts.status, headers: parts.headers, body }
+    }
+
+    /// The document at `path`, which must be there.
+    pub async fn document(&self, path: &str) -> Value {
+        let answer = self.get(path, HeaderMap::new()).await;
+        assert_eq!(answer.status, 200, "{path}: {:?}", answer.body);
+        answer.body
+    }
+
+    pub async fn person(&self, name: &str) -> Id {
+        let user = NewUser {
+            email: format!("{name}@mail.test"),
+            password_hash: Secret::new(String::new()),
+            role: Role::User,
+            confirmed: true,
+            approved: true,
+            locale: "en".into(),
+            reason: String::new(),
+            ip: String::new(),
+            invite_id: None,
+        };
+        let new = NewAccount { username: name.into(), user, reserved_allowed: false };
+        self.write(move |tx, env| accounts::create(tx, env, &new)).await.unwrap()
+    }
+
+    /// Somebody of `peer`, already known here.
+    pub async fn stranger(&self, peer: &Peer, name: &str) -> Id {
+        let uri = peer.actor(name);
+        let remote = RemoteAccount {
+            username: name.into(),
+            domain: peer.domain(),
+            kind: "person".into(),
+            inbox: format!("{uri}/inbox"),
+            shared_inbox: peer.at("/inbox"),
+            followers_uri: format!("{uri}/followers"),
+            keys: vec![RemoteKey {
+                key_id: format!("{uri}#main-key"),
+                algorithm: "rsa".into(),
+                public_pem: peer.public_pem(),
+            }],
+            uri,
+            ..RemoteAccount::default()
+        };
+        let remote = remote.cleaned().unwrap();
+        let at = self.clock.now();
+        self.write(move |tx, env| {
+            let version = Version { at, seq: env.ids.next() };
+            accounts::upsert(tx, env, &remote, version)
+        })
+        .await
+        .unwrap()
+    }
+
+    pub async fn write<T: Send + 'static>(
+        &self,
+        unit: impl FnMut(&mut Tx, &Env) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        self.clock.advance(10);
+        self.community.write(Class::Interactive, unit).await
+    }
+
+    pub async fn read<T: Send + 'static>(
+        &self,
+        unit: impl FnMut(&mut Tx, &Env) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        self.community.read(Class::Interactive, unit).await
+    }
+
+    pub async fn post(&self, by: Id, text: &str, visibility: Visibility) -> Id {
+        let draft = Draft { text: text.into(), visibility, ..Draft::default() };
+        self.write(move |tx, env| statuses::publish(tx, env, by, &draft)).await.unwrap()
+    }
+
+    /// Rows of `table`.
+    pub async fn count(&self, table: &'static str) -> i64 {
+        let sql = format!("SELECT count(*) FROM {table}");
+        self.read(move |tx, _| Ok(tx.value(&sql, &[])?.unwrap_or(0))).await.unwrap()
+    }
+}
+
+/// Workers of a test.
+pub struct Running {
+    stop: CancellationToken,
+    workers: Workers,
+}
+
+impl Running {
+    pub async fn stop(self) {
+        self.stop.cancel();
+        self.workers.finish(PATIENCE).await;
+    }
+}
+
+/// Asks again and again until `condition` holds.
+pub async fn until<F: Future<Output = bool>>(what: &str, condition: impl Fn() -> F) {
+    let asked = async {
+        while !condition().await {
+            tokio::task::yield_now().await;
+        }
+    };
+    assert!(tokio::time::timeout(PATIENCE, asked).await.is_ok(), "never came: {what}");
+}

@@ -85,9 +85,4 @@ impl Budgets {
     pub(crate) fn note_failure(&self, key: &str, why: &str) {
         self.failures.insert(key.to_owned(), why.into());
     }
-
-    /// What `key` names is to be tried again.
-    pub(crate) fn forgive(&self, key: &str) {
-        self.failures.invalidate(key);
-    }
 }

@@ -32,8 +32,7 @@ async fn run(face: &ActivityPub, job: Fetch) -> Result<(), RemoteError> {
         }
         Wanted::Mention { status, uri: text } => {
             let account = face.account(&uri(&text)?).await?;
-            federation
-                .community()
+            face.community()
                 .write(Class::Housekeeping, move |tx, _| {
                     statuses::mention_learnt(tx, status, account)
                 })

@@ -28,7 +28,10 @@ async fn a_person_is_described_with_a_key_under_all_names() {
         let actor = answer.body;
         let id = format!("http://weir.test{path}");
         assert_eq!(actor["id"], id);
-        assert_eq!((&actor["type"], &actor["preferredUsername"]), (&"Person".into(), &"alice".into()));
+        assert_eq!(
+            (&actor["type"], &actor["preferredUsername"]),
+            (&"Person".into(), &"alice".into())
+        );
         assert_eq!(actor["inbox"], format!("{id}/inbox"));
         assert_eq!(actor["endpoints"]["sharedInbox"], "http://weir.test/inbox");
         assert_eq!(actor["publicKey"]["id"], format!("{id}#main-key"));
@@ -115,7 +118,9 @@ async fn discovery_leads_from_a_name_to_an_actor() {
     for place in places() {
         let alice = place.person("alice").await;
         let id = format!("http://weir.test/ap/users/{alice}");
-        for resource in ["acct:alice@weir.test", "acct:Alice@Weir.test", "http://weir.test/@alice", &id] {
+        for resource in
+            ["acct:alice@weir.test", "acct:Alice@Weir.test", "http://weir.test/@alice", &id]
+        {
             let path = format!("/.well-known/webfinger?resource={resource}");
             let found = place.document(&path).await;
             assert_eq!(found["subject"], "acct:alice@weir.test", "{resource}");
@@ -135,7 +140,10 @@ async fn discovery_leads_from_a_name_to_an_actor() {
         place.post(alice, "Counted", Visibility::Public).await;
         let info = place.document("/nodeinfo/2.1").await;
         assert_eq!(info["software"]["name"], "weir");
-        assert_eq!((&info["usage"]["users"]["total"], &info["usage"]["localPosts"]), (&1.into(), &1.into()));
+        assert_eq!(
+            (&info["usage"]["users"]["total"], &info["usage"]["localPosts"]),
+            (&1.into(), &1.into())
+        );
         let meta = place.get("/.well-known/host-meta", HeaderMap::new()).await;
         assert!(meta.body.as_str().unwrap().contains("webfinger?resource={uri}"));
     }
@@ -149,7 +157,10 @@ async fn a_server_that_wants_signatures_shows_only_itself_without() {
     let path = format!("/ap/users/{alice}");
     assert_eq!(place.get(&path, HeaderMap::new()).await.status, 401);
     let actor = place.document("/actor").await;
-    assert_eq!((&actor["type"], &actor["id"]), (&"Application".into(), &"http://weir.test/actor".into()));
+    assert_eq!(
+        (&actor["type"], &actor["id"]),
+        (&"Application".into(), &"http://weir.test/actor".into())
+    );
     // Carol is not known here: her key is fetched.
     assert_eq!(signed(&place, &peer, "carol", &path).await.status, 200);
     assert!(peer.fetched().contains(&"/users/carol".to_owned()));

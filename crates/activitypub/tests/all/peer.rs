@@ -119,6 +119,11 @@ impl Peer {
         self.inner.fetched.lock().clone()
     }
 
+    /// Says that note `number` is of `actor`.
+    pub fn attribute(&self, number: usize, actor: &str) {
+        self.inner.notes.lock()[number]["attributedTo"] = actor.into();
+    }
+
     /// A note of `name`; its id.
     pub fn write(&self, name: &str, text: &str, in_reply_to: Option<&str>) -> String {
         let mut notes = self.inner.notes.lock();

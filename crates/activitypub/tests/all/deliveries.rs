@@ -1,0 +1,213 @@
+use http::StatusCode;
+use serde_json::Value;
+use weir_base::Id;
+use weir_community::federation::{Message, send};
+use weir_community::relationships::{self, FollowWish};
+use weir_community::statuses::{self, Visibility};
+use weir_community::{accounts, hosts};
+
+use crate::peer::{Delivered, Peer};
+use crate::place::{Place, places, until};
+
+async fn follows(place: &Place, follower: Id, target: Id) {
+    let uri = "http://peer.test/follows/1";
+    place
+        .write(move |tx, env| relationships::receive(tx, env, follower, target, uri))
+        .await
+        .unwrap();
+}
+
+async fn came(peer: &Peer, kind: &str) -> Value {
+    until(kind, async || !peer.activities(kind).is_empty()).await;
+    peer.activities(kind).pop().unwrap()
+}
+
+/// What is undone, by its type.
+async fn undone(peer: &Peer, kind: &str) -> Value {
+    let find = || peer.activities("Undo").into_iter().find(|undo| undo["object"]["type"] == kind);
+    until(kind, async || find().is_some()).await;
+    find().unwrap()["object"].clone()
+}
+
+#[tokio::test]
+async fn a_post_goes_once_to_each_server_that_has_followers() {
+    for place in places() {
+        let peer = Peer::start().await;
+        let alice = place.person("alice").await;
+        for name in ["bob", "carol"] {
+            let follower = place.stranger(&peer, name).await;
+            follows(&place, follower, alice).await;
+        }
+        let running = place.start();
+        let status = place.post(alice, "Hello, world", Visibility::Public).await;
+        let create = came(&peer, "Create").await;
+        let id = format!("http://weir.test/ap/users/{alice}/statuses/{status}");
+        assert_eq!(create["id"], format!("{id}/activity"));
+        assert_eq!(create["object"]["id"], id);
+        assert_eq!(create["object"]["attributedTo"], create["actor"]);
+        let accepts = peer.activities("Accept");
+        assert!(accepts.iter().all(|accept| accept["object"]["type"] == "Follow"), "{accepts:?}");
+        until("nothing waits", async || place.count("payloads").await == 0).await;
+        assert_eq!(place.count("deliveries").await, 0);
+        assert_eq!(peer.activities("Create").len(), 1);
+        let delivered = peer.delivered();
+        let create = delivered.iter().find(|it| it.kind() == "Create").unwrap();
+        assert_eq!(create.path, "/inbox");
+        let signature = create.headers["signature"].to_str().unwrap();
+        assert!(signature.contains(&format!("ap/users/{alice}#main-key")), "{signature}");
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn what_a_server_takes_no_other_way_is_signed_by_rfc_9421_from_then_on() {
+    let is_rfc = |it: &Delivered| it.headers.contains_key("signature-input");
+    for place in places() {
+        let peer = Peer::start().await;
+        peer.answer(move |it| match is_rfc(it) {
+            true => StatusCode::ACCEPTED,
+            false => StatusCode::UNAUTHORIZED,
+        });
+        let alice = place.person("alice").await;
+        let bob = place.stranger(&peer, "bob").await;
+        follows(&place, bob, alice).await;
+        let running = place.start();
+        until("the answer is taken", async || {
+            place.count("payloads").await == 0 && !peer.delivered().is_empty()
+        })
+        .await;
+        let tries: Vec<bool> = peer.delivered().iter().map(is_rfc).collect();
+        assert_eq!(tries, [false, true]);
+        place.post(alice, "Hello", Visibility::Public).await;
+        came(&peer, "Create").await;
+        assert!(peer.delivered().iter().filter(|it| it.kind() == "Create").all(is_rfc));
+        let domain = peer.domain();
+        let known = place.read(move |tx, _| hosts::by_domain(tx, &domain)).await.unwrap().unwrap();
+        assert_eq!(known.signature_form, "rfc9421");
+        assert!(known.delivered_at.is_some());
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn what_fails_for_a_while_is_tried_again_and_what_is_refused_is_not() {
+    for place in places() {
+        let peer = Peer::start().await;
+        let alice = place.person("alice").await;
+        let bob = place.stranger(&peer, "bob").await;
+        follows(&place, bob, alice).await;
+        let mut answers = [StatusCode::INTERNAL_SERVER_ERROR; 1].into_iter();
+        peer.answer(move |_| answers.next().unwrap_or(StatusCode::ACCEPTED));
+        let running = place.start();
+        until("a first try", async || peer.delivered().len() == 1).await;
+        until("a second try", async || {
+            place.clock.advance(1_000);
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+            peer.delivered().len() == 2
+        })
+        .await;
+        let bodies: Vec<Value> = peer.delivered().iter().map(Delivered::json).collect();
+        assert_eq!(bodies[0], bodies[1], "the same activity, under the same id");
+        until("it is settled", async || place.count("payloads").await == 0).await;
+        peer.answer(|_| StatusCode::GONE);
+        place.post(alice, "Into the void", Visibility::Public).await;
+        until("it is tried", async || peer.delivered().len() == 3).await;
+        until("it is given up", async || place.count("payloads").await == 0).await;
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn each_deed_has_its_activity_and_reaches_whom_it_concerns() {
+    for place in places() {
+        let peer = Peer::start().await;
+        let alice = place.person("alice").await;
+        let bob = place.stranger(&peer, "bob").await;
+        let running = place.start();
+        let me = format!("http://weir.test/ap/users/{alice}");
+        let wish = FollowWish::default();
+        place
+            .write(move |tx, env| relationships::follow(tx, env, alice, bob, &wish))
+            .await
+            .unwrap();
+        let follow = came(&peer, "Follow").await;
+        assert_eq!(
+            (&follow["actor"], &follow["object"]),
+            (&me.as_str().into(), &peer.actor("bob").into())
+        );
+        assert!(follow["id"].as_str().unwrap().starts_with(&format!("{me}#follows/")), "{follow}");
+        place.write(move |tx, env| relationships::unfollow(tx, env, alice, bob)).await.unwrap();
+        assert_eq!(undone(&peer, "Follow").await["id"], follow["id"]);
+
+        let note = peer.write("bob", "A note", None);
+        let found =
+            weir_community::federation::Resolver::address(&place.face, &note).await.unwrap();
+        let weir_community::federation::Found::Status(theirs) = found else { panic!("{found:?}") };
+        place.write(move |tx, env| statuses::favourite(tx, env, alice, theirs)).await.unwrap();
+        assert_eq!(came(&peer, "Like").await["object"], note);
+        place.write(move |tx, env| statuses::unfavourite(tx, env, alice, theirs)).await.unwrap();
+        assert_eq!(undone(&peer, "Like").await["object"], note);
+        place.write(move |tx, env| statuses::boost(tx, env, alice, theirs, None)).await.unwrap();
+        let announce = came(&peer, "Announce").await;
+        assert_eq!(announce["object"], note);
+        place.write(move |tx, env| statuses::unboost(tx, env, alice, theirs)).await.unwrap();
+        assert_eq!(undone(&peer, "Announce").await["id"], announce["id"]);
+
+        follows(&place, bob, alice).await;
+        assert_eq!(came(&peer, "Accept").await["object"]["actor"], peer.actor("bob"));
+        let mine = place.post(alice, "Mine", Visibility::Public).await;
+        place.write(move |tx, env| statuses::pin(tx, env, alice, mine)).await.unwrap();
+        assert_eq!(came(&peer, "Add").await["target"], format!("{me}/collections/featured"));
+        place.write(move |tx, env| statuses::unpin(tx, env, alice, mine)).await.unwrap();
+        assert_eq!(came(&peer, "Remove").await["object"], format!("{me}/statuses/{mine}"));
+        place
+            .write(move |tx, env| send(tx, env, alice, Message::UpdateStatus { status: mine }))
+            .await
+            .unwrap();
+        assert_eq!(came(&peer, "Update").await["object"]["type"], "Note");
+        place.write(move |tx, env| send(tx, env, alice, Message::UpdateActor)).await.unwrap();
+        until("the profile", async || {
+            let updates = peer.activities("Update");
+            updates.iter().any(|update| update["object"]["publicKey"]["owner"] == me.as_str())
+        })
+        .await;
+        place.write(move |tx, env| statuses::delete(tx, env, alice, mine)).await.unwrap();
+        assert_eq!(came(&peer, "Delete").await["object"]["type"], "Tombstone");
+        place.write(move |tx, env| relationships::block(tx, env, alice, bob, "")).await.unwrap();
+        assert_eq!(came(&peer, "Block").await["object"], peer.actor("bob"));
+        assert_eq!(came(&peer, "Reject").await["object"]["type"], "Follow");
+        place.write(move |tx, env| accounts::delete(tx, env, alice)).await.unwrap_or_default();
+        until("the farewell", async || {
+            peer.activities("Delete").iter().any(|delete| delete["object"] == me.as_str())
+        })
+        .await;
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_for_one_goes_to_one_and_nothing_to_blocked_servers() {
+    for place in places() {
+        let (near, far) = (Peer::start().await, Peer::start().await);
+        let alice = place.person("alice").await;
+        let bob = place.stranger(&near, "bob").await;
+        let carol = place.stranger(&far, "carol").await;
+        follows(&place, bob, alice).await;
+        follows(&place, carol, alice).await;
+        let running = place.start();
+        let text = format!("@bob@{} only you", near.domain());
+        place.post(alice, &text, Visibility::Direct).await;
+        let create = came(&near, "Create").await;
+        assert_eq!(create["to"], serde_json::json!([near.actor("bob")]));
+        let domain = far.domain();
+        place
+            .write(move |tx, env| hosts::block(tx, env, &domain, hosts::Severity::Suspend))
+            .await
+            .unwrap();
+        place.post(alice, "For all", Visibility::Public).await;
+        until("the second post", async || near.activities("Create").len() == 2).await;
+        until("nothing waits", async || place.count("payloads").await == 0).await;
+        assert!(far.activities("Create").is_empty());
+        running.stop().await;
+    }
+}

@@ -23,7 +23,7 @@ pub mod wire;
 
 pub use face::{ActivityPub, Setup, SetupError};
 pub use keys::{Keys, Signing};
-pub use outbound::{Deliver, Redeliver};
+pub use outbound::{Deliver, PrunePayloads, Redeliver};
 pub use resolver::Signer;
 pub use serve::router;
 

@@ -1,6 +1,7 @@
 //! The ports to other servers when there is no federation: only what is known here is found, and
 //! there is nobody to tell.
 
+use weir_activitypub::{Deliver, PrunePayloads, Redeliver};
 use weir_base::Id;
 use weir_community::federation::{Distribute, Fetch, Found, PortFuture, Resolver};
 use weir_community::{Community, Error, accounts, statuses};
@@ -35,6 +36,9 @@ impl Resolver for Alone {
 pub fn register(registry: &mut Registry) {
     drop_all::<Distribute>(registry);
     drop_all::<Fetch>(registry);
+    drop_all::<Deliver>(registry);
+    drop_all::<Redeliver>(registry);
+    drop_all::<PrunePayloads>(registry);
 }
 
 fn drop_all<J: Job>(registry: &mut Registry) {

@@ -1,5 +1,6 @@
 //! Who handles which background job. A kind that nobody handles stops the start.
 
+use weir_activitypub::ActivityPub;
 use weir_community::mail::{self, MailError, Mailer};
 use weir_community::{accounts, federation, media, moderation, search, statuses};
 use weir_jobs::Registry;
@@ -13,7 +14,12 @@ use crate::parts::Parts;
 ///
 /// # Errors
 /// [`MailError`] when the configured mail server or sender cannot be used.
-pub fn registry(config: &Config, parts: &Parts, outside: &Outside) -> Result<Registry, MailError> {
+pub fn registry(
+    config: &Config,
+    parts: &Parts,
+    outside: &Outside,
+    servers: Option<&ActivityPub>,
+) -> Result<Registry, MailError> {
     let community = &parts.community;
     let mut registry = Registry::new();
     accounts::register_erasure(&mut registry, community);
@@ -25,7 +31,10 @@ pub fn registry(config: &Config, parts: &Parts, outside: &Outside) -> Result<Reg
     weir_mastodon::push::register(&mut registry, community.clone(), fetch, vapid);
     statuses::register(&mut registry, community);
     federation::chores::register(&mut registry, community);
-    alone::register(&mut registry);
+    match servers {
+        Some(face) => weir_activitypub::register_jobs(&mut registry, face),
+        None => alone::register(&mut registry),
+    }
     Ok(registry)
 }
 
@@ -90,7 +99,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn every_kind_of_job_has_a_handler() {
+    async fn every_kind_of_job_has_a_handler_with_federation_and_without() {
         let dir = tempfile::tempdir().unwrap();
         let flags = [Flag { flag: "--domain", key: "domain", value: "a.test".into() }];
         let mut loaded = config::load(None, std::iter::empty(), &flags).unwrap();
@@ -100,9 +109,13 @@ mod tests {
         let open = move || Parts::open(&config, &data, site).unwrap();
         let parts = tokio::task::spawn_blocking(open).await.unwrap();
         let outside = Outside::open(&checked, dir.path(), "https://a.test", None).unwrap();
-        let registry = registry(&checked.config, &parts, &outside).unwrap();
-        let handled: BTreeSet<String> = registry.kinds().map(str::to_owned).collect();
-        let missing: Vec<_> = kinds_in_source().difference(&handled).cloned().collect();
-        assert!(missing.is_empty(), "nobody handles {missing:?}");
+        let face = crate::federation::face(&checked, &parts, &outside).unwrap();
+        assert!(face.is_some());
+        for servers in [face.as_ref(), None] {
+            let registry = registry(&checked.config, &parts, &outside, servers).unwrap();
+            let handled: BTreeSet<String> = registry.kinds().map(str::to_owned).collect();
+            let missing: Vec<_> = kinds_in_source().difference(&handled).cloned().collect();
+            assert!(missing.is_empty(), "nobody handles {missing:?}");
+        }
     }
 }

@@ -26,7 +26,7 @@ use weir_jobs::{Claimed, Outcome, Registry};
 use crate::ActivityPub;
 pub use deliver::{Deliver, Redeliver};
 pub(crate) use payloads::Payloads;
-use payloads::PrunePayloads;
+pub use payloads::PrunePayloads;
 pub(crate) use peers::Peers;
 
 /// How often what was never settled is looked for, in ms.

@@ -2,9 +2,9 @@ use http::StatusCode;
 use serde_json::Value;
 use weir_base::Id;
 use weir_community::federation::{Message, send};
+use weir_community::hosts;
 use weir_community::relationships::{self, FollowWish};
 use weir_community::statuses::{self, Visibility};
-use weir_community::{accounts, hosts};
 
 use crate::peer::{Delivered, Peer};
 use crate::place::{Place, places, until};
@@ -176,7 +176,8 @@ async fn each_deed_has_its_activity_and_reaches_whom_it_concerns() {
         place.write(move |tx, env| relationships::block(tx, env, alice, bob, "")).await.unwrap();
         assert_eq!(came(&peer, "Block").await["object"], peer.actor("bob"));
         assert_eq!(came(&peer, "Reject").await["object"]["type"], "Follow");
-        place.write(move |tx, env| accounts::delete(tx, env, alice)).await.unwrap_or_default();
+        let farewell = Message::DeleteActor { actor: me.clone() };
+        place.write(move |tx, env| send(tx, env, alice, farewell.clone())).await.unwrap();
         until("the farewell", async || {
             peer.activities("Delete").iter().any(|delete| delete["object"] == me.as_str())
         })

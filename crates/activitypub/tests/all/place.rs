@@ -86,6 +86,7 @@ impl Place {
     pub fn start(&self) -> Running {
         let mut registry = Registry::new();
         weir_activitypub::register_jobs(&mut registry, &self.face);
+        weir_community::moderation::register(&mut registry, &self.community);
         let stop = CancellationToken::new();
         let workers = self.jobs.start(registry, stop.clone()).unwrap();
         Running { stop, workers }

@@ -1,14 +1,15 @@
 //! Lists of people, each with a timeline of its own.
 
 use weir_base::Id;
-use weir_db::{ToValue, Tx, ids, params};
+use weir_db::{ToValue, Tx, Value, ids, params};
 
+use crate::timelines::Range;
 use crate::{Env, Error};
 
 /// Lists a person may have.
 const LISTS_MAX: i64 = 50;
 /// Members a list may have.
-const MEMBERS_MAX: usize = 500;
+pub const MEMBERS_MAX: usize = 500;
 /// The longest title, in characters.
 const TITLE_CHARACTERS_MAX: usize = 256;
 
@@ -141,26 +142,25 @@ pub fn delete(tx: &mut Tx, by: Id, id: Id) -> Result<(), Error> {
     Ok(())
 }
 
-/// Members of `by`'s list, the newest first, below `before` (a membership's id; `Id::MAX` to
-/// begin): pairs of the membership's id and the account. A limit of 0 is no limit.
+/// A page of the members of `by`'s list, the newest first: pairs of the membership's id, by which
+/// they are paged, and the account.
 ///
 /// # Errors
 /// [`Error::NotFound`].
-pub fn members(
-    tx: &mut Tx,
-    by: Id,
-    id: Id,
-    before: Id,
-    limit: usize,
-) -> Result<Vec<(Id, Id)>, Error> {
+pub fn members(tx: &mut Tx, by: Id, id: Id, range: Range) -> Result<Vec<(Id, Id)>, Error> {
     get(tx, by, id)?;
-    let limit = if limit == 0 { MEMBERS_MAX } else { limit };
-    Ok(tx.query(
-        "SELECT id, account_id FROM list_accounts WHERE list_id = ?1 AND id < ?2
-         ORDER BY id DESC LIMIT ?3",
-        params![id, before, limit],
-        |row| Ok((row.get(0)?, row.get(1)?)),
-    )?)
+    let (order, bounds) = range.sql("id", 2);
+    let (above, below) = range.bounds();
+    let sql = format!(
+        "SELECT id, account_id FROM list_accounts WHERE list_id = ?1 AND {bounds}
+         ORDER BY id {order} LIMIT ?4"
+    );
+    let values = [id.0, above.0, below.0, range.limit as i64].map(Value::Int);
+    let mut rows = tx.query(&sql, &values, |row| Ok((row.get(0)?, row.get(1)?)))?;
+    if range.ascends() {
+        rows.reverse();
+    }
+    Ok(rows)
 }
 
 /// Adds people `by` follows to their list; those in it already are left out.

@@ -1,8 +1,9 @@
 //! Hashtags.
 
 use weir_base::{Id, Timestamp};
-use weir_db::{Tx, params, texts};
+use weir_db::{Tx, Value, params, texts};
 
+use crate::timelines::Range;
 use crate::{Env, Error, text};
 
 weir_db::record! {
@@ -108,18 +109,26 @@ pub fn named(tx: &mut Tx, env: &Env, name: &str) -> Result<Tag, Error> {
     ensure(tx, env, &[name])?.pop().ok_or_else(invalid)
 }
 
-/// The hashtags `by` follows, the newest first, below `before`: with the follow's id.
+/// A page of the hashtags `by` follows, the newest first, with the follow's id by which they are
+/// paged.
 ///
 /// # Errors
 /// The database's.
-pub fn followed(tx: &mut Tx, by: Id, before: Id, limit: usize) -> Result<Vec<(Id, Tag)>, Error> {
+pub fn followed(tx: &mut Tx, by: Id, range: Range) -> Result<Vec<(Id, Tag)>, Error> {
     use weir_db::Record;
+    let (order, bounds) = range.sql("f.id", 2);
+    let (above, below) = range.bounds();
     let sql = format!(
         "SELECT f.id, {} FROM followed_tags f JOIN tags t ON t.id = f.tag_id
-         WHERE f.account_id = ?1 AND f.id < ?2 ORDER BY f.id DESC LIMIT ?3",
+         WHERE f.account_id = ?1 AND {bounds} ORDER BY f.id {order} LIMIT ?4",
         Tag::columns_of("t")
     );
-    Ok(tx.query(&sql, params![by, before, limit], |row| Ok((row.get(0)?, Tag::read(row, 1)?)))?)
+    let values = [by.0, above.0, below.0, range.limit as i64].map(Value::Int);
+    let mut rows = tx.query(&sql, &values, |row| Ok((row.get(0)?, Tag::read(row, 1)?)))?;
+    if range.ascends() {
+        rows.reverse();
+    }
+    Ok(rows)
 }
 
 /// How often hashtags were used on each of the last seven days, today first: day (its beginning),

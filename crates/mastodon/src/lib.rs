@@ -6,15 +6,20 @@
 //! of work, and answers with [`entities`]. Faults take their form in [`Error`].
 
 mod accounts;
+mod announcements;
 mod apps;
 pub mod auth;
+mod conversations;
 mod domain_blocks;
 mod door;
+mod emails;
 pub mod entities;
 mod error;
 mod face;
 mod filters;
+mod lists;
 mod marked;
+mod markers;
 mod media;
 mod notifications;
 mod oauth;
@@ -23,14 +28,18 @@ mod pictures;
 mod polls;
 pub mod push;
 mod relations;
+mod reports;
 mod resolve;
+mod scheduled_statuses;
 mod statuses;
 mod streaming;
+mod suggestions;
+mod tags;
 mod timelines;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
-use axum::routing::{any, delete, get, patch, post};
+use axum::routing::{any, delete, get, patch, post, put};
 
 pub use error::Error;
 pub use face::{At, Done, Face, Setup};
@@ -50,6 +59,9 @@ pub fn router(setup: Setup) -> Router {
         .merge(notifications_table())
         .merge(media_table())
         .merge(filters_table())
+        .merge(lists_table())
+        .merge(tags_table())
+        .merge(own_table())
         .route("/api/{*rest}", any(async || Error::not_found()))
         .method_not_allowed_fallback(async || Error::not_found());
     let served = table
@@ -189,6 +201,54 @@ fn filters_table() -> Router<Face> {
         .route("/api/v2/filters/statuses/{id}", get(statuses::get).delete(statuses::delete))
         .route("/api/v1/filters", get(v1::list).post(v1::create))
         .route("/api/v1/filters/{id}", get(v1::get).put(v1::update).delete(v1::delete))
+}
+
+/// Lists of people.
+fn lists_table() -> Router<Face> {
+    let members = get(lists::members).post(lists::add).delete(lists::remove);
+    Router::new()
+        .route("/api/v1/lists", get(lists::all).post(lists::create))
+        .route("/api/v1/lists/{id}", get(lists::get).put(lists::update).delete(lists::delete))
+        .route("/api/v1/lists/{id}/accounts", members)
+}
+
+/// Hashtags.
+fn tags_table() -> Router<Face> {
+    use tags::{featured, followed, tag};
+    Router::new()
+        .route("/api/v1/followed_tags", get(followed::get))
+        .route("/api/v1/tags/{name}", get(tag::get))
+        .route("/api/v1/tags/{name}/follow", post(tag::follow))
+        .route("/api/v1/tags/{name}/unfollow", post(tag::unfollow))
+        .route("/api/v1/tags/{name}/feature", post(tag::feature))
+        .route("/api/v1/tags/{name}/unfeature", post(tag::unfeature))
+        .route("/api/v1/featured_tags", get(featured::list).post(featured::add))
+        .route("/api/v1/featured_tags/suggestions", get(featured::suggestions))
+        .route("/api/v1/featured_tags/{id}", delete(featured::remove))
+}
+
+/// What one has for oneself, and what one says to staff and hears from it.
+fn own_table() -> Router<Face> {
+    use scheduled_statuses as waiting;
+    let reaction = "/api/v1/announcements/{id}/reactions/{name}";
+    let waiting_one = get(waiting::get).put(waiting::put).delete(waiting::delete);
+    Router::new()
+        .route("/api/v1/conversations", get(conversations::list))
+        .route("/api/v1/conversations/{id}", delete(conversations::delete))
+        .route("/api/v1/conversations/{id}/read", post(conversations::read))
+        .route("/api/v1/conversations/{id}/unread", post(conversations::unread))
+        .route("/api/v1/markers", get(markers::get).post(markers::post))
+        .route("/api/v1/suggestions", get(suggestions::list_v1))
+        .route("/api/v1/suggestions/{id}", delete(suggestions::dismiss))
+        .route("/api/v2/suggestions", get(suggestions::list))
+        .route("/api/v1/announcements", get(announcements::list))
+        .route("/api/v1/announcements/{id}/dismiss", post(announcements::dismiss))
+        .route(reaction, put(announcements::react).delete(announcements::unreact))
+        .route("/api/v1/reports", post(reports::post))
+        .route("/api/v1/scheduled_statuses", get(waiting::list))
+        .route("/api/v1/scheduled_statuses/{id}", waiting_one)
+        .route("/api/v1/emails/confirmations", post(emails::confirmations))
+        .route("/api/v1/emails/check_confirmation", get(emails::check))
 }
 
 /// What one is told.

@@ -68,6 +68,15 @@ pub fn issue(
     Ok(Authorization { token: Secret::new(token), scopes: scopes.clone(), created_at })
 }
 
+/// The person behind `token`, though they may not log in (yet): only for what helps them to.
+///
+/// # Errors
+/// The database's.
+pub fn person_behind(tx: &mut Tx, token: &str) -> Result<Option<Id>, Error> {
+    let sql = "SELECT account_id FROM oauth_tokens WHERE token_hash = ?1";
+    Ok(tx.value::<Option<Id>>(sql, params![hash(token)])?.flatten())
+}
+
 /// Who is behind `token`.
 ///
 /// # Errors

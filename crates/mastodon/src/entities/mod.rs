@@ -20,6 +20,7 @@ mod relationship;
 mod report;
 mod scheduled;
 mod status;
+mod tag;
 
 pub use account::{
     Account, AccountRole, CredentialAccount, Field, Role, Source, account, accounts,
@@ -50,3 +51,4 @@ pub use relationship::{Relationship, relationship, relationships};
 pub use report::{Report, reports};
 pub use scheduled::{ScheduledParams, ScheduledPoll, ScheduledStatus};
 pub use status::{Mention, PostingApp, ReaderPart, Status, StatusTag, status, statuses};
+pub use tag::{Tag, TagDay, tag, tags};

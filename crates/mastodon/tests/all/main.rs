@@ -5,6 +5,7 @@ mod filters;
 mod media;
 mod notifications;
 mod oauth;
+mod own;
 mod place;
 mod push;
 mod relations;

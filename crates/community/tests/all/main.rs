@@ -2,6 +2,7 @@
 
 mod breadth;
 mod emojis;
+mod hostile_html;
 mod media;
 mod order;
 mod origin;

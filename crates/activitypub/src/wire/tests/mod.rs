@@ -1,5 +1,6 @@
 //! What other servers send, in `vectors/`, and what this one writes.
 
+mod corpus;
 mod forms;
 mod groups;
 mod hostile;

@@ -11,6 +11,9 @@ import uuid
 
 import pytest
 
+from elsewhere import Elsewhere
+from person import Person
+
 WEIR = os.environ["WEIR_BIN"]
 POSTGRES = os.environ.get("WEIR_TEST_POSTGRES", "")
 START_S = 60
@@ -55,6 +58,7 @@ class Server:
         self.base = f"http://{self.domain}"
         self.extra = extra or {}
         self.process = None
+        self.people = 0
 
     def environment(self):
         return {
@@ -101,28 +105,33 @@ class Server:
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
-    def person(self, name):
+    def person(self, name, role="user"):
         """Makes an account; its bearer token."""
         self.command("account", "create", name, "--email", f"{name}@mail.test",
-                     "--password", f"password of {name}")
+                     "--password", f"password of {name}", "--role", role)
         return self.command("account", "token", name)["token"]
 
+    def somebody(self, name, role="user"):
+        """Makes an account whose name nobody has here, and acts for it."""
+        self.people += 1
+        unique = f"{name}{self.people}"
+        return Person(self, unique, self.person(unique, role))
 
-@pytest.fixture(params=["sqlite", "postgres"])
+
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
 def kind(request):
     if request.param == "postgres":
         assert POSTGRES, "WEIR_TEST_POSTGRES names no server; run `make test`"
     return request.param
 
 
-@pytest.fixture
-def serve(kind, tmp_path):
-    """Starts servers; all are stopped at the end."""
+@pytest.fixture(scope="module")
+def serve(kind, tmp_path_factory):
+    """Starts servers; all are stopped when the tests of a file are done."""
     servers = []
 
     def start(host="127.0.0.1", extra=None):
-        data = tmp_path / f"server{len(servers)}"
-        data.mkdir()
+        data = tmp_path_factory.mktemp("server")
         server = Server(data, Database(kind), host, extra)
         servers.append(server)
         return server.start()
@@ -133,6 +142,14 @@ def serve(kind, tmp_path):
         server.database.drop()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def server(serve):
+    """One server for all tests of a file."""
     return serve()
+
+
+@pytest.fixture(scope="module")
+def elsewhere():
+    """A server of another kind, on an address of its own."""
+    with Elsewhere() as other:
+        yield other

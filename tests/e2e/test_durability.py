@@ -10,7 +10,8 @@ ROUNDS = 8 if os.environ.get("WEIR_TEST_LONG") else 2
 POSTS_A_ROUND = 60
 
 
-def test_posts_answered_with_200_survive_kill_9(server):
+def test_posts_answered_with_200_survive_kill_9(serve):
+    server = serve()
     token = server.person("alice")
     session = requests.Session()
     session.headers["Authorization"] = f"Bearer {token}"

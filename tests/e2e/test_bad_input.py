@@ -129,7 +129,8 @@ def test_invalid_fields_are_422_and_say_what_is_wrong(alice):
     ]
     for body in wrong:
         answer = alice.ask("POST", "/api/v1/statuses", json=body)
-        assert refused(answer, 422)["error"], body
+        assert answer.status_code == 422, f"{body}: {answer.status_code}"
+        refused(answer, 422)
 
 
 def test_an_account_that_cannot_be_made_is_422_with_details(server):

@@ -31,6 +31,7 @@ mod relations;
 mod reports;
 mod resolve;
 mod scheduled_statuses;
+mod search;
 mod statuses;
 mod streaming;
 mod suggestions;
@@ -163,10 +164,11 @@ fn statuses_table() -> Router<Face> {
         .route("/api/v1/favourites", get(marked::favourites))
 }
 
-/// Attachments.
+/// Attachments, and search.
 fn media_table() -> Router<Face> {
     Router::new()
         .route("/api/v2/media", post(media::post))
+        .route("/api/v2/search", get(search::get))
         .route("/api/v1/media", post(media::post_v1))
         .route("/api/v1/media/{id}", get(media::get).put(media::put).delete(media::delete))
 }

@@ -9,6 +9,7 @@ mod own;
 mod place;
 mod push;
 mod relations;
+mod search;
 mod statuses;
 mod streaming;
 mod timelines;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use parking_lot::RwLock;
 use serde::{Deserialize, Serialize};
-use weir_base::Id;
+use weir_base::{Id, Timestamp};
 use weir_db::{Json, Tx, params};
 
 use crate::{Env, Error};
@@ -50,6 +50,8 @@ pub struct Settings {
     pub pinned_statuses_max: usize,
     /// Whether visitors may read the local and federated timelines.
     pub public_timelines: bool,
+    /// When staff last changed something; none: never.
+    pub changed_at: Option<Timestamp>,
 }
 
 /// Who may make an account.
@@ -86,6 +88,7 @@ impl Default for Settings {
             video_bytes_max: 99 * weir_base::MIB,
             pinned_statuses_max: 5,
             public_timelines: true,
+            changed_at: None,
         }
     }
 }
@@ -117,6 +120,7 @@ impl Instance {
 /// # Errors
 /// The database's.
 pub fn set(tx: &mut Tx, env: &std::sync::Arc<Env>, settings: Settings) -> Result<(), Error> {
+    let settings = Settings { changed_at: Some(env.clock.now()), ..settings };
     tx.execute(
         "INSERT INTO settings (name, content) VALUES ('instance', ?1)
          ON CONFLICT (name) DO UPDATE SET content = excluded.content",
@@ -191,4 +195,122 @@ pub fn page_text(written: &str) -> String {
         let nobody = std::collections::HashMap::new();
         crate::text::render(written, &nobody, |tag| format!("/tags/{tag}"))
     }
+}
+
+/// How large the community is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// People who can log in here.
+    pub users: i64,
+    /// Of those, who posted or logged in within 30 days.
+    pub active_month: i64,
+    /// Their posts.
+    pub statuses: i64,
+    /// Other servers known.
+    pub domains: i64,
+}
+
+/// Counts the community.
+///
+/// # Errors
+/// The database's.
+pub fn counts(tx: &mut Tx, env: &Env) -> Result<Counts, Error> {
+    let month = env.clock.now().plus_ms(-30 * DAY_MS);
+    Ok(tx.query_one(
+        "SELECT count(*), CAST(coalesce(SUM(a.statuses_count), 0) AS BIGINT),
+           CAST(coalesce(SUM(CASE WHEN coalesce(a.last_status_at, 0) >= ?1
+             OR coalesce(u.last_sign_in_at, 0) >= ?1 THEN 1 ELSE 0 END), 0) AS BIGINT),
+           (SELECT count(*) FROM hosts)
+         FROM users u JOIN accounts a ON a.id = u.account_id",
+        params![month],
+        |row| {
+            Ok(Counts {
+                users: row.get(0)?,
+                statuses: row.get(1)?,
+                active_month: row.get(2)?,
+                domains: row.get(3)?,
+            })
+        },
+    )?)
+}
+
+/// A day in ms.
+const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
+
+/// What happened in a week.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Week {
+    /// When it began: midnight before a Monday, UTC.
+    pub begin: Timestamp,
+    /// Public posts written here.
+    pub statuses: i64,
+    /// People who logged in last in this week.
+    pub logins: i64,
+    /// People who joined.
+    pub registrations: i64,
+}
+
+/// The last 12 weeks, the present one first.
+///
+/// # Errors
+/// The database's.
+pub fn activity(tx: &mut Tx, env: &Env) -> Result<Vec<Week>, Error> {
+    const WEEK_MS: i64 = 7 * DAY_MS;
+    // 1970 began on a Thursday.
+    let monday = 4 * DAY_MS;
+    let this = (env.clock.now().as_ms() - monday).div_euclid(WEEK_MS);
+    let weeks = (0..12).map(|ago| {
+        let begin = Timestamp::from_ms(monday + (this - ago) * WEEK_MS);
+        let end = begin.plus_ms(WEEK_MS);
+        Ok(tx.query_one(
+            "SELECT (SELECT count(*) FROM statuses WHERE visibility = 0 AND boost_of_id IS NULL
+                 AND local = 1 AND id >= ?1 AND id < ?2),
+               (SELECT count(*) FROM users WHERE last_sign_in_at >= ?3 AND last_sign_in_at < ?4),
+               (SELECT count(*) FROM users WHERE created_at >= ?3 AND created_at < ?4)",
+            params![Id::first_at(begin), Id::first_at(end), begin, end],
+            |row| {
+                let (statuses, logins, registrations) = (row.get(0)?, row.get(1)?, row.get(2)?);
+                Ok(Week { begin, statuses, logins, registrations })
+            },
+        )?)
+    });
+    weeks.collect()
+}
+
+/// The servers known here, in order of their names; those that begin with `prefix`.
+///
+/// # Errors
+/// The database's.
+pub fn peers(tx: &mut Tx, prefix: &str, limit: usize) -> Result<Vec<String>, Error> {
+    let prefix = prefix.trim().to_lowercase();
+    Ok(tx.column(
+        "SELECT domain FROM hosts WHERE domain >= ?1 AND domain < ?2 ORDER BY domain LIMIT ?3",
+        params![prefix, format!("{prefix}\u{10FFFF}"), limit],
+    )?)
+}
+
+weir_db::record! {
+    /// A server that staff limits or shuts out, as everybody may know it.
+    #[derive(Debug, Clone)]
+    pub struct DomainBlock {
+        /// Which.
+        pub domain: String,
+        /// `silence` or `suspend`.
+        pub severity: String,
+        /// What staff says to everybody about it.
+        pub public_comment: String,
+        /// Whether its name is not to be shown in full.
+        pub obfuscate: bool,
+    }
+}
+
+/// The servers that staff limits or shuts out, in order of their names.
+///
+/// # Errors
+/// The database's.
+pub fn domain_blocks(tx: &mut Tx) -> Result<Vec<DomainBlock>, Error> {
+    Ok(tx.records(
+        "SELECT {} FROM domain_blocks WHERE severity <> 'noop' ORDER BY domain LIMIT 10000",
+        &[],
+    )?)
 }

@@ -10,7 +10,7 @@ use unicode_normalization::UnicodeNormalization;
 use unicode_segmentation::UnicodeSegmentation;
 
 /// Characters a link counts, however long it is.
-const LINK_CHARACTERS: usize = 23;
+pub const LINK_CHARACTERS: usize = 23;
 /// Characters of a link that are shown.
 const LINK_SHOWN_MAX: usize = 30;
 

@@ -8,6 +8,7 @@ use http::request::Parts;
 use serde::Serialize;
 use weir_base::Id;
 use weir_community::federation::SharedResolver;
+use weir_community::users::Door;
 use weir_community::{Community, Env, Error as CommunityError};
 use weir_db::{Class, Tx};
 use weir_http::{Limiter, Spool, Tokens};
@@ -15,6 +16,7 @@ use weir_http::{Limiter, Spool, Tokens};
 use weir_live::socket::Sockets;
 
 use crate::Error;
+use crate::instance::Numbers;
 use crate::streaming::Renderer;
 
 /// What the face is made with.
@@ -26,6 +28,8 @@ pub struct Setup {
     pub resolver: SharedResolver,
     /// The public key by which push messages are signed, as apps get it.
     pub vapid_key: String,
+    /// How people come in.
+    pub door: Door,
     /// For tests and development: no rate limits, and the password grant of OAuth.
     pub dev: bool,
 }
@@ -42,6 +46,10 @@ pub struct Inner {
     pub resolver: SharedResolver,
     /// The public key by which push messages are signed, as apps get it.
     pub vapid_key: String,
+    /// How people come in.
+    pub door: Door,
+    /// Numbers that take a while to count.
+    pub numbers: Numbers,
     /// Whether this is for tests and development.
     pub dev: bool,
     /// Looks tokens up.
@@ -81,6 +89,8 @@ impl Face {
             community: setup.community,
             resolver: setup.resolver,
             vapid_key: setup.vapid_key,
+            door: setup.door,
+            numbers: Numbers::new(),
             dev: setup.dev,
         }))
     }

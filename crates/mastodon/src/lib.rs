@@ -10,6 +10,8 @@ mod announcements;
 mod apps;
 pub mod auth;
 mod conversations;
+mod custom_emojis;
+mod directory;
 mod domain_blocks;
 mod door;
 mod emails;
@@ -18,14 +20,18 @@ mod error;
 mod face;
 mod filters;
 mod lists;
+mod instance;
 mod marked;
 mod markers;
 mod media;
 mod notifications;
 mod oauth;
+mod oembed;
 mod page;
 mod pictures;
 mod polls;
+mod preferences;
+mod profile;
 pub mod push;
 mod relations;
 mod reports;
@@ -55,6 +61,9 @@ pub fn router(setup: Setup) -> Router {
         .merge(relations_table())
         .merge(statuses_table())
         .merge(timelines_table())
+        .merge(media_table())
+        .merge(profile_table())
+        .merge(instance_table())
         .merge(push_table())
         .merge(streaming::table())
         .merge(notifications_table())
@@ -90,7 +99,7 @@ fn apps_table() -> Router<Face> {
 fn accounts_table() -> Router<Face> {
     use accounts::*;
     Router::new()
-        .route("/api/v1/accounts", get(show::many))
+        .route("/api/v1/accounts", get(show::many).post(sign_up::post))
         .route("/api/v1/accounts/verify_credentials", get(verify_credentials::get))
         .route("/api/v1/accounts/update_credentials", patch(update_credentials::patch))
         .route("/api/v1/accounts/relationships", get(relationships::get))
@@ -146,6 +155,7 @@ fn statuses_table() -> Router<Face> {
         .route("/api/v1/statuses/{id}/source", get(history::source))
         .route("/api/v1/statuses/{id}/translate", post(translate::post))
         .route("/api/v1/statuses/{id}/quotes", get(quotes::get))
+        .route("/api/v1/statuses/{id}/card", get(show::card))
         .route("/api/v1/statuses/{id}/reblogged_by", get(people::reblogged_by))
         .route("/api/v1/statuses/{id}/favourited_by", get(people::favourited_by))
         .route("/api/v1/statuses/{id}/favourite", post(marks::favourite))
@@ -181,6 +191,39 @@ fn timelines_table() -> Router<Face> {
         .route("/api/v1/timelines/public", get(timelines::public))
         .route("/api/v1/timelines/tag/{name}", get(timelines::tag))
         .route("/api/v1/timelines/link", get(timelines::link))
+        .route("/api/v1/timelines/direct", get(timelines::direct))
+}
+
+/// What one prefers and shows of oneself.
+fn profile_table() -> Router<Face> {
+    Router::new()
+        .route("/api/v1/preferences", get(preferences::get))
+        .route("/api/v1/profile", get(profile::get).patch(profile::patch))
+        .route("/api/v1/profile/avatar", delete(profile::delete_avatar))
+        .route("/api/v1/profile/header", delete(profile::delete_header))
+}
+
+/// What this community is.
+#[rustfmt::skip]
+fn instance_table() -> Router<Face> {
+    use instance::*;
+    Router::new()
+        .route("/api/v2/instance", get(v2::get))
+        .route("/api/v1/instance", get(v1::get))
+        .route("/api/v1/instance/peers", get(peers::get))
+        .route("/api/v1/peers/search", get(peers::search))
+        .route("/api/v1/instance/activity", get(activity::get))
+        .route("/api/v1/instance/rules", get(about::rules))
+        .route("/api/v1/instance/domain_blocks", get(domain_blocks::get))
+        .route("/api/v1/instance/extended_description", get(about::extended_description))
+        .route("/api/v1/instance/privacy_policy", get(about::privacy_policy))
+        .route("/api/v1/instance/terms_of_service", get(about::terms_of_service))
+        .route("/api/v1/instance/terms_of_service/{date}", get(about::terms_of_service_at))
+        .route("/api/v1/instance/languages", get(languages::get))
+        .route("/api/v1/instance/translation_languages", get(languages::translation))
+        .route("/api/v1/custom_emojis", get(custom_emojis::get))
+        .route("/api/v1/directory", get(directory::get))
+        .route("/api/oembed", get(oembed::get))
 }
 
 /// Devices that want to be told.

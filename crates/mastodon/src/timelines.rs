@@ -136,3 +136,17 @@ pub async fn link(
     });
     Ok(paging.answer(&face, page.await?))
 }
+
+/// `GET /api/v1/timelines/direct`: direct messages; the older form of conversations.
+pub async fn direct(
+    State(face): State<Face>,
+    person: Person<ReadStatuses>,
+    paging: Paging,
+) -> Result<Response, Error> {
+    let (by, range) = (person.id, paging.statuses());
+    let page = face.read(move |tx, env| {
+        let views = timelines::direct(tx, env, by, range)?;
+        Page::of_statuses(tx, env, Some(by), &views)
+    });
+    Ok(paging.answer(&face, page.await?))
+}

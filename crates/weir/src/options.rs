@@ -26,7 +26,7 @@ fn confirm_email(checked: &Checked) -> bool {
 }
 
 /// How people come in.
-fn door(checked: &Checked) -> Door {
+pub fn door(checked: &Checked) -> Door {
     Door { registrations: registrations(checked), confirm_email: confirm_email(checked) }
 }
 

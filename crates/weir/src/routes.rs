@@ -40,6 +40,7 @@ pub fn router(
         community: parts.community.clone(),
         resolver,
         vapid_key: outside.vapid.public_key(),
+        door: options::door(checked),
         dev: checked.modes.dev,
     };
     let nothing = weir_pages::nothing_here(pages.clone());

@@ -33,7 +33,7 @@ pub use marks::{
     Mark, bookmark, boost, favourite, marked, mute_conversation, pin, pinned, set_pins, unbookmark,
     unboost, unfavourite, unmute_conversation, unpin,
 };
-pub use publish::{Draft, PollDraft, publish};
+pub use publish::{Draft, POLL_LIFE_S, PollDraft, publish};
 pub use receive::{Cause, Receipt, mention_learnt, receive, receive_delete};
 pub use receive_vote::receive_vote;
 pub use remote::{RemoteMedia, RemoteMention, RemotePoll, RemoteStatus};

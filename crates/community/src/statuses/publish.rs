@@ -17,7 +17,7 @@ use crate::{Env, Error, conversations, search, tags};
 /// People a post may mention.
 const MENTIONS_MAX: usize = 100;
 /// The shortest and longest life of a poll, in s.
-const POLL_LIFE_S: std::ops::RangeInclusive<i64> = 300..=2_629_746;
+pub const POLL_LIFE_S: std::ops::RangeInclusive<i64> = 300..=2_629_746;
 
 /// What a person wants to post.
 #[derive(Debug, Clone, Serialize, Deserialize)]

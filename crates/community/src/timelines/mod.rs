@@ -7,5 +7,5 @@ mod range;
 
 pub use feeds::Feeds;
 pub use home::{comes_home, home, list, of_sources};
-pub use public::{AccountPage, PublicPage, account, link, public, tag};
+pub use public::{AccountPage, PublicPage, account, direct, link, public, tag};
 pub use range::Range;

@@ -218,3 +218,20 @@ pub fn link(
     let url = url.to_owned();
     collect(tx, env, reader, range, &sql, &[weir_db::ToValue::to_value(&url)])
 }
+
+/// A page of the direct messages that `reader` wrote or that mention `reader`.
+///
+/// # Errors
+/// The database's.
+pub fn direct(tx: &mut Tx, env: &Env, reader: Id, range: Range) -> Result<Vec<View>, Error> {
+    let (order, bounds) = range.sql("s.id", 1);
+    let sql = format!(
+        "SELECT s.id FROM statuses s JOIN (
+           SELECT status_id FROM mentions WHERE account_id = ?4 AND status_id > ?1
+             AND status_id < ?2
+           UNION SELECT id FROM statuses WHERE account_id = ?4 AND visibility = 3 AND id > ?1
+             AND id < ?2) mine ON mine.status_id = s.id
+         WHERE s.visibility = 3 AND {bounds} ORDER BY s.id {order} LIMIT ?3"
+    );
+    collect(tx, env, Some(reader), range, &sql, &[Value::Int(reader.0)])
+}

@@ -13,6 +13,7 @@ pub mod related;
 pub mod relationships;
 pub mod search;
 pub mod show;
+pub mod sign_up;
 pub mod statuses;
 pub mod update_credentials;
 pub mod verify_credentials;

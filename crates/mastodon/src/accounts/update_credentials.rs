@@ -9,7 +9,7 @@ use weir_community::media::{self, Body};
 use weir_community::statuses::Visibility;
 use weir_community::{Env, Error as CommunityError, users};
 use weir_db::Tx;
-use weir_http::WithUploads;
+use weir_http::{Uploads, WithUploads};
 
 use crate::auth::{Person, WriteAccounts};
 use crate::entities::{self, CredentialAccount};
@@ -42,7 +42,7 @@ struct FieldChange {
 /// Defaults of new posts.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-struct Defaults {
+pub struct Defaults {
     privacy: Option<String>,
     sensitive: Option<bool>,
     language: Option<String>,
@@ -52,18 +52,31 @@ struct Defaults {
 pub async fn patch(
     State(face): State<Face>,
     person: Person<WriteAccounts>,
-    WithUploads { form, mut uploads }: WithUploads<Change>,
+    WithUploads { form, uploads }: WithUploads<Change>,
 ) -> Result<Json<CredentialAccount>, Error> {
     let id = person.id;
     let (mut change, defaults) = form.parts();
+    stored_pictures(&face, &mut change, uploads).await?;
+    let done = face.write(move |tx, env| apply(tx, env, id, &change, defaults.as_ref()));
+    Ok(Json(done.await?))
+}
+
+/// Stores the pictures that came with a change of the profile.
+///
+/// # Errors
+/// When they are no pictures, or too large.
+pub async fn stored_pictures(
+    face: &Face,
+    change: &mut ProfileChange,
+    mut uploads: Uploads,
+) -> Result<(), Error> {
     if let Some(avatar) = uploads.take("avatar") {
         change.avatar = Some(media::store_avatar(&face.community, Body::File(avatar.file)).await?);
     }
     if let Some(header) = uploads.take("header") {
         change.header = Some(media::store_header(&face.community, Body::File(header.file)).await?);
     }
-    let done = face.write(move |tx, env| apply(tx, env, id, &change, defaults.as_ref()));
-    Ok(Json(done.await?))
+    Ok(())
 }
 
 fn apply(
@@ -85,7 +98,7 @@ fn apply(
 
 impl Change {
     /// The change of the profile, and of the defaults.
-    fn parts(self) -> (ProfileChange, Option<Defaults>) {
+    pub fn parts(self) -> (ProfileChange, Option<Defaults>) {
         let fields = self
             .fields_attributes
             .map(|fields| fields.into_iter().map(|field| (field.name, field.value)).collect());

@@ -281,7 +281,7 @@ pub(super) fn shape(
     }
 }
 
-fn field(field: &accounts::Field) -> Field {
+pub(super) fn field(field: &accounts::Field) -> Field {
     Field { name: field.name.clone(), value: field.value.clone(), verified_at: field.verified_at }
 }
 

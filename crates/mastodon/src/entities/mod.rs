@@ -16,6 +16,7 @@ mod notification;
 mod notification_group;
 mod notification_policy;
 mod poll;
+mod profile;
 mod relationship;
 mod report;
 mod scheduled;
@@ -47,6 +48,7 @@ pub use notification_policy::{
     notification_policy_v1, notification_requests,
 };
 pub use poll::{Poll, PollOption, poll};
+pub use profile::{Profile, profile};
 pub use relationship::{Relationship, relationship, relationships};
 pub use report::{Report, reports};
 pub use scheduled::{ScheduledParams, ScheduledPoll, ScheduledStatus};

@@ -49,3 +49,18 @@ pub async fn many(
     });
     Ok(Json(found.await?))
 }
+
+/// `GET /api/v1/statuses/:id/card`: the preview of what a post links to; no longer in use.
+pub async fn card(
+    State(face): State<Face>,
+    reader: Reader<ReadStatuses>,
+    At(id): At,
+) -> Result<Json<serde_json::Value>, Error> {
+    let reader = reader.id;
+    let view = face.read(move |tx, env| statuses::load_one(tx, env, reader, id)).await?;
+    let card = view.post().card.as_ref().map(|card| entities::PreviewCard::of(face.env(), card));
+    Ok(Json(match card {
+        Some(card) => serde_json::json!(card),
+        None => serde_json::json!({}),
+    }))
+}

@@ -11,9 +11,10 @@ use tower::ServiceExt;
 use weir_base::{Clock, Id, Random, Secret, Timestamp};
 use weir_community::accounts::{self, NewAccount};
 use weir_community::federation::{Found, PortFuture, Resolver};
+use weir_community::instance::Registrations;
 use weir_community::oauth::{self, Scopes};
 use weir_community::statuses::{self, Draft, Visibility};
-use weir_community::users::{NewUser, Role};
+use weir_community::users::{Door, NewUser, Role};
 use weir_community::{Community, Env, Error, Setup, Site};
 use weir_db::{Class, Tx};
 use weir_jobs::Jobs;
@@ -93,7 +94,9 @@ impl Place {
         let community = Community::open(setup).unwrap();
         let resolver = Arc::new(Alone);
         let vapid_key = String::from("key");
-        let setup = weir_mastodon::Setup { community: community.clone(), resolver, vapid_key, dev };
+        let door = Door { registrations: Registrations::Open, confirm_email: false };
+        let setup =
+            weir_mastodon::Setup { community: community.clone(), resolver, vapid_key, door, dev };
         let router = weir_mastodon::router(setup);
         Self { community, clock, name: fixture.name, router, _data: data, _fixture: fixture }
     }

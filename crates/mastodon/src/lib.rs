@@ -67,7 +67,6 @@ pub fn router(setup: Setup) -> Router {
         .merge(push_table())
         .merge(streaming::table())
         .merge(notifications_table())
-        .merge(media_table())
         .merge(filters_table())
         .merge(lists_table())
         .merge(tags_table())

@@ -133,7 +133,7 @@ pub struct Source {
     /// Whether media of new posts is sensitive.
     pub sensitive: bool,
     /// The language of new posts; empty: not said.
-    pub language: Option<String>,
+    pub language: String,
     /// The bio as written.
     pub note: String,
     /// The fields as written.
@@ -341,7 +341,7 @@ pub fn credential_account(tx: &mut Tx, env: &Env, id: Id) -> Result<CredentialAc
         source: Source {
             privacy: preferences.default_visibility,
             sensitive: preferences.default_sensitive,
-            language: preferences.default_language,
+            language: preferences.default_language.unwrap_or_default(),
             note: row.note_source,
             fields: row.fields_source.0.iter().map(field).collect(),
             follow_requests_count: requests.unwrap_or(0),

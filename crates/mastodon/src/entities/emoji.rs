@@ -22,7 +22,6 @@ pub struct CustomEmoji {
     /// Whether pickers show it.
     pub visible_in_picker: bool,
     /// The group it is shown in.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub category: Option<String>,
 }
 

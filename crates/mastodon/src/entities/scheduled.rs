@@ -35,12 +35,12 @@ pub struct ScheduledParams {
     pub spoiler_text: Option<String>,
     /// Who may see it.
     pub visibility: Visibility,
-    /// What it answers.
-    pub in_reply_to_id: Option<Id>,
+    /// What it answers, as a number.
+    pub in_reply_to_id: Option<i64>,
     /// Its language.
     pub language: Option<String>,
-    /// With which app it was written.
-    pub application_id: Option<Id>,
+    /// With which app it was written, as a number; 0 for none.
+    pub application_id: i64,
     /// When it is to appear: none, as it stands outside.
     pub scheduled_at: Option<Timestamp>,
     /// The request's key; not told again.
@@ -54,8 +54,8 @@ pub struct ScheduledParams {
 pub struct ScheduledPoll {
     /// What can be chosen.
     pub options: Vec<String>,
-    /// How long it lasts, in s, as text.
-    pub expires_in: String,
+    /// How long it lasts, in s.
+    pub expires_in: i64,
     /// Whether more than one can be chosen.
     pub multiple: bool,
     /// Whether the numbers are hidden until it ends.
@@ -68,7 +68,7 @@ impl ScheduledStatus {
         let draft = &scheduled.draft;
         let poll = draft.poll.as_ref().map(|poll| ScheduledPoll {
             options: poll.options.clone(),
-            expires_in: poll.expires_in_s.to_string(),
+            expires_in: poll.expires_in_s,
             multiple: poll.multiple,
             hide_totals: poll.hide_totals,
         });
@@ -83,9 +83,9 @@ impl ScheduledStatus {
                 sensitive: Some(draft.sensitive),
                 spoiler_text: Some(draft.spoiler.clone()).filter(|text| !text.is_empty()),
                 visibility: draft.visibility,
-                in_reply_to_id: draft.in_reply_to,
+                in_reply_to_id: draft.in_reply_to.map(|id| id.0),
                 language: draft.language.clone(),
-                application_id: draft.app_id,
+                application_id: draft.app_id.unwrap_or(Id::ZERO).0,
                 scheduled_at: None,
                 idempotency: None,
                 with_rate_limit: false,

@@ -4,7 +4,8 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use serde_json::{Value, json};
-use weir_community::instance;
+use weir_base::Timestamp;
+use weir_community::instance::{self, Settings};
 
 use super::v2::rule;
 use crate::{Error, Face};
@@ -15,17 +16,22 @@ pub async fn rules(State(face): State<Face>) -> Result<Json<Vec<Value>>, Error> 
     Ok(Json(rules.iter().map(rule).collect()))
 }
 
+/// When staff last changed something; what was never changed is as old as time.
+fn changed(settings: &Settings) -> Timestamp {
+    settings.changed_at.unwrap_or(Timestamp::from_ms(0))
+}
+
 /// The about page.
 pub async fn extended_description(State(face): State<Face>) -> Json<Value> {
     let settings = face.env().instance.settings();
     let content = &settings.extended_description;
-    Json(json!({ "updated_at": settings.changed_at, "content": content }))
+    Json(json!({ "updated_at": changed(&settings), "content": content }))
 }
 
 /// The privacy policy.
 pub async fn privacy_policy(State(face): State<Face>) -> Json<Value> {
     let settings = face.env().instance.settings();
-    Json(json!({ "updated_at": settings.changed_at, "content": settings.privacy_policy }))
+    Json(json!({ "updated_at": changed(&settings), "content": settings.privacy_policy }))
 }
 
 /// The terms of service, where there are some.

@@ -66,8 +66,8 @@ impl Numbers {
     }
 }
 
-/// The limits, as both versions of the entity have them.
-fn configuration(env: &Env, settings: &Settings) -> Value {
+/// The limits.
+fn configuration(settings: &Settings) -> Value {
     json!({
         "accounts": {
             "max_featured_tags": 10,
@@ -98,7 +98,6 @@ fn configuration(env: &Env, settings: &Settings) -> Value {
             "min_expiration": weir_community::statuses::POLL_LIFE_S.start(),
             "max_expiration": weir_community::statuses::POLL_LIFE_S.end(),
         },
-        "urls": { "streaming": streaming(env) },
     })
 }
 
@@ -108,6 +107,10 @@ fn streaming(env: &Env) -> String {
     base.strip_prefix("http").map_or_else(|| base.clone(), |rest| format!("ws{rest}"))
 }
 
+/// The blurred preview of [`thumbnail`]: its middle colour alone.
+const BLURHASH: &str = "00CkSm";
+
+/// The picture that stands for this server.
 fn thumbnail(env: &Env) -> String {
     format!("{}/headers/original/missing.png", env.site.base)
 }

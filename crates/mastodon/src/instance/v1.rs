@@ -46,8 +46,18 @@ pub async fn get(State(face): State<Face>) -> Result<Json<Value>, Error> {
         "registrations": matches!(mode, Registrations::Open | Registrations::Approval),
         "approval_required": mode == Registrations::Approval,
         "invites_enabled": mode != Registrations::Closed,
-        "configuration": configuration(env, &settings),
+        "configuration": older(configuration(&settings)),
         "contact_account": contact,
         "rules": rules.iter().map(rule).collect::<Vec<_>>(),
     })))
+}
+
+/// The limits as the older form has them.
+fn older(mut configuration: Value) -> Value {
+    let featured = configuration["accounts"]["max_featured_tags"].take();
+    configuration["accounts"] = json!({ "max_featured_tags": featured });
+    if let Some(media) = configuration["media_attachments"].as_object_mut() {
+        media.remove("description_limit");
+    }
+    configuration
 }

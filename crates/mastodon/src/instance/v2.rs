@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use weir_community::accounts;
 use weir_community::instance::{self, Registrations};
 
-use super::{API_VERSION, VERSION, configuration, streaming, thumbnail};
+use super::{API_VERSION, BLURHASH, VERSION, configuration, streaming, thumbnail};
 use crate::{Error, Face, entities};
 
 /// What this community is.
@@ -27,7 +27,7 @@ pub async fn get(State(face): State<Face>) -> Result<Json<Value>, Error> {
         })
         .await?;
     let base = &env.site.base;
-    let mut configuration = configuration(env, &settings);
+    let mut configuration = configuration(&settings);
     let terms = (!settings.terms_of_service.is_empty()).then(|| format!("{base}/terms"));
     configuration["urls"] = json!({
         "streaming": streaming(env),
@@ -51,7 +51,7 @@ pub async fn get(State(face): State<Face>) -> Result<Json<Value>, Error> {
         "source_url": env!("CARGO_PKG_REPOSITORY"),
         "description": settings.short_description,
         "usage": { "users": { "active_month": counts.active_month } },
-        "thumbnail": { "url": thumbnail(env), "description": "", "blurhash": null, "versions": {} },
+        "thumbnail": { "url": thumbnail(env), "description": "", "blurhash": BLURHASH, "versions": { "@1x": thumbnail(env), "@2x": thumbnail(env) } },
         "icon": [],
         "languages": settings.languages,
         "configuration": configuration,

@@ -1,11 +1,14 @@
 //! The API over its router, on both databases.
 
 mod accounts;
+mod entities;
 mod filters;
+mod instance;
 mod media;
 mod notifications;
 mod oauth;
 mod own;
+mod pictures;
 mod place;
 mod push;
 mod relations;

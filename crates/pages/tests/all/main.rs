@@ -2,5 +2,7 @@
 
 mod authorize;
 mod browser;
+mod join;
 mod log_in;
+mod public;
 mod site;

@@ -8,8 +8,8 @@ use weir_community::accounts::{self, NewAccount};
 use weir_community::federation::{Found, PortFuture, Resolver};
 use weir_community::instance::Registrations;
 use weir_community::users::{self, Door, NewUser, Role};
-use weir_community::{Community, Error, Setup};
-use weir_db::Class;
+use weir_community::{Community, Env, Error, Setup};
+use weir_db::{Class, Tx};
 use weir_jobs::Jobs;
 use weir_pages::{Options, Pages};
 use weir_storm::fixture::{self, Fixture};
@@ -79,11 +79,10 @@ impl Site {
         browser
     }
 
-    pub async fn write<T, F>(&self, unit: F) -> T
-    where
-        T: Send + 'static,
-        F: FnMut(&mut weir_db::Tx, &weir_community::Env) -> Result<T, Error> + Send + 'static,
-    {
+    pub async fn write<T: Send + 'static>(
+        &self,
+        unit: impl FnMut(&mut Tx, &Env) -> Result<T, Error> + Send + 'static,
+    ) -> T {
         self.clock.advance(10);
         self.community.write(Class::Interactive, unit).await.unwrap()
     }

@@ -34,6 +34,7 @@ pub mod suggestions;
 pub mod tags;
 pub mod text;
 pub mod timelines;
+pub mod trends;
 pub mod users;
 
 use std::sync::Arc;

@@ -158,25 +158,6 @@ pub fn history(tx: &mut Tx, env: &Env, tag: Id) -> Result<Vec<(Timestamp, i64, i
     Ok((0..7).map(day).collect())
 }
 
-/// Hashtags used by the most people in the last days, for discovery.
-///
-/// # Errors
-/// The database's.
-pub fn trending(tx: &mut Tx, env: &Env, limit: usize, offset: usize) -> Result<Vec<Tag>, Error> {
-    use weir_db::Record;
-    const WINDOW_MS: i64 = 2 * 24 * 60 * 60 * 1_000;
-    let since = Id::first_at(env.clock.now().plus_ms(-WINDOW_MS));
-    let sql = format!(
-        "SELECT {} FROM tags t JOIN (
-           SELECT tag_id, count(DISTINCT s.account_id) AS people FROM status_tags st
-           JOIN statuses s ON s.id = st.status_id
-           WHERE s.id > ?1 AND s.visibility = 0 GROUP BY tag_id) u ON u.tag_id = t.id
-         ORDER BY u.people DESC, t.id LIMIT ?2 OFFSET ?3",
-        Tag::columns_of("t")
-    );
-    Ok(tx.query(&sql, params![since, limit, offset], |row| Tag::read(row, 0))?)
-}
-
 /// A hashtag somebody shows on their profile.
 #[derive(Debug, Clone)]
 pub struct Featured {

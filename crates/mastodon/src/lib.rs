@@ -8,6 +8,7 @@
 mod accounts;
 mod announcements;
 mod apps;
+mod async_refreshes;
 pub mod auth;
 mod conversations;
 mod custom_emojis;
@@ -43,6 +44,7 @@ mod streaming;
 mod suggestions;
 mod tags;
 mod timelines;
+mod trends;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
@@ -293,6 +295,11 @@ fn own_table() -> Router<Face> {
         .route("/api/v1/scheduled_statuses/{id}", waiting_one)
         .route("/api/v1/emails/confirmations", post(emails::confirmations))
         .route("/api/v1/emails/check_confirmation", get(emails::check))
+        .route("/api/v1/trends", get(trends::tags))
+        .route("/api/v1/trends/tags", get(trends::tags))
+        .route("/api/v1/trends/statuses", get(trends::statuses))
+        .route("/api/v1/trends/links", get(trends::links))
+        .route("/api/v1_alpha/async_refreshes/{id}", get(async_refreshes::get))
 }
 
 /// What one is told.

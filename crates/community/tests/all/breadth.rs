@@ -8,7 +8,7 @@ use weir_community::relationships::{self, FollowWish};
 use weir_community::reports::{self, NewReport};
 use weir_community::statuses::{self, Visibility};
 use weir_community::timelines::{self, Range};
-use weir_community::{announcements, conversations, lists, markers, suggestions, tags};
+use weir_community::{announcements, conversations, lists, markers, suggestions, tags, trends};
 
 use crate::place::{Place, places};
 
@@ -177,7 +177,7 @@ async fn tags_markers_suggestions_announcements_and_reports_do_what_they_say() {
         place
             .write(move |tx, env| {
                 assert_eq!(tags::featured(tx, bob)?[0].statuses_count, 1);
-                assert_eq!(tags::trending(tx, env, 5, 0)?[0].name, "weir");
+                assert_eq!(trends::tags(tx, env, 5, 0)?[0].name, "weir");
                 let tag = tags::by_name(tx, "WEIR")?.unwrap();
                 assert_eq!(tags::history(tx, env, tag.id)?[0].1, 1);
                 let new = NewReport {

@@ -16,3 +16,4 @@ mod search;
 mod statuses;
 mod streaming;
 mod timelines;
+mod trends;

@@ -7,6 +7,7 @@ use weir_community::Community;
 use weir_community::instance::Registrations;
 use weir_fetch::Fetch;
 
+use crate::inbox::Inbox;
 use crate::keys::Keys;
 use crate::outbound::Outbound;
 use crate::resolver::Finder;
@@ -53,6 +54,7 @@ struct Inner {
     urls: Urls,
     keys: Keys,
     finder: Finder,
+    inbox: Inbox,
     outbound: Outbound,
     usage: Usage,
     require_signed_fetch: bool,
@@ -72,6 +74,7 @@ impl ActivityPub {
         let inner = Inner {
             keys: Keys::new(setup.community.clone()),
             finder: Finder::new(setup.community.env().clock.clone()),
+            inbox: Inbox::default(),
             outbound: Outbound::new(&setup.community),
             usage: Usage::default(),
             community: setup.community,
@@ -105,6 +108,10 @@ impl ActivityPub {
 
     pub(crate) fn fetch(&self) -> &Fetch {
         &self.inner.fetch
+    }
+
+    pub(crate) fn inbox(&self) -> &Inbox {
+        &self.inner.inbox
     }
 
     /// Whether only servers that staff allowed are spoken with.

@@ -6,12 +6,16 @@
 //! | `signature` | HTTP signatures in both forms |
 //! | `shape` | the community's things as types of `wire` |
 //! | `serve` | documents for others to read, one file each |
+//! | `inbox` | the door for what others send, and the work behind it |
+//! | `deed` | what an activity means here |
 //! | `outbound` | what people here do, told to other servers |
 //! | `read` | types of `wire` as the community's things |
 //! | `resolver` | learning of what lies on other servers |
 //! | `keys` | what people here sign with |
 
+mod deed;
 mod face;
+mod inbox;
 mod keys;
 mod outbound;
 mod read;
@@ -22,6 +26,7 @@ pub mod signature;
 pub mod wire;
 
 pub use face::{ActivityPub, Setup, SetupError};
+pub use inbox::{Inbound, RefetchKey, Unverified};
 pub use keys::{Keys, Signing};
 pub use outbound::{Deliver, PrunePayloads, Redeliver};
 pub use resolver::Signer;
@@ -31,6 +36,7 @@ use weir_jobs::Registry;
 
 /// Registers the handlers of all jobs of this face.
 pub fn register_jobs(registry: &mut Registry, face: &ActivityPub) {
+    inbox::register(registry, face);
     outbound::register(registry, face);
     resolver::register(registry, face);
 }

@@ -1,7 +1,7 @@
 //! The ports to other servers when there is no federation: only what is known here is found, and
 //! there is nobody to tell.
 
-use weir_activitypub::{Deliver, PrunePayloads, Redeliver};
+use weir_activitypub::{Deliver, Inbound, PrunePayloads, Redeliver, RefetchKey, Unverified};
 use weir_base::Id;
 use weir_community::federation::{Distribute, Fetch, Found, PortFuture, Resolver};
 use weir_community::{Community, Error, accounts, statuses};
@@ -39,6 +39,9 @@ pub fn register(registry: &mut Registry) {
     drop_all::<Deliver>(registry);
     drop_all::<Redeliver>(registry);
     drop_all::<PrunePayloads>(registry);
+    drop_all::<Inbound>(registry);
+    drop_all::<Unverified>(registry);
+    drop_all::<RefetchKey>(registry);
 }
 
 fn drop_all<J: Job>(registry: &mut Registry) {

@@ -4,4 +4,4 @@ mod account;
 mod post;
 
 pub(crate) use account::account;
-pub(crate) use post::post;
+pub(crate) use post::{post, visibility};

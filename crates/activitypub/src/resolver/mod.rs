@@ -18,6 +18,7 @@ use weir_base::Clock;
 
 pub(crate) use error::RemoteError;
 pub(crate) use job::register;
+pub(crate) use policy::Standing;
 pub use signer::Signer;
 
 use budget::Budgets;
@@ -38,5 +39,10 @@ impl Finder {
             policies: Policies::default(),
             refetched: Refetched::default(),
         }
+    }
+
+    /// Whether what `uri` names could not be had lately, for good.
+    pub(crate) fn failed(&self, uri: &str) -> bool {
+        self.budgets.failed(uri).is_some()
     }
 }

@@ -21,10 +21,10 @@ mod webfinger;
 use axum::Router;
 use axum::routing::get;
 
-use crate::ActivityPub;
+use crate::{ActivityPub, inbox};
 pub(crate) use nodeinfo::Usage;
 
-/// Everything that others read.
+/// Everything that others read, and where they write to.
 pub fn router(face: ActivityPub) -> Router {
     Router::new()
         .route("/.well-known/webfinger", get(webfinger::get))
@@ -46,5 +46,6 @@ pub fn router(face: ActivityPub) -> Router {
         .route("/ap/users/{account}/statuses/{status}/replies", get(replies::get))
         .route("/@{name}", get(profile::account))
         .route("/@{name}/{status}", get(profile::status))
+        .merge(inbox::router())
         .with_state(face)
 }

@@ -45,6 +45,14 @@ pub fn by_uri(tx: &mut Tx, uri: &str) -> Result<Option<Account>, Error> {
     Ok(tx.record("SELECT {} FROM accounts WHERE uri = ?1", params![uri])?)
 }
 
+/// The accounts with these actor ids, in no order; unknown ones are left out.
+///
+/// # Errors
+/// The database's.
+pub fn by_uris(tx: &mut Tx, uris: &[String]) -> Result<Vec<Account>, Error> {
+    Ok(tx.records("SELECT {} FROM accounts WHERE uri IN texts(?1)", &[weir_db::texts(uris)])?)
+}
+
 /// `alice`, `@alice`, `alice@example.social` as name and domain: in lower case, empty for this
 /// server.
 pub fn parse_address(env: &Env, address: &str) -> Option<(String, String)> {

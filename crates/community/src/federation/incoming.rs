@@ -30,6 +30,11 @@ pub struct Incoming {
 pub enum Deed {
     /// Wrote or edited a post.
     Post(Box<RemoteStatus>),
+    /// Wrote or edited a post, and gave only its address.
+    Named {
+        /// The address.
+        uri: String,
+    },
     /// Voted in a poll.
     Vote {
         /// The poll's post.
@@ -159,6 +164,7 @@ fn work(
             let version = Version { at: content_time(post, version), ..version };
             statuses::receive(tx, env, by, post, version, arrived, Cause::Delivered)
         }
+        Deed::Named { uri } => named(tx, env, by, uri),
         Deed::Vote { poll, choice } => statuses::receive_vote(tx, env, by, poll, choice, arrived),
         Deed::Delete { uri } => delete(tx, env, by, uri, version),
         Deed::DeleteSelf => {
@@ -212,6 +218,15 @@ pub(crate) fn content_time(post: &RemoteStatus, version: Version) -> Timestamp {
 
 fn local(tx: &mut Tx, uri: &str) -> Result<Option<Account>, Error> {
     Ok(accounts::by_uri(tx, uri)?.filter(Account::is_local))
+}
+
+/// A post of which only the address came is fetched when somebody here follows its author.
+fn named(tx: &mut Tx, env: &Env, by: &Account, uri: &str) -> Result<Receipt, Error> {
+    if host_of(uri) != host_of(&by.uri) || !statuses::is_followed(tx, by.id)? {
+        return Ok(Receipt::Refused("irrelevant"));
+    }
+    want(tx, env, Wanted::Status { uri: uri.into() }, 0)?;
+    Ok(Receipt::Refused("asked for"))
 }
 
 fn delete(

@@ -34,6 +34,7 @@ pub use marks::{
     unboost, unfavourite, unmute_conversation, unpin,
 };
 pub use publish::{Draft, POLL_LIFE_S, PollDraft, publish};
+pub(crate) use receive::is_followed;
 pub use receive::{Cause, Receipt, mention_learnt, receive, receive_delete};
 pub use receive_vote::receive_vote;
 pub use remote::{RemoteMedia, RemoteMention, RemotePoll, RemoteStatus};

@@ -1,0 +1,262 @@
+//! `POST /inbox` and `POST /ap/users/ID/inbox`: what is decided while the sender waits.
+
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri as HttpUri, header};
+use weir_community::{Env, Error};
+use weir_db::{Class, Tx};
+use weir_http::ClientIp;
+
+use super::full::Refusal;
+use super::seen;
+use super::unknown::{RefetchKey, Unverified};
+use super::work::Inbound;
+use crate::ActivityPub;
+use crate::deed;
+use crate::resolver::Standing;
+use crate::signature::{self, Checked, Received, SignatureError};
+use crate::wire::{self, Activity, Kind, Uri, WireError};
+
+/// When to come again, in s, where too much of one sender waits, and where too much waits in all.
+const SENDER_AGAIN_S: u32 = 300;
+const EVERYBODY_AGAIN_S: u32 = 60;
+
+/// What becomes of a message.
+enum Verdict {
+    Accepted,
+    /// Without effect, and why.
+    Ignored(&'static str),
+    Refused(StatusCode, &'static str, String),
+    Later(Refusal),
+}
+
+impl From<SignatureError> for Verdict {
+    fn from(error: SignatureError) -> Self {
+        Self::Refused(error.status(), error.kind(), error.to_string())
+    }
+}
+
+impl From<WireError> for Verdict {
+    fn from(error: WireError) -> Self {
+        match error {
+            WireError::UnknownType(_) => Self::Ignored("unknown_type"),
+            other => Self::Refused(other.status(), other.kind(), other.to_string()),
+        }
+    }
+}
+
+fn forbidden(kind: &'static str, why: &str) -> Verdict {
+    Verdict::Refused(StatusCode::FORBIDDEN, kind, why.to_owned())
+}
+
+/// The door.
+pub(crate) async fn receive(
+    State(face): State<ActivityPub>,
+    client: ClientIp,
+    uri: HttpUri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let path = uri.path_and_query().map_or("/", |path| path.as_str());
+    let message = Message { face: &face, client, path, headers: &headers, body: &body };
+    match message.judge().await {
+        Ok(verdict) => answer(verdict),
+        Err(error) => {
+            tracing::warn!(%error, "a message could not be taken in");
+            count("failed");
+            later(StatusCode::SERVICE_UNAVAILABLE, EVERYBODY_AGAIN_S)
+        }
+    }
+}
+
+fn count(outcome: &'static str) {
+    metrics::counter!("weir_activitypub_inbox_total", "outcome" => outcome).increment(1);
+}
+
+fn answer(verdict: Verdict) -> Response {
+    match verdict {
+        Verdict::Accepted => {
+            count("accepted");
+            StatusCode::ACCEPTED.into_response()
+        }
+        Verdict::Ignored(why) => {
+            count(why);
+            StatusCode::ACCEPTED.into_response()
+        }
+        Verdict::Refused(status, kind, why) => {
+            count(kind);
+            (status, axum::Json(serde_json::json!({ "error": why }))).into_response()
+        }
+        Verdict::Later(Refusal::Sender) => {
+            count("sender_full");
+            later(StatusCode::TOO_MANY_REQUESTS, SENDER_AGAIN_S)
+        }
+        Verdict::Later(Refusal::Everybody) => {
+            count("full");
+            later(StatusCode::SERVICE_UNAVAILABLE, EVERYBODY_AGAIN_S)
+        }
+    }
+}
+
+fn later(status: StatusCode, seconds: u32) -> Response {
+    let retry_after = [(header::RETRY_AFTER, HeaderValue::from(seconds))];
+    let error = serde_json::json!({ "error": "too much waits: come again later" });
+    (status, retry_after, axum::Json(error)).into_response()
+}
+
+struct Message<'m> {
+    face: &'m ActivityPub,
+    client: ClientIp,
+    path: &'m str,
+    headers: &'m HeaderMap,
+    body: &'m Bytes,
+}
+
+impl Message<'_> {
+    async fn judge(&self) -> Result<Verdict, Error> {
+        let now = self.face.now();
+        let (scheme, authority) = self.face.urls().origin();
+        let received = Received {
+            method: &Method::POST,
+            scheme,
+            authority,
+            path_and_query: self.path,
+            headers: self.headers,
+        };
+        let checked = match signature::check(&received, self.body, now) {
+            Ok(checked) => checked,
+            Err(error) => return Ok(error.into()),
+        };
+        let Ok(key) = checked.claim.key_id.parse::<Uri>() else {
+            let why = "the key's id is no web address".to_owned();
+            return Ok(Verdict::Refused(StatusCode::UNAUTHORIZED, "key_id", why));
+        };
+        match self.face.standing(key.authority()).await? {
+            Standing::Welcome => {}
+            Standing::Refused => return Ok(forbidden("blocked", "your server is blocked here")),
+            Standing::Own => {
+                return Ok(forbidden("forged", "this server does not write to itself"));
+            }
+        }
+        let activity = match wire::parse_activity(self.body) {
+            Ok(activity) => activity,
+            Err(error) => return Ok(error.into()),
+        };
+        if !activity.actor.is_of_same_host(&key) {
+            return Ok(forbidden("forged", "the key is not the actor's"));
+        }
+        if let Some(why) = deed::forgery(&activity) {
+            return Ok(forbidden("forged", why));
+        }
+        let mark = seen::mark(key.as_str(), checked.signed_at, self.body);
+        if self.face.inbox().seen.message(&mark) {
+            return Ok(Verdict::Ignored("repeated"));
+        }
+        let verdict = self.decide(&checked, &key, &activity).await?;
+        if matches!(verdict, Verdict::Accepted) {
+            self.face.inbox().seen.note_message(mark);
+        }
+        Ok(verdict)
+    }
+
+    async fn decide(
+        &self,
+        checked: &Checked,
+        key: &Uri,
+        activity: &Activity,
+    ) -> Result<Verdict, Error> {
+        let face = self.face;
+        let Some(mut known) = face.key_owner(key.as_str(), false).await? else {
+            return self.unknown(key, activity).await;
+        };
+        if checked.verify(&known.key).is_err() {
+            // The key in memory may be older than the one in its row.
+            known = match face.key_owner(key.as_str(), true).await? {
+                Some(fresh) => fresh,
+                None => return self.unknown(key, activity).await,
+            };
+            if let Err(error) = checked.verify(&known.key) {
+                self.refetch(key).await?;
+                return Ok(error.into());
+            }
+        }
+        if activity.actor != known.uri.as_str() {
+            return Ok(forbidden("forged", "the key is another actor's"));
+        }
+        if known.suspended && !is_farewell(activity.kind) {
+            return Ok(forbidden("suspended", "the actor is suspended here"));
+        }
+        let (jobs, now) = (&face.community().env().jobs, face.now());
+        let host = key.authority();
+        if let Some(refusal) = face.inbox().full.lock().inbound(jobs, now, host) {
+            return Ok(Verdict::Later(refusal));
+        }
+        let Ok(body) = String::from_utf8(self.body.to_vec()) else {
+            return Ok(WireError::Json("it is not UTF-8".into()).into());
+        };
+        let inbound = Inbound {
+            host: host.to_owned(),
+            actor: known.uri.clone(),
+            body,
+            signed_at: checked.signed_at,
+            arrived: now,
+            seq: None,
+        };
+        let write = move |tx: &mut Tx, env: &Env| Ok(env.jobs.enqueue(tx, &inbound)?);
+        face.community().write(Class::Inbound, write).await?;
+        Ok(Verdict::Accepted)
+    }
+
+    /// A message whose sender is not known here.
+    async fn unknown(&self, key: &Uri, activity: &Activity) -> Result<Verdict, Error> {
+        let face = self.face;
+        // Most often: somebody gone whom nobody here knew.
+        let of_itself = activity.object.id() == Some(&activity.actor);
+        if activity.kind == Kind::Delete && of_itself {
+            return Ok(Verdict::Ignored("unknown_gone"));
+        }
+        if face.finder().failed(activity.actor.as_str()) {
+            let why = "the actor could not be found lately".to_owned();
+            return Ok(Verdict::Refused(StatusCode::UNAUTHORIZED, "unknown_actor", why));
+        }
+        let text = |value: &HeaderValue| value.to_str().ok().map(str::to_owned);
+        let headers = self.headers.iter();
+        let unverified = Unverified {
+            host: key.authority().to_owned(),
+            source: self.client.source().to_string(),
+            key_id: key.to_string(),
+            actor: activity.actor.to_string(),
+            path: self.path.to_owned(),
+            headers: headers
+                .filter_map(|(name, value)| Some((name.to_string(), text(value)?)))
+                .collect(),
+            body: String::from_utf8_lossy(self.body).into_owned(),
+            arrived: face.now(),
+        };
+        let (jobs, now) = (&face.community().env().jobs, face.now());
+        let lane = unverified.lane_name();
+        if let Some(refusal) = face.inbox().full.lock().unknown(jobs, now, &lane) {
+            return Ok(Verdict::Later(refusal));
+        }
+        let write = move |tx: &mut Tx, env: &Env| Ok(env.jobs.enqueue(tx, &unverified)?);
+        face.community().write(Class::Inbound, write).await?;
+        Ok(Verdict::Accepted)
+    }
+
+    /// The key may have been renewed over there: it is fetched again in the background.
+    async fn refetch(&self, key: &Uri) -> Result<(), Error> {
+        let job = RefetchKey { key_id: key.to_string(), host: key.authority().into() };
+        let name = format!("key {key}");
+        let write = move |tx: &mut Tx, env: &Env| {
+            Ok(env.jobs.enqueue_unique(tx, &name, env.clock.now(), &job)?)
+        };
+        self.face.community().write(Class::Inbound, write).await?;
+        Ok(())
+    }
+}
+
+/// What even a suspended account may do: go, and take things back.
+fn is_farewell(kind: Kind) -> bool {
+    matches!(kind, Kind::Delete | Kind::Undo | Kind::Update)
+}

@@ -1,0 +1,52 @@
+//! The inbox: the door that decides at once, and the work behind it.
+//!
+//! | what comes | what follows |
+//! | --- | --- |
+//! | too large, no JSON, bad digest, bad date, speaks for others, blocked | 400, 401, 403 or 413 at once |
+//! | known key, good signature | a durable job in the lane of its server, 202 |
+//! | known key, bad signature | 401; the key is fetched again in the background, for it may be new |
+//! | unknown key | a durable job in a bounded queue, a lane for each server and source, 202; its signature is verified before it has any effect |
+//! | too much waits | 429 or 503 with `Retry-After` |
+
+mod door;
+mod full;
+mod seen;
+mod unknown;
+mod work;
+
+pub use unknown::{RefetchKey, Unverified};
+pub use work::Inbound;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::routing::post;
+use parking_lot::Mutex;
+use weir_jobs::Registry;
+
+use crate::ActivityPub;
+use crate::wire::BYTES_MAX;
+use full::Full;
+use seen::Seen;
+
+/// What the door remembers.
+#[derive(Default)]
+pub(crate) struct Inbox {
+    seen: Seen,
+    full: Mutex<Full>,
+}
+
+/// The inboxes.
+pub(crate) fn router() -> Router<ActivityPub> {
+    Router::new()
+        .route("/inbox", post(door::receive))
+        .route("/actor/inbox", post(door::receive))
+        .route("/ap/users/{account}/inbox", post(door::receive))
+        .route("/users/{account}/inbox", post(door::receive))
+        .layer(DefaultBodyLimit::max(BYTES_MAX))
+}
+
+/// Registers the jobs behind the door.
+pub(crate) fn register(registry: &mut Registry, face: &ActivityPub) {
+    work::register(registry, face);
+    unknown::register(registry, face);
+}

@@ -1,0 +1,77 @@
+//! What came lately, in memory: for what is told to the door again and again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aws_lc_rs::digest::{Context, SHA256};
+use moka::sync::Cache;
+use weir_base::Timestamp;
+use weir_community::Error;
+
+use crate::{ActivityPub, Signer};
+
+/// Messages remembered.
+const MESSAGES_MAX: u64 = 100_000;
+/// How long a message is remembered. What comes again later has no effect either, but costs more.
+const MESSAGES_LIFE: Duration = Duration::from_secs(3_600);
+/// Keys of remote accounts kept in memory.
+const KEYS_MAX: u64 = 20_000;
+/// How long a key is believed without looking at its row again.
+const KEYS_LIFE: Duration = Duration::from_secs(60);
+
+/// See the module.
+pub(crate) struct Seen {
+    messages: Cache<[u8; 32], ()>,
+    keys: Cache<String, Arc<Signer>>,
+}
+
+impl Default for Seen {
+    fn default() -> Self {
+        let messages =
+            Cache::builder().max_capacity(MESSAGES_MAX).time_to_live(MESSAGES_LIFE).build();
+        let keys = Cache::builder().max_capacity(KEYS_MAX).time_to_live(KEYS_LIFE).build();
+        Self { messages, keys }
+    }
+}
+
+/// What is the same when the same message comes again, unsigned anew. (Signed anew it may be said
+/// again on purpose: some servers follow, unfollow and follow by the same words.)
+pub(super) fn mark(key_id: &str, signed_at: Timestamp, body: &[u8]) -> [u8; 32] {
+    let mut context = Context::new(&SHA256);
+    context.update(key_id.as_bytes());
+    context.update(&signed_at.as_ms().to_be_bytes());
+    context.update(body);
+    let mut mark = [0; 32];
+    mark.copy_from_slice(context.finish().as_ref());
+    mark
+}
+
+impl Seen {
+    pub(super) fn message(&self, mark: &[u8; 32]) -> bool {
+        self.messages.contains_key(mark)
+    }
+
+    pub(super) fn note_message(&self, mark: [u8; 32]) {
+        self.messages.insert(mark, ());
+    }
+}
+
+impl ActivityPub {
+    /// Whose key this is, as far as it is known here; `fresh` looks at its row.
+    pub(super) async fn key_owner(
+        &self,
+        key_id: &str,
+        fresh: bool,
+    ) -> Result<Option<Arc<Signer>>, Error> {
+        let keys = &self.inbox().seen.keys;
+        if let Some(known) = keys.get(key_id).filter(|_| !fresh) {
+            return Ok(Some(known));
+        }
+        let known = self.known_signer(key_id).await?.map(Arc::new);
+        match &known {
+            Some(known) => keys.insert(key_id.to_owned(), known.clone()),
+            None => keys.invalidate(key_id),
+        }
+        Ok(known)
+    }
+}

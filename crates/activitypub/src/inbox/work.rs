@@ -1,0 +1,181 @@
+//! The work behind the door: messages whose senders are who they say.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+use weir_base::{Id, Timestamp};
+use weir_community::accounts::{self, Account};
+use weir_community::federation::order::Version;
+use weir_community::federation::{self, Deed, Incoming};
+use weir_community::{Env, Error};
+use weir_db::{Class, Tx};
+use weir_jobs::{Claimed, Job, Outcome, Prepared, Queue, Registry, Retry};
+
+use crate::ActivityPub;
+use crate::deed::{self, Meaning};
+use crate::read;
+use crate::resolver::RemoteError;
+use crate::wire;
+
+/// Where they wait.
+pub(super) const QUEUE: Queue = Queue::new("inbound", Class::Inbound).newest_first();
+
+/// A message that the door let in.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Inbound {
+    /// The sender's server.
+    pub(crate) host: String,
+    /// The sender.
+    pub(crate) actor: String,
+    /// The activity as it came.
+    pub(crate) body: String,
+    /// When it was signed.
+    pub(crate) signed_at: Timestamp,
+    /// When it came to the door.
+    pub(crate) arrived: Timestamp,
+    /// The door's sequence number, where it is not this job's own id.
+    pub(crate) seq: Option<Id>,
+}
+
+impl Job for Inbound {
+    const KIND: &'static str = "inbound";
+    const QUEUE: Queue = QUEUE;
+    const RETRY: Retry = Retry::DEFAULT.attempts(8);
+
+    fn lane(&self) -> Cow<'_, str> {
+        Cow::Borrowed(&self.host)
+    }
+}
+
+pub(super) fn register(registry: &mut Registry, face: &ActivityPub) {
+    let env = face.community().env().clone();
+    let face = face.clone();
+    let prepare = move |jobs: Vec<Claimed<Inbound>>| {
+        let face = face.clone();
+        async move { face.prepare(jobs).await }
+    };
+    registry.unit(prepare, move |tx: &mut Tx, batch: &[Incoming]| run(tx, &env, batch));
+}
+
+fn run(tx: &mut Tx, env: &Env, batch: &[Incoming]) -> Result<Vec<Outcome>, weir_db::Error> {
+    let mut outcomes = Vec::with_capacity(batch.len());
+    for incoming in batch {
+        let worked = tx.savepoint(|tx| federation::receive(tx, env, incoming));
+        outcomes.push(match worked {
+            Ok(receipt) => {
+                tracing::debug!(activity = incoming.activity, ?receipt, "worked");
+                Outcome::Done
+            }
+            Err(Error::Db(error)) => return Err(error),
+            Err(error) => Outcome::Discard(error.to_string()),
+        });
+    }
+    Ok(outcomes)
+}
+
+/// What parsing made of a message.
+enum Parsed {
+    Ready(Box<Incoming>),
+    Profile(Box<wire::Actor>),
+    Move(wire::Uri, Box<Incoming>),
+    Nothing(String),
+}
+
+impl ActivityPub {
+    async fn prepare(&self, jobs: Vec<Claimed<Inbound>>) -> Vec<Prepared<Incoming>> {
+        let count = jobs.len();
+        let again = |reason: &str| -> Vec<Prepared<Incoming>> {
+            (0..count).map(|_| Prepared::Not(Outcome::retry(reason))).collect()
+        };
+        let actors: Vec<String> = jobs.iter().map(|claimed| claimed.job.actor.clone()).collect();
+        let read = move |tx: &mut Tx, _: &_| accounts::by_uris(tx, &actors);
+        let known = match self.community().read(Class::Inbound, read).await {
+            Ok(known) => known,
+            Err(error) => return again(&error.to_string()),
+        };
+        let known: HashMap<String, Account> =
+            known.into_iter().map(|account| (account.uri.clone(), account)).collect();
+        let urls = self.urls().clone();
+        let parse = move || -> Vec<Parsed> {
+            jobs.iter().map(|claimed| parse(claimed, &known, &urls)).collect()
+        };
+        let parsed = match tokio::task::spawn_blocking(parse).await {
+            Ok(parsed) => parsed,
+            Err(error) => return again(&error.to_string()),
+        };
+        let mut prepared = Vec::with_capacity(parsed.len());
+        for one in parsed {
+            prepared.push(self.complete(one).await);
+        }
+        prepared
+    }
+
+    /// Looks up what a message needs besides itself.
+    async fn complete(&self, parsed: Parsed) -> Prepared<Incoming> {
+        let failed = |error: RemoteError| {
+            Prepared::Not(match error.is_passing() {
+                true => {
+                    Outcome::Retry { after_ms: error.retry_after_ms(), reason: error.to_string() }
+                }
+                false => Outcome::Discard(error.to_string()),
+            })
+        };
+        match parsed {
+            Parsed::Ready(incoming) => Prepared::Run(*incoming),
+            Parsed::Nothing(why) => {
+                metrics::counter!("weir_activitypub_inbound_meaningless_total").increment(1);
+                tracing::debug!(why, "nothing to do");
+                Prepared::Not(Outcome::Done)
+            }
+            // The profile in the message may be of another name: its server is asked.
+            Parsed::Profile(actor) => match self.refresh(&actor.id).await {
+                Ok(_) => Prepared::Not(Outcome::Done),
+                Err(error) => failed(error),
+            },
+            Parsed::Move(target, incoming) => match self.refresh(&target).await {
+                Ok(_) => Prepared::Run(*incoming),
+                Err(error) => failed(error),
+            },
+        }
+    }
+}
+
+fn parse(
+    claimed: &Claimed<Inbound>,
+    known: &HashMap<String, Account>,
+    urls: &wire::Urls,
+) -> Parsed {
+    let job = &claimed.job;
+    let Some(by) = known.get(&job.actor) else {
+        return Parsed::Nothing("the actor is not known".into());
+    };
+    let activity = match wire::parse_activity(job.body.as_bytes()) {
+        Ok(activity) => activity,
+        Err(error) => return Parsed::Nothing(error.to_string()),
+    };
+    let incoming = |deed: Deed| {
+        Box::new(Incoming {
+            actor: job.actor.clone(),
+            activity: activity.id.as_ref().map(ToString::to_string).unwrap_or_default(),
+            version: Version { at: job.signed_at, seq: job.seq.unwrap_or(claimed.id) },
+            arrived: job.arrived,
+            deed,
+        })
+    };
+    match deed::meaning(&activity, by, urls) {
+        Meaning::Deed(deed) => Parsed::Ready(incoming(deed)),
+        Meaning::Profile(actor) if actor.username == by.username => {
+            match read::account(&actor, &by.domain).cleaned() {
+                Ok(account) => Parsed::Ready(incoming(Deed::Profile(Box::new(account)))),
+                Err(error) => Parsed::Nothing(error.to_string()),
+            }
+        }
+        Meaning::Profile(actor) => Parsed::Profile(actor),
+        Meaning::Move(target) => {
+            let deed = Deed::Move { target: target.to_string() };
+            Parsed::Move(target, incoming(deed))
+        }
+        Meaning::Nothing(why) => Parsed::Nothing(why.into()),
+    }
+}

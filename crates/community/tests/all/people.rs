@@ -2,6 +2,7 @@
 
 use weir_base::{Id, Secret};
 use weir_community::accounts;
+use weir_community::hosts::{self, Severity};
 use weir_community::instance::Registrations;
 use weir_community::moderation::{self, Access};
 use weir_community::notifications::{self, Kind, Page};
@@ -327,6 +328,40 @@ async fn suspending_a_remote_account_ends_follows_and_tells_those_concerned() {
             .await
             .unwrap();
         assert_eq!(left, []);
+        working.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn blocking_a_server_acts_on_its_people_and_lifting_it_frees_just_those() {
+    for place in places() {
+        let folder = tempfile::tempdir().unwrap();
+        let working = place.work(folder.path());
+        let staff = place.staff("bob", Role::Moderator).await;
+        let (one, two) = (place.person("one").await, place.person("two").await);
+        place
+            .write(move |tx, env| {
+                let sql = "UPDATE accounts SET domain = 'a.bad.test' WHERE id = ?1 OR id = ?2";
+                tx.execute(sql, weir_db::params![one, two])?;
+                let sql = "INSERT INTO hosts (domain, first_seen_at) VALUES ('a.bad.test', 1)";
+                tx.execute(sql, &[])?;
+                moderation::suspend(tx, env, staff, two)
+            })
+            .await
+            .unwrap();
+        place.write(|tx, env| hosts::block(tx, env, "bad.test", Severity::Suspend)).await.unwrap();
+        place.idle().await;
+        let suspended = async |id: Id| {
+            let account = place.read(move |tx, _| accounts::by_id(tx, id)).await.unwrap();
+            (account.suspended_at.is_some(), account.silenced_at.is_some())
+        };
+        assert_eq!((suspended(one).await, suspended(two).await), ((true, false), (true, false)));
+        place.write(|tx, env| hosts::block(tx, env, "bad.test", Severity::Silence)).await.unwrap();
+        place.idle().await;
+        assert_eq!((suspended(one).await, suspended(two).await), ((false, true), (true, true)));
+        place.write(|tx, env| hosts::unblock(tx, env, "bad.test")).await.unwrap();
+        place.idle().await;
+        assert_eq!((suspended(one).await, suspended(two).await), ((false, false), (true, false)));
         working.stop().await;
     }
 }

@@ -41,11 +41,13 @@ pub async fn get(
     }
     let env = face.env();
     let author = &view.account;
+    let unnamed = author.display_name.is_empty();
+    let name = if unnamed { &author.username } else { &author.display_name };
     Ok(Json(json!({
         "type": "rich",
         "version": "1.0",
         "title": title(&view),
-        "author_name": if author.display_name.is_empty() { &author.username } else { &author.display_name },
+        "author_name": name,
         "author_url": author.url,
         "provider_name": env.instance.settings().title,
         "provider_url": format!("{}/", env.site.base),

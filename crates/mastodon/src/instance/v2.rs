@@ -51,7 +51,12 @@ pub async fn get(State(face): State<Face>) -> Result<Json<Value>, Error> {
         "source_url": env!("CARGO_PKG_REPOSITORY"),
         "description": settings.short_description,
         "usage": { "users": { "active_month": counts.active_month } },
-        "thumbnail": { "url": thumbnail(env), "description": "", "blurhash": BLURHASH, "versions": { "@1x": thumbnail(env), "@2x": thumbnail(env) } },
+        "thumbnail": {
+            "url": thumbnail(env),
+            "description": "",
+            "blurhash": BLURHASH,
+            "versions": { "@1x": thumbnail(env), "@2x": thumbnail(env) },
+        },
         "icon": [],
         "languages": settings.languages,
         "configuration": configuration,

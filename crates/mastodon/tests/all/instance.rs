@@ -34,7 +34,8 @@ async fn apps_let_people_join() {
     for place in places() {
         let app = Someone { id: weir_base::Id::ZERO, token: place.token(None, "read write").await };
         let form = json!({
-            "username": "dora", "email": "dora@mail.test", "password": "long enough", "agreement": true,
+            "username": "dora", "email": "dora@mail.test", "password": "long enough",
+            "agreement": true,
         });
         let issued = place.do_post("/api/v1/accounts", &app, form.clone()).await;
         let token = issued["access_token"].as_str().unwrap().to_owned();

@@ -12,11 +12,12 @@ use tower::ServiceExt;
 use weir_activitypub::{ActivityPub, Setup as FaceSetup};
 use weir_base::{Clock, Id, Random, Secret, Timestamp};
 use weir_community::accounts::{self, NewAccount, RemoteAccount, RemoteKey};
+use weir_community::federation::chores;
 use weir_community::federation::order::Version;
 use weir_community::instance::Registrations;
 use weir_community::statuses::{self, Draft, Visibility};
 use weir_community::users::{NewUser, Role};
-use weir_community::{Community, Env, Error, Setup, Site};
+use weir_community::{Community, Env, Error, Setup, Site, moderation, search};
 use weir_db::{Class, Tx};
 use weir_fetch::{Fetch, Options};
 use weir_jobs::{Jobs, Registry, Workers};
@@ -86,7 +87,11 @@ impl Place {
     pub fn start(&self) -> Running {
         let mut registry = Registry::new();
         weir_activitypub::register_jobs(&mut registry, &self.face);
-        weir_community::moderation::register(&mut registry, &self.community);
+        accounts::register_erasure(&mut registry, &self.community);
+        moderation::register(&mut registry, &self.community);
+        search::register(&mut registry, &self.community);
+        statuses::register(&mut registry, &self.community);
+        chores::register(&mut registry, &self.community);
         let stop = CancellationToken::new();
         let workers = self.jobs.start(registry, stop.clone()).unwrap();
         Running { stop, workers }

@@ -8,6 +8,7 @@
 
 pub mod accounts;
 pub mod announcements;
+pub mod cards;
 pub mod conversations;
 pub mod emojis;
 mod env;

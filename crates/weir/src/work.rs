@@ -2,7 +2,7 @@
 
 use weir_activitypub::ActivityPub;
 use weir_community::mail::{self, MailError, Mailer};
-use weir_community::{accounts, federation, media, moderation, search, statuses};
+use weir_community::{accounts, cards, federation, media, moderation, search, statuses};
 use weir_jobs::Registry;
 
 use crate::alone;
@@ -23,6 +23,7 @@ pub fn registry(
     let community = &parts.community;
     let mut registry = Registry::new();
     accounts::register_erasure(&mut registry, community);
+    cards::register(&mut registry, community, &outside.fetch);
     media::register(&mut registry, community);
     moderation::register(&mut registry, community);
     search::register(&mut registry, community);

@@ -12,7 +12,7 @@ use crate::federation::order::Version;
 use crate::federation::{self, Message};
 use crate::notifications::{self, Kind};
 use crate::text::{self, Person, Piece};
-use crate::{Env, Error, conversations, search, tags};
+use crate::{Env, Error, cards, conversations, search, tags};
 
 /// People a post may mention.
 const MENTIONS_MAX: usize = 100;
@@ -392,6 +392,7 @@ pub(crate) fn announce(
 ) -> Result<(), Error> {
     env.feeds.posted(tx, status.account_id, status.id);
     search::status_changed(tx, env, status, mentioned)?;
+    cards::wanted(tx, env, status)?;
     conversations::add(tx, env, status, mentioned)?;
     for &account in mentioned {
         notifications::notify(tx, env, account, Kind::Mention, status.account_id, Some(status.id))?;

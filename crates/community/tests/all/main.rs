@@ -1,6 +1,7 @@
 //! The community on both databases.
 
 mod breadth;
+mod cards;
 mod emojis;
 mod hostile_html;
 mod media;

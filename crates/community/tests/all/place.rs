@@ -8,7 +8,7 @@ use weir_community::accounts::{self, NewAccount};
 use weir_community::federation::Distribute;
 use weir_community::statuses::{self, Draft, Visibility};
 use weir_community::users::{NewUser, Role};
-use weir_community::{Community, Env, Error, Setup, Site, search};
+use weir_community::{Community, Env, Error, Setup, Site, cards, search};
 use weir_db::{Class, Tx};
 use weir_jobs::{Claimed, Jobs, Registry, Workers};
 use weir_storm::fixture::{self, Fixture};
@@ -50,6 +50,7 @@ impl Place {
         let mut registry = Registry::new();
         registry.task(async |_: Claimed<Distribute>| Ok(()));
         search::register(&mut registry, &self.community);
+        cards::register(&mut registry, &self.community, &crate::origin::fetch());
         register(&mut registry, &self.community);
         let stop = CancellationToken::new();
         let workers = self.jobs.start(registry, stop.clone()).unwrap();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use weir_community::federation::Distribute;
 use weir_community::mail::{self, Mailer};
-use weir_community::{accounts, moderation, push, search};
+use weir_community::{accounts, cards, moderation, push, search};
 use weir_db::Class;
 use weir_jobs::{Claimed, Registry, Workers};
 
@@ -28,6 +28,7 @@ impl Place {
         mail::register(&mut registry, &self.community, &mailer);
         moderation::register(&mut registry, &self.community);
         search::register(&mut registry, &self.community);
+        cards::register(&mut registry, &self.community, &crate::origin::fetch());
         accounts::register_erasure(&mut registry, &self.community);
         registry.task(async |_: Claimed<Distribute>| Ok(()));
         registry.task(async |_: Claimed<push::SendPush>| Ok(()));

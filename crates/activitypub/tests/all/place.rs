@@ -17,7 +17,7 @@ use weir_community::federation::order::Version;
 use weir_community::instance::Registrations;
 use weir_community::statuses::{self, Draft, Visibility};
 use weir_community::users::{NewUser, Role};
-use weir_community::{Community, Env, Error, Setup, Site, moderation, search};
+use weir_community::{Community, Env, Error, Setup, Site, cards, moderation, search};
 use weir_db::{Class, Tx};
 use weir_fetch::{Fetch, Options};
 use weir_jobs::{Jobs, Registry, Workers};
@@ -90,6 +90,8 @@ impl Place {
         accounts::register_erasure(&mut registry, &self.community);
         moderation::register(&mut registry, &self.community);
         search::register(&mut registry, &self.community);
+        let fetch = Fetch::new(Options::default()).unwrap();
+        cards::register(&mut registry, &self.community, &fetch);
         statuses::register(&mut registry, &self.community);
         chores::register(&mut registry, &self.community);
         let stop = CancellationToken::new();

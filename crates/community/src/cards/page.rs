@@ -33,16 +33,15 @@ pub(super) fn first_link(html: &str) -> Option<String> {
         return None;
     }
     let links = Selector::parse("a[href]").ok()?;
-    let fragment = Html::parse_fragment(html);
-    let found = fragment.select(&links).find_map(|link| {
+    let fragment = Html::parse_fragment(beginning(html));
+    fragment.select(&links).find_map(|link| {
         let element = link.value();
         let marked =
             element.classes().any(|class| matches!(class, "mention" | "hashtag" | "u-url"));
         let tag = element.attr("rel").is_some_and(|rel| rel.split(' ').any(|one| one == "tag"));
         let href = element.attr("href").filter(|href| href.len() <= ADDRESS_BYTES_MAX)?;
         if marked || tag { None } else { web(Url::parse(href).ok()?) }
-    });
-    found
+    })
 }
 
 fn web(url: Url) -> Option<String> {
@@ -105,8 +104,8 @@ fn beginning(html: &str) -> &str {
 /// One line of plain text, without signs that change how their surroundings are shown.
 fn line(text: &str, most: usize) -> String {
     let harmless = |c: &char| {
-        !c.is_control()
-            && !matches!(c, '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
+        let turns = matches!(c, '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}');
+        !c.is_control() && !turns && !matches!(c, '\u{2066}'..='\u{2069}')
     };
     let words: Vec<&str> = text.split_whitespace().collect();
     words.join(" ").chars().filter(harmless).take(most).collect()
@@ -139,8 +138,10 @@ mod tests {
     #[test]
     fn pages_are_shown_by_what_they_say_of_themselves() {
         let found = page(
-            "<html lang='de'><head><title>Old</title><meta property='og:title' content=' New\n &amp; good '>
-             <meta name='description' content='About'><meta property='og:image' content='../i.png'>
+            "<html lang='de'><head><title>Old</title>
+             <meta property='og:title' content=' New\n &amp; good '>
+             <meta name='description' content='About'>
+             <meta property='og:image' content='../i.png'>
              <meta property='og:site_name' content='Site'></head></html>",
         )
         .unwrap();
@@ -170,7 +171,8 @@ mod tests {
     fn the_first_link_that_is_no_mention_or_hashtag_counts() {
         let html = "<p><a href=\"https://b.example/@bob\" class=\"u-url mention\">@bob</a>
                     <a href=\"https://b.example/tags/x\" rel=\"tag\">#x</a>
-                    <a href=\"mailto:a@b\">m</a> <a href=\"https://c.example/p?a=1&amp;b\">c</a></p>";
+                    <a href=\"mailto:a@b\">m</a>
+                    <a href=\"https://c.example/p?a=1&amp;b\">c</a></p>";
         assert_eq!(first_link(html).as_deref(), Some("https://c.example/p?a=1&b"));
         assert_eq!(first_link("<p>none</p>"), None);
     }

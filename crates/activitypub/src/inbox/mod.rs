@@ -1,12 +1,12 @@
 //! The inbox: the door that decides at once, and the work behind it.
 //!
-//! | what comes | what follows |
-//! | --- | --- |
-//! | too large, no JSON, bad digest, bad date, speaks for others, blocked | 400, 401, 403 or 413 at once |
-//! | known key, good signature | a durable job in the lane of its server, 202 |
-//! | known key, bad signature | 401; the key is fetched again in the background, for it may be new |
-//! | unknown key | a durable job in a bounded queue, a lane for each server and source, 202; its signature is verified before it has any effect |
-//! | too much waits | 429 or 503 with `Retry-After` |
+//! - Too large, no JSON, bad digest or date, speaks for others, blocked: 400, 401, 403 or 413 at
+//!   once.
+//! - Known key and good signature: a durable job in the lane of its server, 202.
+//! - Known key and bad signature: 401; the key, which may be new, is fetched in the background.
+//! - Unknown key: a durable job in a bounded queue, with a lane for each server and source, 202;
+//!   the signature is verified before it has any effect.
+//! - Too much waits: 429 or 503 with `Retry-After`.
 
 mod door;
 mod full;

@@ -2,6 +2,7 @@
 
 mod deliveries;
 mod documents;
+mod inbox;
 mod peer;
 mod place;
 mod resolver;

@@ -99,6 +99,23 @@ impl Peer {
         signature::sign(Form::Cavage, &request, &key_id, &KEY, now).unwrap()
     }
 
+    /// The headers that sign a POST of `body` to `url` by `name` with `key`.
+    pub fn sign_post(
+        &self,
+        form: Form,
+        key: Option<&PrivateKey>,
+        name: &str,
+        url: &str,
+        body: &[u8],
+        now: Timestamp,
+    ) -> HeaderMap {
+        let url = Url::parse(url).unwrap();
+        let body = Some(("application/activity+json", body));
+        let request = Outgoing { method: &Method::POST, url: &url, body };
+        let key_id = format!("{}#main-key", self.actor(name));
+        signature::sign(form, &request, &key_id, key.unwrap_or(&KEY), now).unwrap()
+    }
+
     /// Answers deliveries so from now on.
     pub fn answer(&self, answers: impl FnMut(&Delivered) -> StatusCode + Send + 'static) {
         *self.inner.answers.lock() = Box::new(answers);

@@ -110,6 +110,12 @@ impl Place {
         Answer { status: parts.status, headers: parts.headers, body }
     }
 
+    pub async fn send(&self, path: &str, headers: HeaderMap, body: Vec<u8>) -> StatusCode {
+        let mut request = Request::post(path).body(Body::from(body)).unwrap();
+        request.headers_mut().extend(headers);
+        self.router.clone().oneshot(request).await.unwrap().status()
+    }
+
     /// The document at `path`, which must be there.
     pub async fn document(&self, path: &str) -> Value {
         let answer = self.get(path, HeaderMap::new()).await;

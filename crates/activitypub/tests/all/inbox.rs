@@ -1,0 +1,157 @@
+use http::{HeaderMap, HeaderValue, StatusCode};
+use serde_json::{Value, json};
+use weir_activitypub::signature::Form;
+use weir_activitypub::signature::key::PrivateKey;
+use weir_base::Id;
+use weir_community::{accounts, hosts, statuses};
+
+use crate::peer::Peer;
+use crate::place::{Place, places, until};
+
+const PUBLIC: &str = "https://www.w3.org/ns/activitystreams#Public";
+const INBOX: &str = "http://weir.test/inbox";
+
+/// A note of `name` for everybody that mentions `whom`, as an activity.
+fn create(peer: &Peer, name: &str, number: usize, whom: &str) -> Value {
+    let (actor, note) = (peer.actor(name), peer.at(&format!("/posts/{number}")));
+    json!({
+        "@context": "https://www.w3.org/ns/activitystreams",
+        "id": format!("{note}/activity"),
+        "type": "Create",
+        "actor": actor,
+        "to": [PUBLIC],
+        "object": {
+            "id": note,
+            "type": "Note",
+            "attributedTo": actor,
+            "content": format!("<p>note {number}</p><script>x</script>"),
+            "published": "2023-11-14T22:00:00Z",
+            "to": [PUBLIC],
+            "cc": [whom],
+            "tag": [{ "type": "Mention", "href": whom, "name": "@alice@weir.test" }],
+        },
+    })
+}
+
+async fn send(place: &Place, peer: &Peer, form: Form, name: &str, activity: &Value) -> StatusCode {
+    let body = activity.to_string().into_bytes();
+    let headers = peer.sign_post(form, None, name, INBOX, &body, place.clock.now());
+    place.send("/inbox", headers, body).await
+}
+
+async fn actor_of(place: &Place, id: Id) -> String {
+    place.read(move |tx, _| Ok(accounts::by_id(tx, id)?.uri)).await.unwrap()
+}
+
+async fn content(place: &Place, uri: String) -> Option<String> {
+    place
+        .read(move |tx, _| Ok(statuses::by_uri(tx, &uri)?.map(|status| status.content)))
+        .await
+        .unwrap()
+}
+
+#[tokio::test]
+async fn a_message_of_a_known_sender_is_worked_in_either_form_of_signature() {
+    for place in places() {
+        let peer = Peer::start().await;
+        let alice = place.person("alice").await;
+        let alice = actor_of(&place, alice).await;
+        place.stranger(&peer, "bob").await;
+        let running = place.start();
+        for (number, form) in [Form::Cavage, Form::Rfc9421].into_iter().enumerate() {
+            let activity = create(&peer, "bob", number, &alice);
+            assert_eq!(send(&place, &peer, form, "bob", &activity).await, 202);
+            assert_eq!(send(&place, &peer, form, "bob", &activity).await, 202);
+            let uri = peer.at(&format!("/posts/{number}"));
+            until("the post", async || content(&place, uri.clone()).await.is_some()).await;
+            assert_eq!(content(&place, uri).await.unwrap(), format!("<p>note {number}</p>"));
+        }
+        assert_eq!(place.count("statuses").await, 2);
+        assert_eq!(place.count("notifications").await, 2);
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_message_of_an_unknown_sender_waits_until_its_signature_is_verified() {
+    for place in places() {
+        let peer = Peer::start().await;
+        let alice = place.person("alice").await;
+        let alice = actor_of(&place, alice).await;
+        let good = create(&peer, "carol", 1, &alice);
+        assert_eq!(send(&place, &peer, Form::Cavage, "carol", &good).await, 202);
+        let forged = create(&peer, "dave", 2, &alice).to_string().into_bytes();
+        let key = PrivateKey::generate_rsa().unwrap();
+        let now = place.clock.now();
+        let headers = peer.sign_post(Form::Cavage, Some(&key), "dave", INBOX, &forged, now);
+        assert_eq!(place.send("/inbox", headers, forged).await, 202);
+        assert_eq!(place.count("statuses").await, 0);
+        let running = place.start();
+        until("the good one", async || place.count("statuses").await == 1).await;
+        until("all was looked at", async || place.count("jobs").await == 0).await;
+        assert!(content(&place, peer.at("/posts/2")).await.is_none());
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_right_is_refused_at_once_in_the_protocols_form() {
+    for place in places() {
+        let peer = Peer::start().await;
+        let alice = place.person("alice").await;
+        let alice = actor_of(&place, alice).await;
+        place.stranger(&peer, "bob").await;
+        let good = create(&peer, "bob", 1, &alice);
+        let now = place.clock.now();
+        let sign = |body: &[u8], at| peer.sign_post(Form::Cavage, None, "bob", INBOX, body, at);
+        let bytes = |value: &Value| value.to_string().into_bytes();
+        let body = bytes(&good);
+
+        assert_eq!(place.send("/inbox", HeaderMap::new(), body.clone()).await, 401);
+        let large = vec![b' '; 1_100_000];
+        assert_eq!(place.send("/inbox", sign(&body, now), large).await, 413);
+        assert_eq!(place.send("/inbox", sign(&body, now), b"{}".to_vec()).await, 400);
+        let old = now.plus_ms(-24 * 3_600_000);
+        assert_eq!(place.send("/inbox", sign(&body, old), body.clone()).await, 401);
+        for broken in [b"{".to_vec(), b"[]".to_vec(), vec![b'['; 5_000]] {
+            let headers = sign(&broken, now);
+            assert_eq!(place.send("/inbox", headers, broken).await, 400);
+        }
+        let key = PrivateKey::generate_rsa().unwrap();
+        let other = peer.sign_post(Form::Cavage, Some(&key), "bob", INBOX, &body, now);
+        assert_eq!(place.send("/inbox", other, body.clone()).await, 401);
+        let mut garbage = sign(&body, now);
+        garbage.insert("signature", HeaderValue::from_static("keyId=\"x\",signature=\"???\""));
+        assert!(place.send("/inbox", garbage, body.clone()).await.is_client_error());
+
+        let mut forged = good.clone();
+        forged["object"]["id"] = "https://other.example/1".into();
+        let mut stranger = good.clone();
+        stranger["actor"] = "https://other.example/users/eve".into();
+        let mut neighbour = good.clone();
+        neighbour["actor"] = peer.actor("carol").into();
+        for bad in [forged, stranger, neighbour] {
+            let bad = bytes(&bad);
+            let headers = sign(&bad, now);
+            assert_eq!(place.send("/inbox", headers, bad).await, 403);
+        }
+        let unknown = bytes(&json!({
+            "id": peer.at("/x/1"), "type": "Dance", "actor": peer.actor("bob"), "object": alice,
+        }));
+        let headers = sign(&unknown, now);
+        assert_eq!(place.send("/inbox", headers, unknown).await, 202);
+
+        let domain = peer.domain();
+        let block = move |tx: &mut weir_db::Tx, env: &weir_community::Env| {
+            hosts::block(tx, env, &domain, hosts::Severity::Suspend)
+        };
+        place.write(block).await.unwrap();
+        let mut fresh = good;
+        fresh["id"] = peer.at("/posts/9/activity").into();
+        let fresh = bytes(&fresh);
+        // Staff's decisions are followed within seconds; here the server was welcome a moment ago.
+        let status = place.send("/inbox", sign(&fresh, now), fresh).await;
+        assert!(status == 202 || status == 403, "{status}");
+        assert_eq!(place.count("statuses").await, 0);
+    }
+}

@@ -64,8 +64,27 @@ fn by_what_is_asked(web: Router, federation: Router, nothing: Router) -> Router 
     let to_people = web.fallback_service(federation.fallback_service(nothing));
     Router::new().fallback_service(any_service(service_fn(move |request: Request<Body>| {
         let router = if asks_for_activities(request.headers()) { &to_servers } else { &to_people };
-        router.clone().oneshot(request)
+        router.clone().oneshot(without_last_slash(request))
     })))
+}
+
+/// The request without slashes at the end of a path of the Mastodon API: toot and Mastodon.py
+/// write some, and Mastodon forgives them.
+fn without_last_slash(mut request: Request<Body>) -> Request<Body> {
+    let uri = request.uri();
+    let path = uri.path().trim_end_matches('/');
+    let forgiven = path.starts_with("/api/") || path.starts_with("/oauth/");
+    if !forgiven || path.len() == uri.path().len() {
+        return request;
+    }
+    let target = match uri.query() {
+        Some(query) => format!("{path}?{query}"),
+        None => path.to_owned(),
+    };
+    if let Ok(target) = target.parse() {
+        *request.uri_mut() = target;
+    }
+    request
 }
 
 /// Whether one of ActivityPub's forms (its section 3.2) is asked for before a page.

@@ -160,6 +160,5 @@ def test_toot_logs_in_and_posts(server, tmp_path):
     rest, _ = process.communicate(timeout=60)
     assert process.returncode == 0, "".join(shown) + rest
     toot(tmp_path, "post", "hello from a terminal")
-    assert "hello from a terminal" in toot(tmp_path, "timelines", "home", "--count", "5") or \
-        "hello from a terminal" in toot(tmp_path, "timeline", "--once")
+    assert "hello from a terminal" in toot(tmp_path, "timelines", "home", "--json")
     assert "frank" in toot(tmp_path, "whoami")

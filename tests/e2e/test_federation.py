@@ -182,7 +182,6 @@ def test_a_poll_takes_votes_from_other_servers(alice, bob, carol):
     until(lambda: counts(alice, post) == [0, 1], "a vote at its poll")
     carol.post(f"/api/v1/polls/{at_carol['poll']['id']}/votes", choices=[0])
     until(lambda: counts(alice, post) == [1, 1], "a second vote at its poll")
-    until(lambda: counts(bob, at_bob) == [1, 1], "what the others voted")
     # The votes are no posts.
     assert not alice.notices("mention")
 

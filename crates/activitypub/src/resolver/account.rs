@@ -1,6 +1,6 @@
 //! Accounts of other servers.
 
-use weir_base::Id;
+use weir_base::{Id, Timestamp};
 use weir_community::accounts::{self, Account};
 use weir_community::federation::order::Version;
 use weir_db::{Class, Tx};
@@ -84,7 +84,9 @@ impl ActivityPub {
             Err(_) => host.to_owned(),
         };
         let remote = read::account(actor, &domain).cleaned()?;
-        let at = self.now();
+        // Signatures are dated in whole seconds: an Update sent in this second is not older than
+        // what was just read.
+        let at = Timestamp::from_ms(self.now().as_ms() / 1_000 * 1_000);
         let id = self
             .community()
             .write(Class::Inbound, move |tx, env| {

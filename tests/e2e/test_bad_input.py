@@ -174,7 +174,8 @@ def test_a_strange_profile_is_never_shown_unsafely(server, alice):
 HOSTILE = """<p>before</p><script>alert(1)</script><style>*{display:none}</style>
 <img src=x onerror=alert(1)><a href="javascript:alert(1)" onclick="alert(1)">link</a>
 <iframe src="http://127.0.0.1/"></iframe><p style="position:fixed" onload=alert(1)>after</p>
-<svg><script>alert(1)</script></svg><math><mi xlink:href="data:x,<script>alert(1)</script>"></mi></math>
+<svg><script>alert(1)</script></svg>
+<math><mi xlink:href="data:x,<script>alert(1)</script>"></mi></math>
 <a href="https://example.test/">good</a><p>unclosed"""
 
 

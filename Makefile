@@ -1,8 +1,8 @@
 # The commands of this house. `make serve` to try Weir, `make test` before you hand in a change.
 #
-# `make serve` builds with the profile for development: it compiles in a third of the time of a
-# release, shares its build with `make test`, and what would be slow without optimisation (SQLite,
-# pictures, password hashes) is optimised there too. For people, build with `make release`.
+# `make serve` builds with the profile for development: it compiles faster than a release, and what
+# would be slow without optimisation (SQLite, pictures, password hashes) is optimised there too. For
+# people, build with `make release`.
 
 CARGO ?= cargo
 DATA ?= data/demo

@@ -3,12 +3,12 @@
 
 use aws_lc_rs::digest::{SHA256, digest};
 use weir_base::{Id, Timestamp};
-use weir_db::{Class, Db, Error, Tx, params};
+use weir_db::{Class, Db, Dialect, Error, Tx, params};
 
 use crate::fediverse::Fediverse;
 
-/// Rows written in one unit.
-const CHUNK: usize = 2_000;
+/// Posts written by one statement: a good part of a second, and far from the longest log.
+const CHUNK: usize = 20_000;
 
 /// What was written.
 #[derive(Debug, Clone)]
@@ -32,11 +32,18 @@ pub struct Plan {
     pub follows_each: usize,
 }
 
-/// Writes accounts for the actors of `fediverse`, posts of theirs up to `now`, and local people.
+/// Writes accounts for the actors of `fediverse`, posts of theirs up to `now`, and local people;
+/// `written` hears how many posts stand so far.
 ///
 /// # Errors
 /// The database's.
-pub fn fill(db: &Db, fediverse: &Fediverse, plan: Plan, now: Timestamp) -> Result<Filled, Error> {
+pub fn fill(
+    db: &Db,
+    fediverse: &Fediverse,
+    plan: Plan,
+    now: Timestamp,
+    written: impl FnMut(usize),
+) -> Result<Filled, Error> {
     let first_id = Id::first_at(now.plus_ms(-1_000 * plan.statuses as i64)).0;
     let authors: Vec<Id> = (0..fediverse.actors()).map(|n| Id(first_id + n as i64)).collect();
     let known: Vec<(String, String, String)> = (0..fediverse.actors())
@@ -49,8 +56,12 @@ pub fn fill(db: &Db, fediverse: &Fediverse, plan: Plan, now: Timestamp) -> Resul
         }
         Ok::<_, Error>(())
     })?;
-    statuses(db, &authors, plan.statuses, now)?;
+    statuses(db, &authors, plan.statuses, now, written)?;
     let people = people(db, &authors, plan, now)?;
+    if db.dialect() == Dialect::Postgres {
+        // What its own housekeeping does within a minute of so many new rows.
+        db.write_blocking(Class::Housekeeping, |tx| tx.execute("ANALYZE", &[]).map(|_| ()))?;
+    }
     let mut people = people.into_iter();
     // The first of the people is the reader; there is always one.
     let reader = people.next().ok_or(Error::Rows(0))?;
@@ -90,38 +101,36 @@ fn author(
     Ok(())
 }
 
-fn statuses(db: &Db, authors: &[Id], count: usize, now: Timestamp) -> Result<(), Error> {
-    let progress = indicatif::ProgressBar::new(count as u64);
+/// One a second, the last of them now, by the authors in turn.
+fn statuses(
+    db: &Db,
+    authors: &[Id],
+    count: usize,
+    now: Timestamp,
+    mut written: impl FnMut(usize),
+) -> Result<(), Error> {
+    let first_author = authors.first().copied().ok_or(Error::Rows(0))?;
+    let authors = authors.len();
     for from in (0..count).step_by(CHUNK) {
-        let authors = authors.to_vec();
         let to = (from + CHUNK).min(count);
         db.write_blocking(Class::Housekeeping, move |tx| {
-            for number in from..to {
-                // One a second, the last now, by the authors in turn.
-                let at = now.plus_ms(-1_000 * (count - number) as i64);
-                let id = Id(Id::first_at(at).0 + (number % 1_000) as i64);
-                let author = authors[number % authors.len()];
-                tx.execute(
-                    "INSERT INTO statuses (id, account_id, uri, url, created_at, visibility,
-                       content, language, conversation_id)
-                     VALUES (?1, ?2, ?3, ?3, ?4, 0, ?5, 'en', ?1)",
-                    params![
-                        id,
-                        author,
-                        format!("https://storm.test/notes/{number}"),
-                        at,
-                        format!(
-                            "<p>Note {number} of many that people wrote over the years, long \
-                                 enough to weigh something in a page of twenty.</p>"
-                        )
-                    ],
-                )?;
-            }
-            Ok::<_, Error>(())
+            tx.execute(
+                "INSERT INTO statuses (id, account_id, uri, url, created_at, visibility, content,
+                   language, conversation_id)
+                 WITH RECURSIVE posts (n) AS (
+                   SELECT CAST(?1 AS BIGINT) UNION ALL SELECT n + 1 FROM posts WHERE n + 1 < ?2)
+                 SELECT (?3 - 1000 * (?4 - n)) * 65536 + n % 1000, ?5 + n % ?6,
+                   'https://storm.test/notes/' || n, 'https://storm.test/notes/' || n,
+                   ?3 - 1000 * (?4 - n), 0,
+                   '<p>Note ' || n || ' of many that people wrote over the years, long enough to '
+                     || 'weigh something in a page of twenty.</p>',
+                   'en', (?3 - 1000 * (?4 - n)) * 65536 + n % 1000
+                 FROM posts",
+                params![from, to, now, count, first_author, authors],
+            )
         })?;
-        progress.set_position(to as u64);
+        written(to);
     }
-    progress.finish_and_clear();
     Ok(())
 }
 

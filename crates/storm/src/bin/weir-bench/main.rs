@@ -4,6 +4,7 @@
 // What it measures is its output.
 #![allow(clippy::print_stdout)]
 
+mod place;
 mod report;
 mod scenarios;
 mod server;
@@ -59,10 +60,10 @@ async fn main() -> Result<()> {
         }
         let name = if on_postgres { "PostgreSQL" } else { "SQLite" };
         println!("\n{name}: {} posts, {AUTHORS} authors", options.statuses);
-        let measured = scenarios::run(&options, on_postgres).await;
-        let measured = measured.with_context(|| format!("measuring {name}"))?;
-        report::print(&measured);
-        all.push(report::Column { name: name.to_owned(), figures: measured });
+        let mut column = report::Column::new(name);
+        let measured = scenarios::run(&options, on_postgres, &mut column).await;
+        measured.with_context(|| format!("measuring {name}"))?;
+        all.push(column);
     }
     report::write(&options.report, &all).context("writing the report")
 }

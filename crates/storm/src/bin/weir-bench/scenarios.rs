@@ -1,5 +1,6 @@
 //! What is measured, one thing after the other.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,7 +12,8 @@ use weir_storm::bulk::{self, Filled, Plan};
 use weir_storm::fediverse::{Fediverse, SignedRequest};
 use weir_storm::load::{self, Latencies};
 
-use crate::report::Figure;
+use crate::place::Place;
+use crate::report::Column;
 use crate::server::Server;
 use crate::{AUTHORS, Options, RETURNING};
 
@@ -19,55 +21,24 @@ use crate::{AUTHORS, Options, RETURNING};
 const HOSTS: usize = 50;
 /// Connections that deliver to the inbox at once.
 const SENDERS: usize = 64;
+/// Accounts asked for in one request.
+const CHUNK: usize = 40;
 /// How long visibility is waited for.
 const VISIBLE_MAX: Duration = Duration::from_secs(300);
 
-/// A database of its own, removed at the end.
-struct Place {
-    data: tempfile::TempDir,
-    url: String,
-    admin: Option<(String, String)>,
-}
+/// How long a server rests before its memory is read.
+const REST: Duration = Duration::from_secs(10);
 
-impl Place {
-    fn new(postgres: Option<&str>) -> Result<Self> {
-        let data = tempfile::tempdir()?;
-        let Some(server) = postgres else {
-            let url = format!("sqlite:{}", data.path().join("weir.db").display());
-            return Ok(Self { data, url, admin: None });
-        };
-        let name = format!("weir_bench_{}", std::process::id());
-        let mut admin = postgres::Client::connect(server, postgres::NoTls)?;
-        admin.batch_execute(&format!(
-            "CREATE DATABASE {name} TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C' ENCODING 'UTF8'"
-        ))?;
-        let mut url = url::Url::parse(server)?;
-        url.set_path(&name);
-        Ok(Self { data, url: url.into(), admin: Some((server.to_owned(), name)) })
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        if let Some((server, name)) = &self.admin
-            && let Ok(mut admin) = postgres::Client::connect(server, postgres::NoTls)
-        {
-            let _ = admin.batch_execute(&format!("DROP DATABASE {name} WITH (FORCE)"));
-        }
-    }
-}
-
-/// Fills a database, measures, and gives the figures in the order they are shown.
-pub(crate) async fn run(options: &Options, on_postgres: bool) -> Result<Vec<Figure>> {
+/// Fills a database, measures, and adds the figures in the order they are shown.
+pub(crate) async fn run(options: &Options, on_postgres: bool, column: &mut Column) -> Result<()> {
     let server = options.postgres.clone().filter(|_| on_postgres);
     let place = tokio::task::spawn_blocking(move || Place::new(server.as_deref())).await??;
     let place = Arc::new(place);
     let port = free_port()?;
     let data = place.data.path();
-    let mut figures = Vec::new();
 
     let first = Server::start(&options.weir, data, &place.url, port).await?;
-    figures.push(Figure::new("start-up, new database", "ms", first.start_ms));
+    column.add("start-up, new database", "ms", first.start_ms);
     first.stop()?;
 
     let fediverse =
@@ -75,27 +46,33 @@ pub(crate) async fn run(options: &Options, on_postgres: bool) -> Result<Vec<Figu
     let filled = fill(options, &place, fediverse.clone()).await?;
 
     let server = Server::start(&options.weir, data, &place.url, port).await?;
-    figures.push(Figure::new("start-up, filled database", "ms", server.start_ms));
-    figures.push(Figure::new("resident memory, idle", "MiB", server.resident_mib()));
-    let returning = returning(&server, &filled).await?;
-    figures.push(Figure::new(
-        "1,000 return at once: all have a page",
-        "ms",
-        returning.elapsed_ms(),
-    ));
-    figures.extend(Figure::times("1,000 return at once: each", &returning));
-    figures.extend(Figure::times(
-        "home timeline, 1,000 followed",
-        &home(&server, &filled, options).await?,
-    ));
-    figures.extend(Figure::times("status post", &post(&server, &filled, options).await?));
+    column.add("start-up, filled database", "ms", server.start_ms);
+    tokio::time::sleep(REST).await;
+    column.add("resident memory, idle", "MiB", server.resident_mib());
+
+    let all = returning(&server, &filled).await?;
+    column.add("1,000 return at once: all have a page", "ms", all.elapsed_ms());
+    column.add_times("1,000 return at once: each", &all);
+
+    let before = server.cpu();
+    let pages = home(&server, &filled, options).await?;
+    column.add_times("home timeline, 1,000 followed", &pages);
+    column.add_cost("home timeline", &pages, server.cpu() - before);
+
+    let before = server.cpu();
+    let posts = post(&server, &filled, options).await?;
+    column.add_times("status post", &posts);
+    column.add_cost("status post", &posts, server.cpu() - before);
+
+    let before = server.cpu();
     let (accepted, visible_per_s) = inbox(&server, options, &filled, fediverse).await?;
-    figures.push(Figure::new("inbound accepted", "/s", accepted.per_s()));
-    figures.extend(Figure::times("inbound accepted", &accepted));
-    figures.push(Figure::new("inbound visible", "/s", visible_per_s));
-    figures.push(Figure::new("resident memory, after", "MiB", server.resident_mib()));
-    server.stop()?;
-    Ok(figures)
+    column.add("inbound accepted", "/s", accepted.per_s());
+    column.add_times("inbound accepted", &accepted);
+    column.add("inbound visible", "/s", visible_per_s);
+    column.add_cost("inbound", &accepted, server.cpu() - before);
+    tokio::time::sleep(REST).await;
+    column.add("resident memory, after", "MiB", server.resident_mib());
+    server.stop()
 }
 
 fn free_port() -> Result<u16> {
@@ -107,7 +84,13 @@ async fn fill(options: &Options, place: &Arc<Place>, fediverse: Arc<Fediverse>) 
     let place = place.clone();
     tokio::task::spawn_blocking(move || {
         let db = Db::open(&place.url, Path::new("/"), &DbOptions::default())?;
-        Ok(bulk::fill(&db, &fediverse, plan, Clock::system().now())?)
+        let (began, now) = (Instant::now(), Clock::system().now());
+        let tell = |written: usize| {
+            if written.is_multiple_of(200_000) {
+                println!("  … {written} posts after {:.0} s", began.elapsed().as_secs_f64());
+            }
+        };
+        Ok(bulk::fill(&db, &fediverse, plan, now, tell)?)
     })
     .await?
 }
@@ -178,7 +161,7 @@ async fn inbox(
     fediverse: Arc<Fediverse>,
 ) -> Result<(Latencies, f64)> {
     let client = client()?;
-    let before = posts_of(&client, server, filled).await?;
+    let before = posts_of(&client, server, filled, &filled.authors).await?;
     let host = server.base.trim_start_matches("http://").to_owned();
     let count = options.activities;
     let requests: Vec<SignedRequest> = tokio::task::spawn_blocking(move || {
@@ -205,28 +188,45 @@ async fn inbox(
     })
     .await;
     let accepted = check(accepted, "deliveries")?;
-    loop {
-        let seen = posts_of(&client, server, filled).await? - before;
-        if seen >= i64::try_from(count)? {
-            return Ok((accepted, count as f64 / began.elapsed().as_secs_f64()));
+    // A few authors are looked at until all their posts are there, then everybody: looking is work
+    // for the server too.
+    let (few, all) = (&filled.authors[..CHUNK.min(filled.authors.len())], &filled.authors[..]);
+    let of_few = i64::try_from(few.len())? * i64::try_from(count)? / i64::try_from(all.len())?;
+    for (authors, wanted) in [(few, of_few), (all, i64::try_from(count)?)] {
+        let before: i64 = authors.iter().filter_map(|author| before.get(author)).sum();
+        loop {
+            let now: i64 = posts_of(&client, server, filled, authors).await?.values().sum();
+            if now - before >= wanted {
+                break;
+            }
+            if began.elapsed() > VISIBLE_MAX {
+                bail!("only {} of {wanted} accepted activities are visible", now - before);
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        if began.elapsed() > VISIBLE_MAX {
-            bail!("only {seen} of {count} accepted activities are visible");
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
     }
+    Ok((accepted, count as f64 / began.elapsed().as_secs_f64()))
 }
 
-/// Posts of all authors, as the API counts them.
-async fn posts_of(client: &reqwest::Client, server: &Server, filled: &Filled) -> Result<i64> {
-    let mut sum = 0;
-    for chunk in filled.authors.chunks(40) {
+/// How many posts each of `authors` has, as the API says.
+async fn posts_of(
+    client: &reqwest::Client,
+    server: &Server,
+    filled: &Filled,
+    authors: &[Id],
+) -> Result<HashMap<Id, i64>> {
+    let mut counts = HashMap::new();
+    for chunk in authors.chunks(CHUNK) {
         let wanted: Vec<String> = chunk.iter().map(|id: &Id| format!("id[]={id}")).collect();
         let url = format!("{}/api/v1/accounts?{}", server.base, wanted.join("&"));
         let answer = client.get(url).bearer_auth(&filled.reader.1).send().await?;
         let accounts: Vec<serde_json::Value> =
             answer.error_for_status()?.json().await.context("reading accounts")?;
-        sum += accounts.iter().filter_map(|one| one["statuses_count"].as_i64()).sum::<i64>();
+        for account in &accounts {
+            let id = account["id"].as_str().and_then(|id| id.parse().ok());
+            let count = account["statuses_count"].as_i64();
+            counts.extend(id.zip(count));
+        }
     }
-    Ok(sum)
+    Ok(counts)
 }

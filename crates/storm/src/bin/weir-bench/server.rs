@@ -60,6 +60,18 @@ impl Server {
         kib / 1_024.0
     }
 
+    /// Processor time used so far by all its threads.
+    pub(crate) fn cpu(&self) -> Duration {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()));
+        let stat = stat.unwrap_or_default();
+        // Behind the name, which is in brackets and may hold anything: fields 3 and following.
+        let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+        let ticks: u64 =
+            fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
+        // The kernel counts in hundredths of a second for programs on every architecture.
+        Duration::from_millis(ticks * 10)
+    }
+
     /// Stops it as people do, and waits.
     pub(crate) fn stop(mut self) -> Result<()> {
         let pid = self.child.id().to_string();

@@ -22,8 +22,7 @@ pub async fn home(
     paging: Paging,
 ) -> Result<Response, Error> {
     let id = person.id;
-    let views = timelines::home(&face.community, id, paging.statuses()).await?;
-    let page = face.read(move |tx, env| {
+    let page = timelines::home(&face.community, id, paging.statuses(), move |tx, env, views| {
         Ok(Page::of_statuses(tx, env, Some(id), &views)?.without_hidden("home"))
     });
     Ok(paging.answer(&face, page.await?))
@@ -37,8 +36,8 @@ pub async fn list(
     paging: Paging,
 ) -> Result<Response, Error> {
     let id = person.id;
-    let views = timelines::list(&face.community, id, list, paging.statuses()).await?;
-    let page = face.read(move |tx, env| {
+    let range = paging.statuses();
+    let page = timelines::list(&face.community, id, list, range, move |tx, env, views| {
         Ok(Page::of_statuses(tx, env, Some(id), &views)?.without_hidden("home"))
     });
     Ok(paging.answer(&face, page.await?))

@@ -16,25 +16,40 @@ const ROUNDS_MAX: usize = 8;
 /// Sources loaded from SQL in one unit.
 const LOAD_CHUNK: usize = 100;
 
-/// A page of `reader`'s home timeline, the newest first.
+/// A page of `reader`'s home timeline, the newest first, made into what is wanted of it by `shape`
+/// in the unit that read it.
 ///
 /// # Errors
-/// The database's.
-pub async fn home(community: &Community, reader: Id, range: Range) -> Result<Vec<View>, Error> {
+/// The database's, and those of `shape`.
+pub async fn home<T, S>(
+    community: &Community,
+    reader: Id,
+    range: Range,
+    shape: S,
+) -> Result<T, Error>
+where
+    S: FnMut(&mut Tx, &Env, Vec<View>) -> Result<T, Error> + Send + 'static,
+    T: Send + 'static,
+{
     let sources = community.env().feeds.sources_of(reader);
-    of_sources(community, reader, sources, None, range).await
+    of_sources(community, reader, sources, None, range, shape).await
 }
 
-/// A page of list `id` of `reader`.
+/// A page of list `id` of `reader`, as [`home`].
 ///
 /// # Errors
 /// [`Error::NotFound`] when the list is not theirs.
-pub async fn list(
+pub async fn list<T, S>(
     community: &Community,
     reader: Id,
     id: Id,
     range: Range,
-) -> Result<Vec<View>, Error> {
+    shape: S,
+) -> Result<T, Error>
+where
+    S: FnMut(&mut Tx, &Env, Vec<View>) -> Result<T, Error> + Send + 'static,
+    T: Send + 'static,
+{
     let (policy, members) = community
         .read(Class::Interactive, move |tx, _| {
             let policy: Option<String> = tx.value(
@@ -49,29 +64,29 @@ pub async fn list(
         .await?;
     let sources = members.iter().map(|id| Source::Author(*id)).collect();
     let list = ListRules { policy, members: members.into_iter().collect() };
-    of_sources(community, reader, sources, Some(list), range).await
+    of_sources(community, reader, sources, Some(list), range, shape).await
 }
 
 /// What a list leaves out beyond the home timeline's rules.
-#[derive(Debug, Clone)]
-pub struct ListRules {
+struct ListRules {
     /// Which replies are shown: `followed`, `list` or `none`.
-    pub policy: String,
+    policy: String,
     /// Who is in the list.
-    pub members: HashSet<Id>,
+    members: HashSet<Id>,
 }
 
-/// A page of what `sources` posted, as `reader` sees it.
-///
-/// # Errors
-/// The database's.
-pub async fn of_sources(
+async fn of_sources<T, S>(
     community: &Community,
     reader: Id,
     sources: Vec<Source>,
     list: Option<ListRules>,
     range: Range,
-) -> Result<Vec<View>, Error> {
+    mut shape: S,
+) -> Result<T, Error>
+where
+    S: FnMut(&mut Tx, &Env, Vec<View>) -> Result<T, Error> + Send + 'static,
+    T: Send + 'static,
+{
     let missing = community.env().feeds.mark_missing(&sources);
     for chunk in missing.chunks(LOAD_CHUNK) {
         let chunk = chunk.to_vec();
@@ -79,7 +94,8 @@ pub async fn of_sources(
     }
     community
         .read(Class::Interactive, move |tx, env| {
-            page(tx, env, reader, &sources, list.as_ref(), range)
+            let views = page(tx, env, reader, &sources, list.as_ref(), range)?;
+            shape(tx, env, views)
         })
         .await
 }

@@ -6,6 +6,6 @@ mod public;
 mod range;
 
 pub use feeds::Feeds;
-pub use home::{comes_home, home, list, of_sources};
+pub use home::{comes_home, home, list};
 pub use public::{AccountPage, PublicPage, account, direct, link, public, tag};
 pub use range::Range;

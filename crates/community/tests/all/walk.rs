@@ -3,14 +3,15 @@
 use weir_base::Id;
 use weir_community::notifications::{self, Kind, Page};
 use weir_community::relationships::{self, FollowWish, Following};
-use weir_community::statuses::{self, Visibility};
+use weir_community::statuses::{self, View, Visibility};
 use weir_community::timelines::{self, AccountPage, PublicPage, Range};
 
 use crate::place::{Place, places};
 
 async fn home(place: &Place, of: Id, range: Range) -> Vec<Id> {
-    let views = timelines::home(&place.community, of, range).await.unwrap();
-    views.iter().map(|view| view.status.id).collect()
+    let ids = |views: Vec<View>| views.iter().map(|view| view.status.id).collect();
+    let page = timelines::home(&place.community, of, range, move |_, _, views| Ok(ids(views)));
+    page.await.unwrap()
 }
 
 #[tokio::test]

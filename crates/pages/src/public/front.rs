@@ -57,7 +57,7 @@ pub async fn page(
         })
         .await?;
     if let Some(reader) = reader {
-        views = timelines::home(&pages.community, reader, range).await?;
+        views = timelines::home(&pages.community, reader, range, |_, _, views| Ok(views)).await?;
     }
     let mut frame = pages.frame(&visitor, "");
     frame.noindex = false;

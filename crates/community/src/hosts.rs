@@ -1,5 +1,8 @@
 //! Other servers: what is known of them, and which of them staff wants nothing to do with.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use weir_base::{Id, Timestamp};
 use weir_db::{Tx, params, texts};
 
@@ -136,6 +139,26 @@ pub fn policy(tx: &mut Tx, domain: &str) -> Result<Policy, Error> {
     })
 }
 
+/// Counts the decisions of staff about servers, so that what is remembered of them in memory is
+/// forgotten in the moment they change (on other nodes of a cluster: when it is too old).
+#[derive(Default)]
+pub struct Decisions(Arc<AtomicU64>);
+
+impl Decisions {
+    /// How many there were. Ask before reading what they were about: what was read then is good
+    /// for as long as this stays the same.
+    pub fn count(&self) -> u64 {
+        self.0.load(Ordering::Acquire)
+    }
+
+    fn changed(&self, tx: &mut Tx) {
+        let count = self.0.clone();
+        tx.after_commit(move || {
+            count.fetch_add(1, Ordering::AcqRel);
+        });
+    }
+}
+
 /// Whether staff named `domain`, or one above it, in the list of servers that are allowed.
 ///
 /// # Errors
@@ -226,6 +249,7 @@ pub fn block(tx: &mut Tx, env: &Env, domain: &str, severity: Severity) -> Result
         "INSERT INTO domain_blocks (id, domain, severity) VALUES (?1, ?2, ?3)",
         params![env.ids.next(), domain, severity.name()],
     )?;
+    env.host_decisions.changed(tx);
     moderation::apply_block(tx, env, domain, lifted)
 }
 
@@ -242,6 +266,7 @@ fn end_block(tx: &mut Tx, domain: &str) -> Result<Option<Timestamp>, Error> {
 pub fn unblock(tx: &mut Tx, env: &Env, domain: &str) -> Result<bool, Error> {
     let lifted = end_block(tx, domain)?;
     if lifted.is_some() {
+        env.host_decisions.changed(tx);
         moderation::apply_block(tx, env, domain, lifted)?;
     }
     Ok(lifted.is_some())

@@ -1,12 +1,11 @@
 //! The job that turns a message of the community into an activity and its deliveries.
 
 use weir_base::Id;
-use weir_community::federation::Distribute;
+use weir_community::federation::{self, Distribute, Inbox};
 use weir_community::{Env, Error};
 use weir_db::{Class, Tx};
 use weir_jobs::{Claimed, Outcome, Prepared};
 
-use super::audience::{self, Inbox};
 use super::compose::{self, Composed};
 use super::deliver::Deliver;
 use super::payloads;
@@ -43,7 +42,7 @@ async fn plan(face: &ActivityPub, claim: Claimed<Distribute>) -> Result<Option<P
         let composed = compose::compose(tx, env, this.urls(), &claim, key.as_ref())?;
         let mut payloads = Vec::new();
         for Composed { by, activity, audience } in composed {
-            let inboxes = audience::inboxes(tx, env, &audience, allowlist)?;
+            let inboxes = federation::inboxes(tx, env, &audience, allowlist)?;
             if !inboxes.is_empty() {
                 payloads.push((by, write::activity(&activity).to_string(), inboxes));
             }

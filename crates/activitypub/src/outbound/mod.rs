@@ -8,7 +8,6 @@
 //! inbox once. The first try goes with what came in; what failed waits in a queue of its own, so
 //! that it never stands before what is new.
 
-mod audience;
 mod compose;
 mod deliver;
 mod distribute;

@@ -10,7 +10,8 @@ use crate::ActivityPub;
 
 /// Servers remembered.
 const HOSTS_MAX: u64 = 20_000;
-/// How long a decision of staff takes at most to be followed everywhere.
+/// How long a decision of staff takes at most to be followed by other nodes of a cluster; here it
+/// is followed at once.
 const LIFE: Duration = Duration::from_secs(10);
 
 /// How a server stands to this one.
@@ -24,7 +25,8 @@ pub(crate) enum Standing {
     Own,
 }
 
-pub(crate) struct Policies(Cache<String, Standing>);
+/// Each with the number of decisions there were when it was read.
+pub(crate) struct Policies(Cache<String, (u64, Standing)>);
 
 impl Default for Policies {
     fn default() -> Self {
@@ -39,7 +41,10 @@ impl ActivityPub {
         if authority == self.urls().origin().1 || authority == site.domain {
             return Ok(Standing::Own);
         }
-        if let Some(known) = self.finder().policies.0.get(authority) {
+        let decisions = self.community().env().host_decisions.count();
+        if let Some((read_at, known)) = self.finder().policies.0.get(authority)
+            && read_at == decisions
+        {
             return Ok(known);
         }
         let (name, allowlist) = (authority.to_owned(), self.is_allowlist());
@@ -51,7 +56,7 @@ impl ActivityPub {
                 Ok(if refused { Standing::Refused } else { Standing::Welcome })
             })
             .await?;
-        self.finder().policies.0.insert(authority.to_owned(), standing);
+        self.finder().policies.0.insert(authority.to_owned(), (decisions, standing));
         Ok(standing)
     }
 }

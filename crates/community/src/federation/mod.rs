@@ -1,5 +1,6 @@
 //! What the community asks the network to do: the jobs and ports that a face registers for.
 
+mod audience;
 pub mod chores;
 mod incoming;
 pub mod order;
@@ -17,6 +18,7 @@ use weir_jobs::{Delay, Job, Last, Queue, Retry};
 use crate::statuses::Visibility;
 use crate::{Env, Error};
 
+pub use audience::{Audience, Inbox, concerned, inboxes, spoken_with};
 pub use incoming::{Answered, Deed, Incoming, Undone, receive};
 
 /// Something that the followers, or those concerned, on other servers are to learn. What was

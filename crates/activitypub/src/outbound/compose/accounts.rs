@@ -1,27 +1,20 @@
 //! Profiles, moves and reports.
 
 use weir_base::Id;
+use weir_community::federation::{self, Audience};
 use weir_community::{accounts, reports};
-use weir_db::{ids, params};
+use weir_db::ids;
 
-use super::super::audience::Audience;
 use super::{Composed, Desk, One, parsed};
 use crate::Signing;
 use crate::shape::{self, AccountShape};
 use crate::wire::{Activity, Kind, Object, Uri};
 
-/// Posts looked back at for whom a person spoke with lately.
-const LATELY_POSTS_MAX: usize = 200;
-
 impl Desk<'_, '_> {
     pub(super) fn update_actor(&mut self, key: Option<&Signing>) -> One {
         let Some(key) = key else { return Ok(None) };
         let account = accounts::by_id(self.tx, self.by)?;
-        let spoken_with: Vec<Id> = self.tx.column(
-            "SELECT DISTINCT m.account_id FROM mentions m WHERE m.status_id IN (
-               SELECT id FROM statuses WHERE account_id = ?1 ORDER BY id DESC LIMIT ?2)",
-            params![self.by, LATELY_POSTS_MAX],
-        )?;
+        let spoken_with = federation::spoken_with(self.tx, self.by)?;
         let shape = AccountShape::load(self.tx, account)?;
         let actor = shape::actor(self.env, self.urls, &shape, &key.public_pem);
         let object = Object::Actor(Box::new(actor));

@@ -11,12 +11,11 @@ mod people;
 mod posts;
 
 use weir_base::Id;
-use weir_community::federation::{Distribute, Message};
+use weir_community::federation::{Audience, Distribute, Message};
 use weir_community::{Env, Error, accounts as people_here};
 use weir_db::Tx;
 use weir_jobs::Claimed;
 
-use super::audience::Audience;
 use crate::Signing;
 use crate::wire::{Activity, Kind, Object, ObjectRef, Uri, Urls};
 

@@ -1,10 +1,10 @@
 //! What one person does to another: favourites, follows, blocks, votes.
 
 use weir_base::Id;
+use weir_community::federation::Audience;
 use weir_community::{Error, statuses};
 use weir_db::{Json, params};
 
-use super::super::audience::Audience;
 use super::{Composed, Desk, One, parsed};
 use crate::wire::{Activity, Kind, Object, Post, PostKind, Uri};
 

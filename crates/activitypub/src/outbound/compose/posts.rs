@@ -2,16 +2,12 @@
 
 use weir_base::{Id, Timestamp};
 use weir_community::Error;
-use weir_community::statuses::{self, Status, View, Visibility};
-use weir_db::params;
+use weir_community::federation::{self, Audience};
+use weir_community::statuses::{self, View, Visibility};
 
-use super::super::audience::Audience;
 use super::{Desk, One, parsed};
 use crate::shape::{self, Loaded};
 use crate::wire::{Activity, Kind, Object, Tombstone, Uri};
-
-/// People told of one post besides followers.
-const CONCERNED_MAX: usize = 5_000;
 
 impl Desk<'_, '_> {
     fn load(&mut self, status: Id) -> Result<Loaded, Error> {
@@ -46,7 +42,7 @@ impl Desk<'_, '_> {
         let loaded = self.load(status)?;
         let view = &loaded.views[0];
         let mut accounts = mentioned(view);
-        accounts.extend(self.concerned(&view.status)?);
+        accounts.extend(federation::concerned(self.tx, &view.status)?);
         let audience = self.reach(view.status.visibility, accounts);
         let Some(post) = shape::post(self.env, self.urls, &loaded, view) else { return Ok(None) };
         let (to, cc) = (post.to.clone(), post.cc.clone());
@@ -55,22 +51,6 @@ impl Desk<'_, '_> {
         let object = Object::Post(Box::new(post));
         let update = Activity { to, cc, published, ..self.activity(id, Kind::Update, object) };
         self.composed(update, audience)
-    }
-
-    /// Those on other servers who hold a copy because they did something with the post.
-    fn concerned(&mut self, status: &Status) -> Result<Vec<Id>, Error> {
-        if !status.visibility.is_open() {
-            return Ok(Vec::new());
-        }
-        Ok(self.tx.column(
-            "SELECT a.id FROM accounts a WHERE a.domain <> '' AND a.id IN (
-               SELECT account_id FROM statuses WHERE boost_of_id = ?1
-               UNION SELECT account_id FROM statuses WHERE in_reply_to_id = ?1
-               UNION SELECT account_id FROM favourites WHERE status_id = ?1
-               UNION SELECT account_id FROM poll_votes WHERE poll_id = ?2
-               UNION SELECT account_id FROM statuses WHERE id = ?3) LIMIT ?4",
-            params![status.id, status.poll_id, status.in_reply_to_id, CONCERNED_MAX],
-        )?)
     }
 
     pub(super) fn delete_status(

@@ -3,13 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use weir_base::{Id, Timestamp};
-use weir_community::{Env, Error, hosts};
 use weir_db::{Tx, ids, params};
+
+use crate::statuses::Status;
+use crate::{Env, Error, hosts};
 
 /// How long a server may be silent before most deliveries to it are spared, in ms.
 const SILENT_MS: i64 = 7 * 24 * 60 * 60 * 1_000;
 /// How often a silent server is still tried, in ms.
 const PROBED_EVERY_MS: i64 = 24 * 60 * 60 * 1_000;
+
+/// People told of one post besides followers.
+const CONCERNED_MAX: usize = 5_000;
+/// Posts looked back at for whom a person spoke with lately.
+const LATELY_POSTS_MAX: usize = 200;
 
 /// For whom an activity is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -34,6 +41,38 @@ impl Audience {
     pub fn followers(account: Id) -> Self {
         Self { followers_of: Some(account), ..Self::default() }
     }
+}
+
+/// Those on other servers who hold a copy of an open post because they did something with it; of
+/// a post that is not open, nobody.
+///
+/// # Errors
+/// The database's.
+pub fn concerned(tx: &mut Tx, status: &Status) -> Result<Vec<Id>, Error> {
+    if !status.visibility.is_open() {
+        return Ok(Vec::new());
+    }
+    Ok(tx.column(
+        "SELECT a.id FROM accounts a WHERE a.domain <> '' AND a.id IN (
+           SELECT account_id FROM statuses WHERE boost_of_id = ?1
+           UNION SELECT account_id FROM statuses WHERE in_reply_to_id = ?1
+           UNION SELECT account_id FROM favourites WHERE status_id = ?1
+           UNION SELECT account_id FROM poll_votes WHERE poll_id = ?2
+           UNION SELECT account_id FROM statuses WHERE id = ?3) LIMIT ?4",
+        params![status.id, status.poll_id, status.in_reply_to_id, CONCERNED_MAX],
+    )?)
+}
+
+/// Whom `account` mentioned lately.
+///
+/// # Errors
+/// The database's.
+pub fn spoken_with(tx: &mut Tx, account: Id) -> Result<Vec<Id>, Error> {
+    Ok(tx.column(
+        "SELECT DISTINCT m.account_id FROM mentions m WHERE m.status_id IN (
+           SELECT id FROM statuses WHERE account_id = ?1 ORDER BY id DESC LIMIT ?2)",
+        params![account, LATELY_POSTS_MAX],
+    )?)
 }
 
 /// An inbox, and the server of those it is for.

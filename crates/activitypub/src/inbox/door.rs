@@ -1,22 +1,25 @@
 //! `POST /inbox` and `POST /ap/users/ID/inbox`: what is decided while the sender waits.
 
+use std::sync::Arc;
+
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri as HttpUri, header};
-use weir_community::{Env, Error};
+use weir_community::{Env, Error, federation};
 use weir_db::{Class, Tx};
 use weir_http::ClientIp;
 
 use super::full::Refusal;
+use super::hearsay;
 use super::seen;
 use super::unknown::{RefetchKey, Unverified};
 use super::work::Inbound;
-use crate::ActivityPub;
 use crate::deed;
 use crate::resolver::Standing;
 use crate::signature::{self, Checked, Received, SignatureError};
 use crate::wire::{self, Activity, Kind, Uri, WireError};
+use crate::{ActivityPub, Signer};
 
 /// When to come again, in s, where too much of one sender waits, and where too much waits in all.
 const SENDER_AGAIN_S: u32 = 300;
@@ -143,11 +146,11 @@ impl Message<'_> {
             Ok(activity) => activity,
             Err(error) => return Ok(error.into()),
         };
-        if !activity.actor.is_of_same_host(&key) {
-            return Ok(forbidden("forged", "the key is not the actor's"));
-        }
         if let Some(why) = deed::forgery(&activity) {
             return Ok(forbidden("forged", why));
+        }
+        if !activity.actor.is_of_same_host(&key) {
+            return self.hearsay(&checked, &key, &activity).await;
         }
         let mark = seen::mark(key.as_str(), checked.signed_at, self.body);
         if self.face.inbox().seen.message(&mark) {
@@ -206,6 +209,59 @@ impl Message<'_> {
         let write = move |tx: &mut Tx, env: &Env| Ok(env.jobs.enqueue(tx, &inbound)?);
         face.community().write(Class::Inbound, write).await?;
         Ok(Verdict::Accepted)
+    }
+
+    /// A message that another server hands on: it proves nothing but who says so, and is reason
+    /// enough to ask its origin.
+    async fn hearsay(
+        &self,
+        checked: &Checked,
+        key: &Uri,
+        activity: &Activity,
+    ) -> Result<Verdict, Error> {
+        let face = self.face;
+        let Some(ask) = hearsay::question(activity, key.authority()) else {
+            return Ok(forbidden("forged", "the key is not the actor's"));
+        };
+        match face.standing(activity.actor.authority()).await? {
+            Standing::Welcome => {}
+            Standing::Refused => return Ok(forbidden("blocked", "its author's server is blocked")),
+            Standing::Own => return Ok(forbidden("forged", "its author lives here")),
+        }
+        let Some(known) = self.verified(checked, key).await? else {
+            let why = "who hands this on is not known here, or its key does not fit".to_owned();
+            return Ok(Verdict::Refused(StatusCode::UNAUTHORIZED, "unknown_forwarder", why));
+        };
+        if known.suspended {
+            return Ok(forbidden("suspended", "the actor is suspended here"));
+        }
+        let (jobs, now) = (&face.community().env().jobs, face.now());
+        if let Some(refusal) = face.inbox().full.lock().hearsay(jobs, now, key.authority()) {
+            return Ok(Verdict::Later(refusal));
+        }
+        let write = move |tx: &mut Tx, env: &Env| {
+            let in_reply_to = ask.in_reply_to.as_deref();
+            if !federation::concerns(tx, ask.said, &ask.actor, &ask.object, in_reply_to)? {
+                return Ok(false);
+            }
+            env.jobs.enqueue_unique(tx, &ask.key(), env.clock.now(), &ask)?;
+            Ok(true)
+        };
+        let kept = face.community().write(Class::Inbound, write).await?;
+        Ok(if kept { Verdict::Accepted } else { Verdict::Ignored("hearsay_of_no_concern") })
+    }
+
+    /// Whose key it is, if the signature fits; where it does not, the key is fetched again.
+    async fn verified(&self, checked: &Checked, key: &Uri) -> Result<Option<Arc<Signer>>, Error> {
+        for fresh in [false, true] {
+            match self.face.key_owner(key.as_str(), fresh).await? {
+                Some(known) if checked.verify(&known.key).is_ok() => return Ok(Some(known)),
+                Some(_) => {}
+                None => return Ok(None),
+            }
+        }
+        self.refetch(key).await?;
+        Ok(None)
     }
 
     /// A message whose sender is not known here.

@@ -1,6 +1,7 @@
 //! How much may wait behind the door.
 
 use weir_base::Timestamp;
+use weir_community::federation::AskOrigin;
 use weir_jobs::Jobs;
 
 /// Messages that may wait to be worked.
@@ -11,6 +12,9 @@ const INBOUND_PER_HOST_MAX: u64 = 500_000;
 const UNKNOWN_MAX: u64 = 20_000;
 /// Those of them from one server and one source.
 const UNKNOWN_PER_LANE_MAX: u64 = 200;
+/// What others say of third parties that may wait for an answer of those, in all and by one server.
+const HEARSAY_MAX: u64 = 20_000;
+const HEARSAY_PER_HOST_MAX: u64 = 500;
 /// How old what is known of the queues may be, in ms.
 const AGE_MAX_MS: i64 = 200;
 /// Deepest lanes looked at.
@@ -22,8 +26,10 @@ pub(crate) struct Full {
     at: Timestamp,
     inbound: u64,
     unknown: u64,
+    hearsay: u64,
     deep_inbound: Vec<String>,
     deep_unknown: Vec<String>,
+    deep_hearsay: Vec<String>,
 }
 
 /// Why a message is not taken now.
@@ -51,8 +57,10 @@ impl Full {
             at: now,
             inbound: depth(super::work::QUEUE.name),
             unknown: depth(super::unknown::QUEUE.name),
+            hearsay: depth(AskOrigin::QUEUE_NAME),
             deep_inbound: deep(super::work::QUEUE.name, INBOUND_PER_HOST_MAX),
             deep_unknown: deep(super::unknown::QUEUE.name, UNKNOWN_PER_LANE_MAX),
+            deep_hearsay: deep(AskOrigin::QUEUE_NAME, HEARSAY_PER_HOST_MAX),
         };
     }
 
@@ -63,6 +71,16 @@ impl Full {
             return Some(Refusal::Sender);
         }
         (self.inbound >= INBOUND_MAX).then_some(Refusal::Everybody)
+    }
+
+    /// Whether what the server `host` says of a third party is not taken.
+    pub(super) fn hearsay(&mut self, jobs: &Jobs, now: Timestamp, host: &str) -> Option<Refusal> {
+        self.look(jobs, now);
+        if self.deep_hearsay.iter().any(|lane| lane == host) {
+            return Some(Refusal::Sender);
+        }
+        self.hearsay += 1;
+        (self.hearsay > HEARSAY_MAX).then_some(Refusal::Everybody)
     }
 
     /// Whether a message of an unknown sender is not taken.

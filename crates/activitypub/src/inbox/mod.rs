@@ -6,10 +6,13 @@
 //! - Known key and bad signature: 401; the key, which may be new, is fetched in the background.
 //! - Unknown key: a durable job in a bounded queue, with a lane for each server and source, 202;
 //!   the signature is verified before it has any effect.
+//! - Handed on by another server than its author's: the origin is asked in the background, and its
+//!   answer alone has an effect; 202, or 401 where who hands it on is not known here.
 //! - Too much waits: 429 or 503 with `Retry-After`.
 
 mod door;
 mod full;
+mod hearsay;
 mod seen;
 mod unknown;
 mod work;
@@ -49,4 +52,5 @@ pub(crate) fn router() -> Router<ActivityPub> {
 pub(crate) fn register(registry: &mut Registry, face: &ActivityPub) {
     work::register(registry, face);
     unknown::register(registry, face);
+    hearsay::register(registry, face);
 }

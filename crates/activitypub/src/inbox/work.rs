@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use weir_base::{Id, Timestamp};
 use weir_community::accounts::{self, Account};
 use weir_community::federation::order::Version;
-use weir_community::federation::{self, Deed, Incoming};
+use weir_community::federation::{self, Deed, Incoming, Passable};
 use weir_community::{Env, Error};
 use weir_db::{Class, Tx};
 use weir_jobs::{Claimed, Job, Outcome, Prepared, Queue, Registry, Retry};
@@ -55,13 +55,23 @@ pub(super) fn register(registry: &mut Registry, face: &ActivityPub) {
         let face = face.clone();
         async move { face.prepare(jobs).await }
     };
-    registry.unit(prepare, move |tx: &mut Tx, batch: &[Incoming]| run(tx, &env, batch));
+    registry.unit(prepare, move |tx: &mut Tx, batch: &[Work]| run(tx, &env, batch));
 }
 
-fn run(tx: &mut Tx, env: &Env, batch: &[Incoming]) -> Result<Vec<Outcome>, weir_db::Error> {
+/// A message, read; and what is needed to pass it on, where that may be this server's part.
+#[derive(Debug)]
+struct Work {
+    incoming: Incoming,
+    passable: Option<Passable>,
+}
+
+fn run(tx: &mut Tx, env: &Env, batch: &[Work]) -> Result<Vec<Outcome>, weir_db::Error> {
     let mut outcomes = Vec::with_capacity(batch.len());
-    for incoming in batch {
-        let worked = tx.savepoint(|tx| federation::receive(tx, env, incoming));
+    for Work { incoming, passable } in batch {
+        let worked = tx.savepoint(|tx| match passable {
+            Some(passable) => federation::receive_and_forward(tx, env, incoming, passable),
+            None => federation::receive(tx, env, incoming),
+        });
         outcomes.push(match worked {
             Ok(receipt) => {
                 tracing::debug!(activity = incoming.activity, ?receipt, "worked");
@@ -76,16 +86,16 @@ fn run(tx: &mut Tx, env: &Env, batch: &[Incoming]) -> Result<Vec<Outcome>, weir_
 
 /// What parsing made of a message.
 enum Parsed {
-    Ready(Box<Incoming>),
+    Ready(Box<Work>),
     Profile(Box<wire::Actor>),
-    Move(wire::Uri, Box<Incoming>),
+    Move(wire::Uri, Box<Work>),
     Nothing(String),
 }
 
 impl ActivityPub {
-    async fn prepare(&self, jobs: Vec<Claimed<Inbound>>) -> Vec<Prepared<Incoming>> {
+    async fn prepare(&self, jobs: Vec<Claimed<Inbound>>) -> Vec<Prepared<Work>> {
         let count = jobs.len();
-        let again = |reason: &str| -> Vec<Prepared<Incoming>> {
+        let again = |reason: &str| -> Vec<Prepared<Work>> {
             (0..count).map(|_| Prepared::Not(Outcome::retry(reason))).collect()
         };
         let actors: Vec<String> = jobs.iter().map(|claimed| claimed.job.actor.clone()).collect();
@@ -112,7 +122,7 @@ impl ActivityPub {
     }
 
     /// Looks up what a message needs besides itself.
-    async fn complete(&self, parsed: Parsed) -> Prepared<Incoming> {
+    async fn complete(&self, parsed: Parsed) -> Prepared<Work> {
         let failed = |error: RemoteError| {
             Prepared::Not(match error.is_passing() {
                 true => {
@@ -122,7 +132,7 @@ impl ActivityPub {
             })
         };
         match parsed {
-            Parsed::Ready(incoming) => Prepared::Run(*incoming),
+            Parsed::Ready(work) => Prepared::Run(*work),
             Parsed::Nothing(why) => {
                 metrics::counter!("weir_activitypub_inbound_meaningless_total").increment(1);
                 tracing::debug!(why, "nothing to do");
@@ -133,8 +143,8 @@ impl ActivityPub {
                 Ok(_) => Prepared::Not(Outcome::Done),
                 Err(error) => failed(error),
             },
-            Parsed::Move(target, incoming) => match self.refresh(&target).await {
-                Ok(_) => Prepared::Run(*incoming),
+            Parsed::Move(target, work) => match self.refresh(&target).await {
+                Ok(_) => Prepared::Run(*work),
                 Err(error) => failed(error),
             },
         }
@@ -155,13 +165,15 @@ fn parse(
         Err(error) => return Parsed::Nothing(error.to_string()),
     };
     let incoming = |deed: Deed| {
-        Box::new(Incoming {
+        let passable = passable(&activity, &job.body, &deed, urls);
+        let incoming = Incoming {
             actor: job.actor.clone(),
             activity: activity.id.as_ref().map(ToString::to_string).unwrap_or_default(),
             version: Version { at: job.signed_at, seq: job.seq.unwrap_or(claimed.id) },
             arrived: job.arrived,
             deed,
-        })
+        };
+        Box::new(Work { incoming, passable })
     };
     match deed::meaning(&activity, by, urls) {
         Meaning::Deed(deed) => Parsed::Ready(incoming(deed)),
@@ -178,4 +190,27 @@ fn parse(
         }
         Meaning::Nothing(why) => Parsed::Nothing(why.into()),
     }
+}
+
+/// What is needed to pass a message on: of posts that answer something, and of deletions, which do
+/// not say what they are of.
+fn passable(
+    activity: &wire::Activity,
+    body: &str,
+    deed: &Deed,
+    urls: &wire::Urls,
+) -> Option<Passable> {
+    let addressed: Vec<String> = activity
+        .to
+        .iter()
+        .chain(&activity.cc)
+        .filter(|uri| urls.is_own(uri))
+        .map(ToString::to_string)
+        .collect();
+    let wanted = match deed {
+        Deed::Post(post) => post.in_reply_to.is_some() || activity.kind == wire::Kind::Update,
+        Deed::Delete { .. } => true,
+        _ => false,
+    };
+    wanted.then(|| Passable { body: body.to_owned(), proven: wire::is_proven(body), addressed })
 }

@@ -25,6 +25,10 @@ pub struct Deliver {
     pub inbox: String,
     /// The server of those it is for.
     pub domain: String,
+    /// Whether it is another server's message that is only passed on: who does not believe that
+    /// is not asked again.
+    #[serde(default)]
+    pub passed_on: bool,
 }
 
 impl Job for Deliver {
@@ -88,7 +92,7 @@ async fn attempt(face: &ActivityPub, job: &Deliver) -> Result<Tried, Failure> {
         count("forgotten");
         return Ok(Tried::Refused("its body is gone".to_owned()));
     };
-    let tried = send::try_once(face, &payload, &job.inbox, &job.domain).await;
+    let tried = send::try_once(face, &payload, &job.inbox, &job.domain, job.passed_on).await;
     let tried = tried.map_err(Failure::retry)?;
     match &tried {
         Tried::Taken => count("taken"),

@@ -67,6 +67,7 @@ pub fn write(tx: &mut Tx, env: &Env, plan: &Plan) -> Result<Outcome, weir_db::Er
                 payload,
                 inbox: inbox.url.clone(),
                 domain: inbox.domain.clone(),
+                passed_on: false,
             })
             .collect();
         env.jobs.enqueue_many(tx, &jobs)?;

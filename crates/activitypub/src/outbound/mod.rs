@@ -11,6 +11,7 @@
 mod compose;
 mod deliver;
 mod distribute;
+mod forward;
 mod payloads;
 mod peers;
 mod send;
@@ -18,7 +19,7 @@ mod send;
 use std::sync::Arc;
 
 use weir_community::Community;
-use weir_community::federation::Distribute;
+use weir_community::federation::{Distribute, Forward};
 use weir_db::Tx;
 use weir_jobs::{Claimed, Outcome, Registry};
 
@@ -53,6 +54,13 @@ pub(crate) fn register(registry: &mut Registry, face: &ActivityPub) {
         move |jobs: Vec<Claimed<Distribute>>| distribute::prepare(preparing.clone(), jobs),
         move |tx: &mut Tx, plans: &[distribute::Plan]| {
             plans.iter().map(|plan| distribute::write(tx, &env, plan)).collect()
+        },
+    );
+    let (preparing, env) = (face.clone(), face.community().env().clone());
+    registry.unit(
+        move |jobs: Vec<Claimed<Forward>>| forward::prepare(preparing.clone(), jobs),
+        move |tx: &mut Tx, plans: &[forward::Plan]| {
+            plans.iter().map(|plan| forward::write(tx, &env, plan)).collect()
         },
     );
     let first = face.clone();

@@ -29,7 +29,8 @@ pub enum Tried {
     },
 }
 
-/// Delivers `payload` to `inbox` on the server `domain`, signed as that takes it.
+/// Delivers `payload` to `inbox` on the server `domain`, signed as that takes it. Where it is
+/// another server's message that is only `passed_on`, a refusal to believe it is final.
 ///
 /// # Errors
 /// Failures of this server: its database, or a key that cannot be made.
@@ -38,6 +39,7 @@ pub async fn try_once(
     payload: &Payload,
     inbox: &str,
     domain: &str,
+    passed_on: bool,
 ) -> Result<Tried, CommunityError> {
     let Ok(url) = Url::parse(inbox) else {
         return Ok(Tried::Refused("the inbox is no URL".to_owned()));
@@ -51,9 +53,10 @@ pub async fn try_once(
     let known = terms.form.unwrap_or(Form::Cavage);
     let other = if known == Form::Cavage { Form::Rfc9421 } else { Form::Cavage };
     let mut tried = Tried::Refused(String::new());
+    let mut doubted = false;
     for form in [known, other] {
         let answer = post(face, payload, &url, &signing, form).await;
-        let doubted = matches!(&answer, Ok(answer) if is_doubt(answer.status));
+        doubted = matches!(&answer, Ok(answer) if is_doubt(answer.status));
         tried = judge(face, answer);
         match &tried {
             Tried::Taken => peers.delivered(domain, form).await,
@@ -63,6 +66,12 @@ pub async fn try_once(
         if !doubted {
             break;
         }
+    }
+    if doubted
+        && passed_on
+        && let Tried::Later { reason, .. } = tried
+    {
+        return Ok(Tried::Refused(reason));
     }
     Ok(tried)
 }

@@ -62,6 +62,12 @@ impl ActivityPub {
         learnt
     }
 
+    /// Fetches an account whatever is known of it, even that it failed lately.
+    pub(crate) async fn reread_account(&self, uri: &Uri) -> Result<Id, RemoteError> {
+        let _alone = self.finder().budgets.alone(uri.as_str()).await;
+        self.learn(uri).await
+    }
+
     async fn learn(&self, uri: &Uri) -> Result<Id, RemoteError> {
         match self.document(uri).await? {
             Object::Actor(actor) => self.take_in(&actor).await,

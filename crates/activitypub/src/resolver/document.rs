@@ -70,8 +70,10 @@ impl ActivityPub {
             }
             answer = second;
         }
-        if matches!(answer.status, StatusCode::NOT_FOUND | StatusCode::GONE) {
-            return Err(RemoteError::Gone(uri.to_string()));
+        match answer.status {
+            StatusCode::GONE => return Err(RemoteError::Gone(uri.to_string())),
+            StatusCode::NOT_FOUND => return Err(RemoteError::Missing(uri.to_string())),
+            _ => {}
         }
         Ok(answer.success(self.now())?)
     }

@@ -13,9 +13,12 @@ pub(crate) enum RemoteError {
     /// What came back.
     #[error("what {0} answered cannot be used: {1}")]
     Wire(String, WireError),
-    /// It is there no more.
+    /// It is there no more, as its server says.
     #[error("{0} is gone")]
     Gone(String),
+    /// Its server knows nothing of it, or does not show it to this one.
+    #[error("{0} is not there")]
+    Missing(String),
     /// It is not what it was taken for.
     #[error("{0}: {1}")]
     Unfit(String, &'static str),
@@ -37,7 +40,11 @@ impl RemoteError {
             Self::Fetch(error) => error.is_passing(),
             Self::Budget(..) => true,
             Self::Community(error) => matches!(error, weir_community::Error::Db(_)),
-            Self::Wire(..) | Self::Gone(_) | Self::Unfit(..) | Self::Refused(_) => false,
+            Self::Wire(..)
+            | Self::Gone(_)
+            | Self::Missing(_)
+            | Self::Unfit(..)
+            | Self::Refused(_) => false,
         }
     }
 

@@ -48,6 +48,13 @@ impl ActivityPub {
         learnt
     }
 
+    /// Fetches a post whatever is known of it, and takes in what is newer.
+    pub(crate) async fn reread_post(&self, uri: &Uri, depth: u32) -> Result<Id, RemoteError> {
+        let _alone = self.finder().budgets.alone(uri.as_str()).await;
+        let object = self.document(uri).await?;
+        self.take_in_post(uri, object, depth).await
+    }
+
     /// Writes a fetched post down.
     pub(super) async fn take_in_post(
         &self,

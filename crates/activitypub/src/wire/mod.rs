@@ -55,6 +55,18 @@ pub fn parse_activity(bytes: &[u8]) -> Result<Activity, WireError> {
     read::activity(&limits::parse(bytes)?)
 }
 
+/// Whether an activity carries a signature or proof of its own (Linked Data signature, FEP-8b32),
+/// which is not verified here: by it others may believe the activity whoever hands it to them.
+pub fn is_proven(body: &str) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Proofs {
+        signature: Option<serde::de::IgnoredAny>,
+        proof: Option<serde::de::IgnoredAny>,
+    }
+    serde_json::from_str::<Proofs>(body)
+        .is_ok_and(|proofs| proofs.signature.is_some() || proofs.proof.is_some())
+}
+
 /// Reads anything that was fetched by its URL: a post, an actor, an activity, a collection.
 ///
 /// # Errors

@@ -9,7 +9,7 @@ use weir_community::statuses::{self, Visibility};
 use crate::peer::{Delivered, Peer};
 use crate::place::{Place, places, until};
 
-async fn follows(place: &Place, follower: Id, target: Id) {
+pub async fn follows(place: &Place, follower: Id, target: Id) {
     let uri = "http://peer.test/follows/1";
     place
         .write(move |tx, env| relationships::receive(tx, env, follower, target, uri))
@@ -17,7 +17,7 @@ async fn follows(place: &Place, follower: Id, target: Id) {
         .unwrap();
 }
 
-async fn came(peer: &Peer, kind: &str) -> Value {
+pub async fn came(peer: &Peer, kind: &str) -> Value {
     until(kind, async || !peer.activities(kind).is_empty()).await;
     peer.activities(kind).pop().unwrap()
 }

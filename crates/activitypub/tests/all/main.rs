@@ -2,6 +2,7 @@
 
 mod deliveries;
 mod documents;
+mod forwarding;
 mod inbox;
 mod peer;
 mod place;

@@ -1,11 +1,13 @@
 //! A fake server: an actor for every name, one key, notes, and an inbox that keeps what it gets
 //! and answers as it is told.
 
+use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use axum::Router;
-use axum::extract::{Path, Query, State};
-use axum::response::IntoResponse;
+use axum::extract::{Path, Query, Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, Uri, header};
@@ -38,7 +40,7 @@ impl Delivered {
     }
 }
 
-type Answers = Box<dyn FnMut(&Delivered) -> StatusCode + Send>;
+type Answers = Box<dyn FnMut(&Delivered) -> Response + Send>;
 
 #[derive(Clone)]
 pub struct Peer {
@@ -51,6 +53,8 @@ struct Inner {
     answers: Mutex<Answers>,
     fetched: Mutex<Vec<String>>,
     notes: Mutex<Vec<Value>>,
+    /// What stands at a path instead of what would.
+    instead: Mutex<HashMap<String, (StatusCode, Value)>>,
 }
 
 impl Peer {
@@ -59,9 +63,10 @@ impl Peer {
         let base = format!("http://{}", listener.local_addr().unwrap()).into();
         let inner = Inner {
             delivered: Mutex::default(),
-            answers: Mutex::new(Box::new(|_| StatusCode::ACCEPTED)),
+            answers: Mutex::new(Box::new(|_| StatusCode::ACCEPTED.into_response())),
             fetched: Mutex::default(),
             notes: Mutex::default(),
+            instead: Mutex::default(),
         };
         let peer = Self { base, inner: Arc::new(inner) };
         let router = Router::new()
@@ -70,6 +75,7 @@ impl Peer {
             .route("/notes/{number}", get(note))
             .route("/inbox", post(inbox))
             .route("/users/{name}/inbox", post(inbox))
+            .layer(from_fn_with_state(peer.clone(), instead))
             .with_state(peer.clone());
         tokio::spawn(async move { axum::serve(listener, router).await });
         peer
@@ -117,8 +123,21 @@ impl Peer {
     }
 
     /// Answers deliveries so from now on.
-    pub fn answer(&self, answers: impl FnMut(&Delivered) -> StatusCode + Send + 'static) {
-        *self.inner.answers.lock() = Box::new(answers);
+    pub fn answer<A: IntoResponse>(
+        &self,
+        mut answers: impl FnMut(&Delivered) -> A + Send + 'static,
+    ) {
+        *self.inner.answers.lock() = Box::new(move |it| answers(it).into_response());
+    }
+
+    /// Answers whoever asks for `path` with this document from now on.
+    pub fn put(&self, path: &str, document: Value) {
+        self.inner.instead.lock().insert(path.to_owned(), (StatusCode::OK, document));
+    }
+
+    /// Answers whoever asks for `path` with this status from now on.
+    pub fn withhold(&self, path: &str, status: StatusCode) {
+        self.inner.instead.lock().insert(path.to_owned(), (status, Value::Null));
     }
 
     /// What came in so far, whatever was answered.
@@ -159,14 +178,26 @@ impl Peer {
     }
 }
 
+async fn instead(State(peer): State<Peer>, request: Request, next: Next) -> Response {
+    let path = request.uri().path().to_owned();
+    let other = peer.inner.instead.lock().get(&path).cloned();
+    match other {
+        Some((status, value)) => {
+            peer.inner.fetched.lock().push(path);
+            (status, document(&value)).into_response()
+        }
+        None => next.run(request).await,
+    }
+}
+
 fn document(value: &Value) -> impl IntoResponse + use<> {
     ([(header::CONTENT_TYPE, "application/activity+json")], value.to_string())
 }
 
 async fn webfinger(
     State(peer): State<Peer>,
-    Query(asked): Query<std::collections::HashMap<String, String>>,
-) -> axum::response::Response {
+    Query(asked): Query<HashMap<String, String>>,
+) -> Response {
     peer.inner.fetched.lock().push("/.well-known/webfinger".to_owned());
     let address = asked["resource"].trim_start_matches("acct:").to_owned();
     let (name, domain) = address.split_once('@').unwrap();
@@ -198,13 +229,13 @@ async fn actor(State(peer): State<Peer>, Path(name): Path<String>) -> impl IntoR
     }))
 }
 
-async fn note(State(peer): State<Peer>, Path(number): Path<usize>) -> axum::response::Response {
+async fn note(State(peer): State<Peer>, Path(number): Path<usize>) -> Response {
     peer.inner.fetched.lock().push(format!("/notes/{number}"));
     let note = peer.inner.notes.lock().get(number).cloned();
     note.map_or(StatusCode::NOT_FOUND.into_response(), |note| document(&note).into_response())
 }
 
-async fn inbox(State(peer): State<Peer>, uri: Uri, headers: HeaderMap, body: Bytes) -> StatusCode {
+async fn inbox(State(peer): State<Peer>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
     let delivered = Delivered { path: uri.path().to_owned(), headers, body };
     let answer = (peer.inner.answers.lock())(&delivered);
     peer.inner.delivered.lock().push(delivered);

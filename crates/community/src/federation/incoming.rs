@@ -287,7 +287,7 @@ fn undo(
 ) -> Result<Receipt, Error> {
     let relation = match undone.kind.as_str() {
         "follow" => Some(Relation::Follow),
-        "like" | "emojireact" => Some(Relation::Like),
+        "like" => Some(Relation::Like),
         "announce" => Some(Relation::Boost),
         "block" => Some(Relation::Block),
         "" => None,

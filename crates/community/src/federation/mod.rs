@@ -2,6 +2,7 @@
 
 mod audience;
 pub mod chores;
+mod forward;
 mod incoming;
 pub mod order;
 
@@ -19,6 +20,10 @@ use crate::statuses::Visibility;
 use crate::{Env, Error};
 
 pub use audience::{Audience, Inbox, concerned, inboxes, spoken_with};
+pub use forward::{
+    Absence, AskOrigin, Forward, Hearsay, Passable, absent_account, absent_post, concerns,
+    receive_and_forward,
+};
 pub use incoming::{Answered, Deed, Incoming, Undone, receive};
 
 /// Something that the followers, or those concerned, on other servers are to learn. What was

@@ -69,7 +69,8 @@ pub fn follow(
     Ok(Following::Yes)
 }
 
-fn blocked(tx: &mut Tx, one: Id, other: Id) -> Result<bool, Error> {
+/// Whether one of the two blocks the other.
+pub(crate) fn blocked(tx: &mut Tx, one: Id, other: Id) -> Result<bool, Error> {
     let found: Option<i64> = tx.value(
         "SELECT 1 FROM blocks WHERE (account_id = ?1 AND target_id = ?2)
            OR (account_id = ?2 AND target_id = ?1)",

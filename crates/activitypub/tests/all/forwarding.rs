@@ -1,0 +1,188 @@
+//! Messages that are passed on: by this server, and to it.
+
+use http::StatusCode;
+use serde_json::{Value, json};
+use weir_activitypub::signature::Form;
+use weir_community::statuses::{self, Visibility};
+
+use crate::deliveries::{came, follows};
+use crate::peer::Peer;
+use crate::place::{Place, places, until};
+
+const PUBLIC: &str = "https://www.w3.org/ns/activitystreams#Public";
+const INBOX: &str = "http://weir.test/inbox";
+
+async fn send(place: &Place, peer: &Peer, name: &str, activity: &Value) -> StatusCode {
+    let body = activity.to_string().into_bytes();
+    let now = place.clock.now();
+    let headers = peer.sign_post(Form::Cavage, None, name, INBOX, &body, now);
+    place.send("/inbox", headers, body).await
+}
+
+async fn content(place: &Place, uri: &str) -> Option<String> {
+    let uri = uri.to_owned();
+    place
+        .read(move |tx, _| Ok(statuses::by_uri(tx, &uri)?.map(|status| status.content)))
+        .await
+        .unwrap()
+}
+
+fn activity(peer: &Peer, name: &str, kind: &str, object: Value) -> Value {
+    json!({
+        "@context": "https://www.w3.org/ns/activitystreams",
+        "id": peer.at(&format!("/deeds/{kind}")),
+        "type": kind,
+        "actor": peer.actor(name),
+        "to": [PUBLIC],
+        "object": object,
+    })
+}
+
+fn note(peer: &Peer, name: &str, path: &str, text: &str, in_reply_to: Option<&str>) -> Value {
+    json!({
+        "@context": "https://www.w3.org/ns/activitystreams",
+        "id": peer.at(path),
+        "type": "Note",
+        "attributedTo": peer.actor(name),
+        "content": format!("<p>{text}</p>"),
+        "published": "2023-11-14T22:00:00Z",
+        "inReplyTo": in_reply_to,
+        "to": [PUBLIC],
+    })
+}
+
+#[tokio::test]
+async fn what_answers_a_post_is_passed_on_as_it_came_and_once() {
+    for place in places() {
+        let (near, far) = (Peer::start().await, Peer::start().await);
+        let alice = place.person("alice").await;
+        let bob = place.stranger(&near, "bob").await;
+        let carol = place.stranger(&far, "carol").await;
+        follows(&place, bob, alice).await;
+        follows(&place, carol, alice).await;
+        let running = place.start();
+        let post = place.post(alice, "A question", Visibility::Public).await;
+        came(&far, "Create").await;
+        let asked = format!("http://weir.test/ap/users/{alice}/statuses/{post}");
+        let reply = note(&near, "bob", "/posts/1", "An answer", Some(&asked));
+        let create = activity(&near, "bob", "Create", reply.clone());
+        assert_eq!(send(&place, &near, "bob", &create).await, 202);
+        until("it is passed on", async || far.activities("Create").len() == 2).await;
+        let passed = far.delivered().into_iter().rfind(|it| it.kind() == "Create").unwrap();
+        assert_eq!(passed.body, create.to_string().as_bytes());
+        let signature = passed.headers["signature"].to_str().unwrap();
+        assert!(signature.contains(&format!("ap/users/{alice}#main-key")), "{signature}");
+        // Said again later, and something that answers nothing here: neither goes on.
+        place.clock.advance(5_000);
+        assert_eq!(send(&place, &near, "bob", &create).await, 202);
+        let own = note(&near, "bob", "/posts/2", "By the way", None);
+        assert_eq!(send(&place, &near, "bob", &activity(&near, "bob", "Create", own)).await, 202);
+        let delete = activity(
+            &near,
+            "bob",
+            "Delete",
+            json!({
+                "id": near.at("/posts/1"), "type": "Tombstone",
+            }),
+        );
+        assert_eq!(send(&place, &near, "bob", &delete).await, 202);
+        assert_eq!(came(&far, "Delete").await, delete);
+        assert_eq!(far.activities("Create").len(), 2);
+        let told: Vec<String> = near.delivered().iter().map(|it| it.kind()).collect();
+        assert!(!told.contains(&"Delete".to_owned()), "{told:?}");
+        assert_eq!(told.iter().filter(|kind| *kind == "Create").count(), 1, "{told:?}");
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn who_does_not_believe_what_is_passed_on_is_not_asked_again() {
+    for place in places() {
+        let (near, far) = (Peer::start().await, Peer::start().await);
+        let alice = place.person("alice").await;
+        place.stranger(&near, "bob").await;
+        let carol = place.stranger(&far, "carol").await;
+        follows(&place, carol, alice).await;
+        let running = place.start();
+        let post = place.post(alice, "A question", Visibility::Public).await;
+        came(&far, "Create").await;
+        far.answer(|_| StatusCode::UNAUTHORIZED);
+        let asked = format!("http://weir.test/ap/users/{alice}/statuses/{post}");
+        let reply = note(&near, "bob", "/posts/1", "An answer", Some(&asked));
+        assert_eq!(send(&place, &near, "bob", &activity(&near, "bob", "Create", reply)).await, 202);
+        until("both forms are tried", async || far.activities("Create").len() == 3).await;
+        until("it is given up", async || place.count("payloads").await == 0).await;
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_handed_on_has_effect_only_as_its_origin_says() {
+    for place in places() {
+        let (origin, hand) = (Peer::start().await, Peer::start().await);
+        let alice = place.person("alice").await;
+        place.stranger(&hand, "dave").await;
+        let running = place.start();
+        let post = place.post(alice, "A question", Visibility::Public).await;
+        let asked = format!("http://weir.test/ap/users/{alice}/statuses/{post}");
+        let uri = origin.write("bob", "What bob wrote", Some(&asked));
+        let forged = note(&origin, "bob", "/notes/0", "What dave wrote", Some(&asked));
+        let create = activity(&origin, "bob", "Create", forged.clone());
+        assert_eq!(send(&place, &hand, "dave", &create).await, 202);
+        until("the post", async || content(&place, &uri).await.is_some()).await;
+        assert_eq!(content(&place, &uri).await.unwrap(), "<p>What bob wrote</p>");
+
+        let mut edited = note(&origin, "bob", "/notes/0", "Edited by bob", Some(&asked));
+        edited["updated"] = "2023-11-14T22:05:00Z".into();
+        origin.put("/notes/0", edited);
+        let update = activity(&origin, "bob", "Update", forged);
+        assert_eq!(send(&place, &hand, "dave", &update).await, 202);
+        let now = async || content(&place, &uri).await;
+        until("the edit", async || now().await.as_deref() == Some("<p>Edited by bob</p>")).await;
+
+        let delete = activity(&origin, "bob", "Delete", uri.clone().into());
+        let asked_before = origin.fetched().len();
+        assert_eq!(send(&place, &hand, "dave", &delete).await, 202);
+        until("the origin is asked", async || origin.fetched().len() > asked_before).await;
+        until("all is done", async || place.count("jobs").await == 0).await;
+        assert!(content(&place, &uri).await.is_some(), "its origin still has it");
+        origin.withhold("/notes/0", StatusCode::GONE);
+        place.clock.advance(1_000);
+        assert_eq!(send(&place, &hand, "dave", &delete).await, 202);
+        until("it is deleted", async || content(&place, &uri).await.is_none()).await;
+        // Other kinds cannot be asked about.
+        let follow = activity(&origin, "bob", "Like", asked.into());
+        assert_eq!(send(&place, &hand, "dave", &follow).await, 403);
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_private_post_is_not_deleted_on_hearsay_because_its_origin_hides_it() {
+    for place in places() {
+        let (origin, hand) = (Peer::start().await, Peer::start().await);
+        let alice = place.person("alice").await;
+        let me = format!("http://weir.test/ap/users/{alice}");
+        place.stranger(&origin, "bob").await;
+        place.stranger(&hand, "dave").await;
+        let running = place.start();
+        let mut secret = note(&origin, "bob", "/posts/1", "Between us", None);
+        secret["to"] = json!([me]);
+        secret["tag"] = json!([{ "type": "Mention", "href": me, "name": "@alice@weir.test" }]);
+        let create = activity(&origin, "bob", "Create", secret);
+        assert_eq!(send(&place, &origin, "bob", &create).await, 202);
+        let uri = origin.at("/posts/1");
+        until("the post", async || content(&place, &uri).await.is_some()).await;
+        let delete = activity(&origin, "bob", "Delete", uri.clone().into());
+        origin.withhold("/posts/1", StatusCode::NOT_FOUND);
+        assert_eq!(send(&place, &hand, "dave", &delete).await, 202);
+        until("the origin is asked", async || origin.fetched().contains(&"/posts/1".into())).await;
+        until("all is done", async || place.count("jobs").await == 0).await;
+        assert!(content(&place, &uri).await.is_some());
+        origin.withhold("/posts/1", StatusCode::GONE);
+        place.clock.advance(1_000);
+        assert_eq!(send(&place, &hand, "dave", &delete).await, 202);
+        until("it is deleted", async || content(&place, &uri).await.is_none()).await;
+        running.stop().await;
+    }
+}

@@ -180,6 +180,7 @@ fn media_table() -> Router<Face> {
     Router::new()
         .route("/api/v2/media", post(media::post))
         .route("/api/v2/search", get(search::get))
+        .route("/api/v1/search", get(search::get_v1))
         .route("/api/v1/media", post(media::post_v1))
         .route("/api/v1/media/{id}", get(media::get).put(media::put).delete(media::delete))
 }

@@ -21,7 +21,7 @@ pub struct Wanted {
 }
 
 /// The id of the post at `url`: `…/@alice/1`, or its address on the network.
-fn post_at(env: &Env, url: &str) -> Option<Id> {
+pub(crate) fn post_at(env: &Env, url: &str) -> Option<Id> {
     if let Some((_, status)) = env.site.parse_local(url) {
         return status;
     }

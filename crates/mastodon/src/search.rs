@@ -1,4 +1,4 @@
-//! `GET /api/v2/search`: people, posts and hashtags.
+//! `GET /api/v2/search` and its older form `GET /api/v1/search`: people, posts and hashtags.
 
 use std::time::Duration;
 
@@ -13,9 +13,9 @@ use weir_community::{Env, Error as CommunityError, accounts, statuses};
 use weir_db::Tx;
 use weir_http::Query;
 
-use crate::auth::{ReadSearch, Reader};
-use crate::entities::{self, Account, Status};
-use crate::{Error, Face, Paging, resolve};
+use crate::auth::{Person, ReadSearch, Reader};
+use crate::entities::{self, Account, Status, Tag};
+use crate::{Error, Face, Paging, oembed, resolve};
 
 /// How long a person waits for another server.
 const PATIENCE: Duration = Duration::from_secs(8);
@@ -37,16 +37,28 @@ pub struct Wanted {
 pub struct Results {
     accounts: Vec<Account>,
     statuses: Vec<Status>,
-    hashtags: Vec<FoundTag>,
+    hashtags: Vec<Tag>,
 }
 
-/// A hashtag that was found.
+/// What was found, in the older form: hashtags are names.
 #[derive(Debug, Serialize)]
-pub struct FoundTag {
-    name: String,
-    url: String,
-    history: Vec<()>,
-    following: bool,
+pub struct ResultsV1 {
+    accounts: Vec<Account>,
+    statuses: Vec<Status>,
+    hashtags: Vec<String>,
+}
+
+/// `GET /api/v1/search`: for people only.
+pub async fn get_v1(
+    face: State<Face>,
+    person: Person<ReadSearch>,
+    wanted: Query<Wanted>,
+    paging: Paging,
+) -> Result<Json<ResultsV1>, Error> {
+    let Json(Results { accounts, statuses, hashtags }) =
+        get(face, person.into(), wanted, paging).await?;
+    let hashtags = hashtags.into_iter().map(|tag| tag.name).collect();
+    Ok(Json(ResultsV1 { accounts, statuses, hashtags }))
 }
 
 /// Looks for what `q` says. An address leads to what lies there; with `resolve` it is fetched.
@@ -94,7 +106,14 @@ impl Wanted {
 /// What lies at an address, if that is known or can be fetched in time.
 async fn there(face: &Face, address: &str, fetch: bool) -> Result<Option<Found>, Error> {
     let named = address.to_owned();
-    let known = face.read(move |tx, _| {
+    let known = face.read(move |tx, env| {
+        if let Some(id) = oembed::post_at(env, &named) {
+            return Ok(Some(Found::Status(id)));
+        }
+        if let Some(name) = own_page(env, &named) {
+            let found = accounts::by_address(tx, name, "")?;
+            return Ok(found.map(|account| Found::Account(account.id)));
+        }
         let by = |column: &str, table: &str| {
             format!("SELECT id FROM {table} WHERE {column} = ?1 ORDER BY id LIMIT 1")
         };
@@ -112,6 +131,12 @@ async fn there(face: &Face, address: &str, fetch: bool) -> Result<Option<Found>,
     }
     let found = tokio::time::timeout(PATIENCE, face.resolver.address(address)).await;
     Ok(found.ok().and_then(Result::ok))
+}
+
+/// Whose page of ours lies at `url`: `…/@alice`.
+fn own_page<'a>(env: &Env, url: &'a str) -> Option<&'a str> {
+    let name = url.strip_prefix(&env.site.base)?.strip_prefix("/@")?;
+    (!name.is_empty() && !name.contains(['/', '?', '#', '@'])).then_some(name)
 }
 
 /// What was found at an address, if the reader may see it.
@@ -157,13 +182,7 @@ fn by_words(
     }
     if wanted.asks_for("hashtags") && !text.starts_with('@') {
         let tags = search::tags(tx, text, range.limit, offset)?;
-        let shaped = |tag: weir_community::tags::Tag| FoundTag {
-            url: env.site.tag_url(&tag.name),
-            name: tag.display,
-            history: Vec::new(),
-            following: false,
-        };
-        results.hashtags = tags.into_iter().map(shaped).collect();
+        results.hashtags = entities::tags(tx, env, reader, &tags)?;
     }
     if let Some(me) = reader.filter(|_| wanted.asks_for("statuses")) {
         let words = Words::parse(text);

@@ -46,6 +46,8 @@ const REMAINS: &[&str] = &[
     "DELETE FROM mutes WHERE account_id = ?1 OR target_id = ?1",
     "DELETE FROM account_domain_blocks WHERE account_id = ?1",
     "DELETE FROM account_notes WHERE account_id = ?1",
+    "DELETE FROM account_warnings WHERE account_id = ?1",
+    "DELETE FROM severances WHERE account_id = ?1",
     "DELETE FROM endorsements WHERE account_id = ?1 OR target_id = ?1",
     "DELETE FROM dismissed_suggestions WHERE account_id = ?1",
     "DELETE FROM follow_requests WHERE account_id = ?1 OR target_id = ?1",

@@ -77,6 +77,7 @@ pub(super) fn register(registry: &mut Registry, community: &Community) {
 
 fn apply(tx: &mut Tx, env: &Env, job: &ApplyBlock) -> Result<(), Error> {
     let block = hosts::covering_block(tx, &job.domain)?;
+    let server = block.as_ref().map(|block| block.domain.clone());
     let severity = block.as_ref().and_then(|block| Severity::parse(&block.severity));
     let at = block.map(|block| block.id.time());
     let suspend = at.filter(|_| severity == Some(Severity::Suspend));
@@ -91,7 +92,9 @@ fn apply(tx: &mut Tx, env: &Env, job: &ApplyBlock) -> Result<(), Error> {
         let Some(last) = accounts.last() else { return Ok(()) };
         after = *last;
         for account in accounts {
-            bring_in_line(tx, env, account, job.lifted, suspend, silence)?;
+            if bring_in_line(tx, env, account, job.lifted, suspend, silence)? {
+                env.jobs.enqueue(tx, &SeverFollows { account, server: server.clone() })?;
+            }
         }
         if tx.elapsed().as_millis() >= STEP_MS_MAX {
             env.jobs.enqueue(tx, &ApplyBlock { after, ..job.clone() })?;
@@ -100,6 +103,7 @@ fn apply(tx: &mut Tx, env: &Env, job: &ApplyBlock) -> Result<(), Error> {
     }
 }
 
+/// Does to one account what the block says; whether that suspended it.
 fn bring_in_line(
     tx: &mut Tx,
     env: &Env,
@@ -107,7 +111,7 @@ fn bring_in_line(
     lifted: Option<Timestamp>,
     suspend: Option<Timestamp>,
     silence: Option<Timestamp>,
-) -> Result<(), Error> {
+) -> Result<bool, Error> {
     if let Some(lifted) = lifted {
         for column in ["suspended_at", "silenced_at"] {
             tx.execute(
@@ -122,15 +126,11 @@ fn bring_in_line(
             params![account, silence],
         )?;
     }
-    if suspend.is_some() {
-        let changed = tx.execute(
+    let suspended = suspend.is_some()
+        && tx.execute(
             "UPDATE accounts SET suspended_at = ?2 WHERE id = ?1 AND suspended_at IS NULL",
             params![account, suspend],
-        )?;
-        if changed > 0 {
-            env.jobs.enqueue(tx, &SeverFollows { account })?;
-        }
-    }
+        )? > 0;
     env.streams.bonds_changed(tx, account);
-    Ok(())
+    Ok(suspended)
 }

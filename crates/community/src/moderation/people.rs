@@ -10,7 +10,7 @@ use weir_jobs::{Claimed, Job, Outcome, Queue, Registry};
 use crate::accounts::{self, Account};
 use crate::federation::{self, Message};
 use crate::mail::{self, Letter};
-use crate::notifications::{self, Kind};
+use crate::notifications::{self, Cause};
 use crate::users::{self, Role};
 use crate::{Community, Env, Error, relationships, statuses};
 
@@ -45,11 +45,19 @@ fn log(by: Id, target: &Account, action: &str) {
         .increment(1);
 }
 
-fn tell(tx: &mut Tx, env: &Env, by: Id, target: &Account, what: &str) -> Result<(), Error> {
+/// Tells `target`, if it is of here, what was done and to which posts.
+fn tell(
+    tx: &mut Tx,
+    env: &Env,
+    by: Id,
+    target: &Account,
+    (action, what): (&str, &str),
+    posts: &[Id],
+) -> Result<(), Error> {
     if !target.is_local() {
         return Ok(());
     }
-    notifications::notify(tx, env, target.id, Kind::ModerationWarning, by, None)?;
+    notifications::warn(tx, env, by, target.id, action, what, posts)?;
     mail::send(tx, env, Letter::Moderated { account: target.id, what: what.to_owned() })
 }
 
@@ -63,14 +71,9 @@ pub fn suspend(tx: &mut Tx, env: &Env, by: Id, target: Id) -> Result<(), Error> 
     if account.suspended_at.is_some() {
         return Ok(());
     }
-    tell(
-        tx,
-        env,
-        by,
-        &account,
-        "The staff has suspended it: nobody can see it, and you cannot \
-        log in. If you think this is wrong, answer this mail or write to the staff.",
-    )?;
+    let what = "The staff has suspended it: nobody can see it, and you cannot log in. If you think \
+                this is wrong, answer this mail or write to the staff.";
+    tell(tx, env, by, &account, ("suspend", what), &[])?;
     tx.execute(
         "UPDATE accounts SET suspended_at = ?2 WHERE id = ?1",
         params![target, env.clock.now()],
@@ -79,7 +82,7 @@ pub fn suspend(tx: &mut Tx, env: &Env, by: Id, target: Id) -> Result<(), Error> 
         users::end_other_sessions(tx, target, None)?;
         federation::send(tx, env, target, Message::UpdateActor)?;
     } else {
-        env.jobs.enqueue(tx, &SeverFollows { account: target })?;
+        env.jobs.enqueue(tx, &SeverFollows { account: target, server: None })?;
     }
     env.log_ins.changed(tx);
     env.streams.bonds_changed(tx, target);
@@ -100,7 +103,8 @@ pub fn unsuspend(tx: &mut Tx, env: &Env, by: Id, target: Id) -> Result<(), Error
     if account.is_local() {
         federation::send(tx, env, target, Message::UpdateActor)?;
     }
-    tell(tx, env, by, &account, "The staff has lifted its suspension: it is as it was before.")?;
+    let what = "The staff has lifted its suspension: it is as it was before.";
+    tell(tx, env, by, &account, ("none", what), &[])?;
     env.log_ins.changed(tx);
     env.streams.bonds_changed(tx, target);
     log(by, &account, "unsuspend");
@@ -123,7 +127,7 @@ pub fn silence(tx: &mut Tx, env: &Env, by: Id, target: Id, on: bool) -> Result<(
     if on {
         let what = "The staff has limited it: only people who follow it see its posts, and it \
                     stands in no public timeline.";
-        tell(tx, env, by, &account, what)?;
+        tell(tx, env, by, &account, ("silence", what), &[])?;
     }
     log(by, &account, if on { "silence" } else { "unsilence" });
     Ok(())
@@ -140,7 +144,8 @@ pub fn sensitize(tx: &mut Tx, env: &Env, by: Id, target: Id, on: bool) -> Result
         params![target, on.then(|| env.clock.now())],
     )?;
     if on {
-        tell(tx, env, by, &account, "The staff marks all its media as sensitive from now on.")?;
+        let what = "The staff marks all its media as sensitive from now on.";
+        tell(tx, env, by, &account, ("sensitive", what), &[])?;
     }
     log(by, &account, if on { "sensitize" } else { "unsensitize" });
     Ok(())
@@ -173,7 +178,8 @@ pub fn delete_status(tx: &mut Tx, env: &Env, by: Id, status: Id) -> Result<(), E
     } else {
         statuses::erase(tx, env, &post)?;
     }
-    tell(tx, env, by, &account, "The staff has deleted a post of yours that broke the rules.")?;
+    let what = "The staff has deleted a post of yours that broke the rules.";
+    tell(tx, env, by, &account, ("delete_statuses", what), &[status])?;
     log(by, &account, "delete post");
     Ok(())
 }
@@ -183,6 +189,9 @@ pub fn delete_status(tx: &mut Tx, env: &Env, by: Id, status: Id) -> Result<(), E
 pub struct SeverFollows {
     /// The account.
     pub account: Id,
+    /// The blocked server for which it is suspended; none when staff suspended it alone.
+    #[serde(default)]
+    pub server: Option<String>,
 }
 
 impl Job for SeverFollows {
@@ -198,7 +207,7 @@ impl Job for SeverFollows {
 pub fn register(registry: &mut Registry, community: &Community) {
     let env = community.env().clone();
     registry.simple_unit(move |tx: &mut Tx, jobs: &[Claimed<SeverFollows>]| {
-        let step = |claim: &Claimed<SeverFollows>| match sever(tx, &env, claim.job.account) {
+        let step = |claim: &Claimed<SeverFollows>| match sever(tx, &env, &claim.job) {
             Ok(()) => Ok(Outcome::Done),
             Err(Error::Db(error)) => Err(error),
             Err(error) => Ok(Outcome::retry(error)),
@@ -207,10 +216,15 @@ pub fn register(registry: &mut Registry, community: &Community) {
     });
 }
 
-fn sever(tx: &mut Tx, env: &Env, account: Id) -> Result<(), Error> {
-    if accounts::by_id(tx, account)?.suspended_at.is_none() {
-        return Ok(());
-    }
+fn sever(tx: &mut Tx, env: &Env, job: &SeverFollows) -> Result<(), Error> {
+    let account = job.account;
+    let lost = accounts::by_id(tx, account)?;
+    let Some(at) = lost.suspended_at else { return Ok(()) };
+    let acct = lost.acct();
+    let cause = match &job.server {
+        Some(domain) => Cause { kind: "domain_block", target: domain, at },
+        None => Cause { kind: "account_suspension", target: &acct, at },
+    };
     loop {
         let followers = relationships::follower_ids(tx, account, Id::MAX, FOLLOWS_PER_STEP)?;
         let followees = relationships::following_ids(tx, account, Id::MAX, FOLLOWS_PER_STEP)?;
@@ -219,14 +233,14 @@ fn sever(tx: &mut Tx, env: &Env, account: Id) -> Result<(), Error> {
         }
         for (_, follower) in followers {
             relationships::unfollow(tx, env, follower, account)?;
-            notifications::notify_severed(tx, env, follower, account)?;
+            notifications::notify_severed(tx, env, follower, cause, 0, 1)?;
         }
         for (_, followee) in followees {
             relationships::remove_follower(tx, env, followee, account)?;
-            notifications::notify_severed(tx, env, followee, account)?;
+            notifications::notify_severed(tx, env, followee, cause, 1, 0)?;
         }
         if tx.elapsed().as_millis() >= STEP_MS_MAX {
-            env.jobs.enqueue(tx, &SeverFollows { account })?;
+            env.jobs.enqueue(tx, job)?;
             return Ok(());
         }
     }

@@ -25,8 +25,8 @@ pub struct Notification {
     pub account: Arc<Account>,
     /// To which post.
     pub status: Option<View>,
-    /// About which report.
-    pub report_id: Option<Id>,
+    /// About which report, warning or loss of follows, by its kind.
+    pub subject_id: Option<Id>,
     /// Whether the reader's policy put it aside.
     pub filtered: bool,
 }
@@ -65,7 +65,7 @@ impl Page {
 pub fn list(tx: &mut Tx, env: &Env, reader: Id, page: &Page) -> Result<Vec<Notification>, Error> {
     let (order, range) = page.range.sql("id", 5);
     let sql = format!(
-        "SELECT id, kind, group_key, from_account_id, status_id, report_id, filtered
+        "SELECT id, kind, group_key, from_account_id, status_id, subject_id, filtered
          FROM notifications WHERE account_id = ?1 AND kind IN texts(?2)
            AND (CAST(?3 AS BIGINT) = 0 OR from_account_id = ?3) AND filtered <= ?4 AND {range}
          ORDER BY id {order} LIMIT ?7"
@@ -92,7 +92,7 @@ pub fn list(tx: &mut Tx, env: &Env, reader: Id, page: &Page) -> Result<Vec<Notif
 /// [`Error::NotFound`].
 pub fn get(tx: &mut Tx, env: &Env, reader: Id, id: Id) -> Result<Notification, Error> {
     let rows = tx.query(
-        "SELECT id, kind, group_key, from_account_id, status_id, report_id, filtered
+        "SELECT id, kind, group_key, from_account_id, status_id, subject_id, filtered
          FROM notifications WHERE account_id = ?1 AND id = ?2",
         params![reader, id],
         row,
@@ -106,7 +106,7 @@ struct Bare {
     group_key: String,
     from: Id,
     status: Option<Id>,
-    report: Option<Id>,
+    subject: Option<Id>,
     filtered: bool,
 }
 
@@ -118,7 +118,7 @@ fn row(row: &weir_db::Row<'_>) -> Result<Bare, weir_db::Error> {
         group_key: row.get(2)?,
         from: row.get(3)?,
         status: some(row.get(4)?),
-        report: some(row.get(5)?),
+        subject: some(row.get(5)?),
         filtered: row.get(6)?,
     })
 }
@@ -145,7 +145,7 @@ fn fill(tx: &mut Tx, env: &Env, reader: Id, rows: Vec<Bare>) -> Result<Vec<Notif
             group_key: row.group_key,
             account: accounts.get(&row.from)?.clone(),
             status,
-            report_id: row.report,
+            subject_id: row.subject,
             filtered: row.filtered,
         })
     });

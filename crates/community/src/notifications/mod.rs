@@ -1,5 +1,6 @@
 //! What people are told about: mentions, follows, favourites, boosts, …
 
+mod from_staff;
 mod groups;
 mod list;
 pub mod policy;
@@ -11,6 +12,9 @@ use crate::notifications::policy::Treatment;
 use crate::streams::{Event, Topic};
 use crate::{Env, Error, push};
 
+pub use from_staff::{
+    Cause, Severance, Warning, notify_report, notify_severed, severances, warn, warnings,
+};
 pub use groups::{Group, dismiss_group, group, group_accounts, groups, unread_count};
 pub use list::{Notification, Page, clear, dismiss, get, list};
 
@@ -126,41 +130,6 @@ pub fn notify(
     } else if inserted > 0 {
         env.streams.tell(tx, Topic::Own(to), Event::Notification { account: to, id });
         push::enqueue(tx, env, to, id, kind, from, status)?;
-    }
-    Ok(())
-}
-
-/// Tells `to`, of staff, that `by` reported somebody.
-///
-/// # Errors
-/// The database's.
-pub fn notify_report(tx: &mut Tx, env: &Env, to: Id, by: Id, report: Id) -> Result<(), Error> {
-    let id = env.ids.next();
-    let kind = Kind::AdminReport;
-    tx.execute(
-        "INSERT INTO notifications (id, account_id, kind, from_account_id, report_id, group_key)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING",
-        params![id, to, kind.name(), by, report, group_key(kind, id, None)],
-    )?;
-    env.streams.tell(tx, Topic::Own(to), Event::Notification { account: to, id });
-    Ok(())
-}
-
-/// Tells `to` that staff ended the follows between them and `lost`; remote people are not told.
-///
-/// # Errors
-/// The database's.
-pub fn notify_severed(tx: &mut Tx, env: &Env, to: Id, lost: Id) -> Result<(), Error> {
-    let id = env.ids.next();
-    let kind = Kind::SeveredRelationships;
-    let inserted = tx.execute(
-        "INSERT INTO notifications (id, account_id, kind, from_account_id, group_key)
-         SELECT ?1, id, ?3, ?4, ?5 FROM accounts WHERE id = ?2 AND domain = ''
-         ON CONFLICT DO NOTHING",
-        params![id, to, kind.name(), lost, group_key(kind, id, None)],
-    )?;
-    if inserted > 0 {
-        env.streams.tell(tx, Topic::Own(to), Event::Notification { account: to, id });
     }
     Ok(())
 }

@@ -4,6 +4,7 @@ use weir_base::Id;
 use weir_db::{Tx, Value, params};
 
 use super::follow;
+use crate::notifications::{self, Cause};
 use crate::timelines::Range;
 use crate::{Env, Error};
 
@@ -43,6 +44,7 @@ pub fn block_domain(tx: &mut Tx, env: &Env, by: Id, domain: &str) -> Result<(), 
          WHERE f.target_id = ?1 AND a.domain = ?2",
         params![by, domain],
     )?;
+    let (lost_following, lost_followers) = with_domain(tx, by, &domain)?;
     for other in followers {
         follow::remove_follower(tx, env, by, other)?;
     }
@@ -61,6 +63,10 @@ pub fn block_domain(tx: &mut Tx, env: &Env, by: Id, domain: &str) -> Result<(), 
            AND from_account_id IN (SELECT id FROM accounts WHERE domain = ?2)",
         params![by, domain],
     )?;
+    if lost_following + lost_followers > 0 {
+        let cause = Cause { kind: "user_domain_block", target: &domain, at: env.clock.now() };
+        notifications::notify_severed(tx, env, by, cause, lost_followers, lost_following)?;
+    }
     env.streams.bonds_changed(tx, by);
     Ok(())
 }

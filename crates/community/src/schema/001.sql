@@ -424,19 +424,20 @@ CREATE TABLE list_accounts (
 ) WITHOUT ROWID;
 CREATE INDEX list_accounts_by_account ON list_accounts (account_id);
 
--- status_id and report_id are 0 where there is none, so that one index makes them unique.
+-- status_id and subject_id (a report, a warning, follows that ended, by kind) are 0 where there is
+-- none, so that one index makes them unique.
 CREATE TABLE notifications (
   id BIGINT NOT NULL PRIMARY KEY,
   account_id BIGINT NOT NULL,
   kind TEXT NOT NULL,
   from_account_id BIGINT NOT NULL,
   status_id BIGINT NOT NULL DEFAULT 0,
-  report_id BIGINT NOT NULL DEFAULT 0,
+  subject_id BIGINT NOT NULL DEFAULT 0,
   group_key TEXT NOT NULL,
   filtered BIGINT NOT NULL DEFAULT 0
 );
 CREATE UNIQUE INDEX notifications_once
-  ON notifications (account_id, kind, from_account_id, status_id, report_id);
+  ON notifications (account_id, kind, from_account_id, status_id, subject_id);
 CREATE INDEX notifications_by_account ON notifications (account_id, id);
 CREATE INDEX notifications_by_status ON notifications (status_id) WHERE status_id <> 0;
 CREATE INDEX notifications_by_sender ON notifications (account_id, from_account_id);
@@ -549,6 +550,28 @@ CREATE TABLE reports (
   action_taken_by_id BIGINT
 );
 CREATE INDEX reports_open ON reports (id) WHERE action_taken_at IS NULL;
+
+-- What staff told people about their accounts.
+CREATE TABLE account_warnings (
+  id BIGINT NOT NULL PRIMARY KEY,
+  account_id BIGINT NOT NULL,
+  by_id BIGINT NOT NULL,
+  action TEXT NOT NULL,
+  content TEXT NOT NULL,
+  status_ids TEXT NOT NULL DEFAULT '[]'
+);
+CREATE INDEX account_warnings_by_account ON account_warnings (account_id);
+-- Follows that ended at one event, counted for each person who had them.
+CREATE TABLE severances (
+  id BIGINT NOT NULL PRIMARY KEY,
+  account_id BIGINT NOT NULL,
+  kind TEXT NOT NULL,
+  target TEXT NOT NULL,
+  caused_at BIGINT NOT NULL,
+  followers_count BIGINT NOT NULL,
+  following_count BIGINT NOT NULL
+);
+CREATE UNIQUE INDEX severances_once ON severances (account_id, kind, target, caused_at);
 
 CREATE TABLE announcements (
   id BIGINT NOT NULL PRIMARY KEY,

@@ -38,7 +38,8 @@ pub struct PeopleSearch {
 }
 
 /// People whose names fit: the one whose address it is, whom `reader` follows, then who has more
-/// followers. Those who block the reader, or whom the reader blocks, are left out.
+/// followers. Those who block the reader are left out, and those whom the reader blocks unless the
+/// query is their whole address: who looks for somebody to unblock has to find them.
 ///
 /// # Errors
 /// The database's.
@@ -62,8 +63,9 @@ pub fn people(
     Ok(tx.records(
         "SELECT {} FROM accounts a WHERE a.id IN ids(?2) AND a.suspended_at IS NULL
            AND a.deleted_at IS NULL AND a.kind <> 'application'
-           AND NOT EXISTS (SELECT 1 FROM blocks b WHERE (b.account_id = ?1 AND b.target_id = a.id)
-             OR (b.account_id = a.id AND b.target_id = ?1))
+           AND NOT EXISTS (SELECT 1 FROM blocks b
+             WHERE (b.account_id = ?1 AND b.target_id = a.id AND a.id <> ?4)
+               OR (b.account_id = a.id AND b.target_id = ?1))
            AND (?3 = 0 OR EXISTS (SELECT 1 FROM follows f
              WHERE f.account_id = ?1 AND f.target_id = a.id))
          ORDER BY CASE WHEN a.id = ?4 THEN 0 WHEN EXISTS (SELECT 1 FROM follows f

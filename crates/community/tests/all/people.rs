@@ -290,6 +290,20 @@ async fn staff_acts_only_below_its_rank_and_what_it_does_can_be_taken_back() {
             .write(move |tx, env| moderation::delete_status(tx, env, moderator, post))
             .await
             .unwrap();
+        let said = place
+            .read(move |tx, env| {
+                let told = notifications::list(tx, env, alice, &Page::default())?;
+                let about: Vec<Id> = told.iter().filter_map(|told| told.subject_id).collect();
+                notifications::warnings(tx, &about)
+            })
+            .await
+            .unwrap();
+        let mut actions: Vec<&str> = said.iter().map(|one| &*one.action).collect();
+        actions.sort();
+        assert_eq!(actions, ["delete_statuses", "none", "suspend"], "each is told of itself");
+        let deleted = said.iter().find(|one| one.action == "delete_statuses").unwrap();
+        assert_eq!(deleted.status_ids.0, [post]);
+        assert!(deleted.content.contains("broke the rules"));
         assert!(place.read(move |tx, _| statuses::visible(tx, None, post)).await.is_err());
     }
 }
@@ -318,7 +332,15 @@ async fn suspending_a_remote_account_ends_follows_and_tells_those_concerned() {
             .read(move |tx, env| notifications::list(tx, env, alice, &Page::default()))
             .await
             .unwrap();
-        assert!(told.iter().any(|told| told.kind == Kind::SeveredRelationships));
+        let about = |told: &Vec<notifications::Notification>| {
+            let lost = told.iter().find(|told| told.kind == Kind::SeveredRelationships);
+            lost.and_then(|told| told.subject_id).unwrap()
+        };
+        let subject = about(&told);
+        let lost = place.read(move |tx, _| notifications::severances(tx, &[subject])).await;
+        let lost = &lost.unwrap()[0];
+        assert_eq!((&*lost.kind, &*lost.target), ("account_suspension", "remote@other.test"));
+        assert_eq!((lost.followers_count, lost.following_count), (1, 1));
         let left = place
             .read(move |tx, _| {
                 let mut left = relationships::follower_ids(tx, remote, Id::MAX, 9)?;
@@ -329,6 +351,39 @@ async fn suspending_a_remote_account_ends_follows_and_tells_those_concerned() {
             .unwrap();
         assert_eq!(left, []);
         working.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn who_blocks_a_server_is_told_how_many_follows_that_ended() {
+    for place in places() {
+        let alice = place.person("alice").await;
+        let (one, two) = (place.person("one").await, place.person("two").await);
+        place
+            .write(move |tx, env| {
+                relationships::follow(tx, env, alice, one, &FollowWish::default())?;
+                relationships::follow(tx, env, alice, two, &FollowWish::default())?;
+                relationships::follow(tx, env, two, alice, &FollowWish::default())?;
+                let sql = "UPDATE accounts SET domain = 'other.test' WHERE id = ?1 OR id = ?2";
+                tx.execute(sql, weir_db::params![one, two])?;
+                relationships::block_domain(tx, env, alice, "other.test")?;
+                relationships::block_domain(tx, env, alice, "empty.test")
+            })
+            .await
+            .unwrap();
+        let told = place
+            .read(move |tx, env| notifications::list(tx, env, alice, &Page::default()))
+            .await
+            .unwrap();
+        assert_eq!(
+            told.iter().map(|told| told.kind).collect::<Vec<_>>(),
+            [Kind::SeveredRelationships]
+        );
+        let subject = told[0].subject_id.unwrap();
+        let lost = place.read(move |tx, _| notifications::severances(tx, &[subject])).await;
+        let lost = &lost.unwrap()[0];
+        assert_eq!((&*lost.kind, &*lost.target), ("user_domain_block", "other.test"));
+        assert_eq!((lost.followers_count, lost.following_count), (1, 2));
     }
 }
 

@@ -248,6 +248,9 @@ async fn people_are_found_by_name_beginning_and_address_followed_first() {
         let all = find("bob", false).await;
         assert_eq!((all[0], all[1], all.len()), (bob, zoe, 3), "exact, followed, others: {far}");
         assert_eq!(find("bob", true).await, [zoe]);
+        place.write(move |tx, env| relationships::block(tx, env, alice, bob, "")).await.unwrap();
+        assert_eq!(find("@bob", false).await[0], bob, "to be unblocked one has to be found");
+        assert!(!find("bo", false).await.contains(&bob));
         let sql = "UPDATE accounts SET suspended_at = 1 WHERE id = ?1";
         place.write(move |tx, _| Ok(tx.execute(sql, params![bob])?)).await.unwrap();
         place.write(move |tx, env| relationships::block(tx, env, zoe, alice, "")).await.unwrap();

@@ -75,6 +75,12 @@ impl<S: Scope> FromRequestParts<Face> for Person<S> {
     }
 }
 
+impl<S> From<Person<S>> for Reader<S> {
+    fn from(person: Person<S>) -> Self {
+        Self { id: Some(person.id), bearer: Some(person.bearer), scope: PhantomData }
+    }
+}
+
 impl<S: Scope> FromRequestParts<Face> for AppToken<S> {
     type Rejection = Error;
 

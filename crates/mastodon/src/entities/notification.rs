@@ -57,28 +57,28 @@ pub struct SeveranceEvent {
     pub id: Id,
     /// Why they ended.
     #[serde(rename = "type")]
-    pub kind: &'static str,
-    /// Whether the list of those lost is gone.
+    pub kind: String,
+    /// Whether the list of those lost is gone: none is kept here.
     pub purged: bool,
     /// Who is lost.
     pub target_name: String,
-    /// Followers that were lost; not counted here.
+    /// Followers that were lost.
     pub followers_count: i64,
-    /// Followees that were lost; not counted here.
+    /// Followees that were lost.
     pub following_count: i64,
     /// When.
     pub created_at: Timestamp,
 }
 
-/// What staff did to the reader's account. What exactly is said by mail.
+/// What staff did to the reader's account.
 #[derive(Debug, Clone, Serialize)]
 pub struct AccountWarning {
     /// Its id.
     pub id: Id,
     /// What was done.
-    pub action: &'static str,
+    pub action: String,
     /// What staff says about it.
-    pub text: &'static str,
+    pub text: String,
     /// Posts it is about.
     pub status_ids: Option<Vec<Id>>,
     /// The reader.
@@ -133,35 +133,42 @@ pub(super) fn abouts(
     reader: Id,
     list: &[notifications::Notification],
 ) -> Result<Vec<(Option<Account>, About)>, Error> {
-    let named: Vec<Id> = list.iter().filter_map(|one| one.report_id).collect();
-    let found = reports::by_ids(tx, &named)?;
+    let named = |kind: Kind| -> Vec<Id> {
+        list.iter().filter(|one| one.kind == kind).filter_map(|one| one.subject_id).collect()
+    };
+    let found = reports::by_ids(tx, &named(Kind::AdminReport))?;
     let reports = super::reports(tx, env, &found)?;
+    let warnings = notifications::warnings(tx, &named(Kind::ModerationWarning))?;
+    let severances = notifications::severances(tx, &named(Kind::SeveredRelationships))?;
     let own = match list.iter().any(|one| by_staff(one.kind)) {
         true => accounts_by_id(tx, env, &[reader])?.pop(),
         false => None,
     };
     let about = |one: &notifications::Notification| {
         let own = own.clone().filter(|_| by_staff(one.kind));
-        let report = reports.iter().find(|report| Some(report.id) == one.report_id).cloned();
-        let event = (one.kind == Kind::SeveredRelationships).then(|| SeveranceEvent {
-            id: one.id,
-            kind: "account_suspension",
+        let is = |kind, id| one.kind == kind && one.subject_id == Some(id);
+        let report = reports.iter().find(|report| is(Kind::AdminReport, report.id)).cloned();
+        let lost = severances.iter().find(|lost| is(Kind::SeveredRelationships, lost.id));
+        let event = lost.map(|lost| SeveranceEvent {
+            id: lost.id,
+            kind: lost.kind.clone(),
             purged: true,
-            target_name: one.account.acct(),
-            followers_count: 0,
-            following_count: 0,
-            created_at: one.id.time(),
+            target_name: lost.target.clone(),
+            followers_count: lost.followers_count,
+            following_count: lost.following_count,
+            created_at: lost.id.time(),
         });
-        let warned = own.clone().filter(|_| one.kind == Kind::ModerationWarning);
-        let moderation_warning = warned.map(|target_account| AccountWarning {
-            id: one.id,
-            action: "none",
-            text: "",
-            status_ids: None,
-            target_account,
-            appeal: None,
-            created_at: one.id.time(),
-        });
+        let said = warnings.iter().find(|said| is(Kind::ModerationWarning, said.id));
+        let moderation_warning =
+            said.zip(own.clone()).map(|(said, target_account)| AccountWarning {
+                id: said.id,
+                action: said.action.clone(),
+                text: said.content.clone(),
+                status_ids: Some(said.status_ids.0.clone()).filter(|list| !list.is_empty()),
+                target_account,
+                appeal: None,
+                created_at: said.id.time(),
+            });
         (own, About { report, event, moderation_warning })
     };
     Ok(list.iter().map(about).collect())

@@ -59,9 +59,11 @@ pub struct Shown {
 }
 
 fn shown(face: &Face, subscription: Subscription) -> Json<Shown> {
-    let wanted = |name: &str| subscription.alerts.0.get(name).copied().unwrap_or(false);
-    let alerts =
-        Kind::ALL.into_iter().map(Kind::name).map(|name| (name.to_owned(), json!(wanted(name))));
+    let wanted = |kind: Kind| subscription.alerts.0.get(kind.name()).copied();
+    // Those that are not among the documented kinds are shown to those who asked for them.
+    let rare = |kind| matches!(kind, Kind::SeveredRelationships | Kind::ModerationWarning);
+    let shown = Kind::ALL.into_iter().filter(|kind| !rare(*kind) || wanted(*kind).is_some());
+    let alerts = shown.map(|kind| (kind.name().to_owned(), json!(wanted(kind).unwrap_or(false))));
     Json(Shown {
         id: subscription.id,
         alerts: Value::Object(alerts.collect()),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::place::{Answer, Place, Someone, places};
 
 /// The smallest GIF there is: one transparent pixel.
-const PIXEL: &[u8] = b"GIF89a\x01\0\x01\0\x80\0\0\0\0\0\0\0\0\x21\xF9\x04\x01\0\0\0\0\
+pub const PIXEL: &[u8] = b"GIF89a\x01\0\x01\0\x80\0\0\0\0\0\0\0\0\x21\xF9\x04\x01\0\0\0\0\
                        \x2C\0\0\0\0\x01\0\x01\0\0\x02\x02\x44\x01\0\x3B";
 
 async fn upload(

@@ -1,7 +1,7 @@
 use http::Method;
 use serde_json::{Value, json};
 use weir_base::Id;
-use weir_community::notifications::{self, Kind};
+use weir_community::notifications;
 use weir_community::reports::{self, NewReport};
 use weir_community::statuses::{self, Visibility};
 
@@ -221,7 +221,7 @@ async fn staff_sees_reports_and_warnings_do_not_name_staff() {
                 )?;
                 let new = NewReport { target_id: to, ..NewReport::default() };
                 reports::create(tx, env, by, &new, "")?;
-                notifications::notify(tx, env, by, Kind::ModerationWarning, to, None)
+                notifications::warn(tx, env, to, by, "none", "Be kind", &[])
             })
             .await;
         let report = place.get(V1, &alice).await;
@@ -230,7 +230,9 @@ async fn staff_sees_reports_and_warnings_do_not_name_staff() {
         assert_eq!(report[0]["report"]["category"], "other");
         let warned = place.get(V1, &bob).await;
         assert_eq!(warned[0]["account"]["acct"], "bob");
-        assert_eq!(warned[0]["moderation_warning"]["target_account"]["acct"], "bob");
+        let warning = &warned[0]["moderation_warning"];
+        assert_eq!(warning["target_account"]["acct"], "bob");
+        assert_eq!((&warning["action"], &warning["text"]), (&json!("none"), &json!("Be kind")));
         let group = place.get(V2, &bob).await;
         assert_eq!(group["notification_groups"][0]["sample_account_ids"], json!([bob.id]));
         assert_eq!(group["accounts"].as_array().unwrap().len(), 1);

@@ -17,6 +17,16 @@ async fn people_hashtags_and_addresses_are_found_as_far_as_the_reader_may() {
         assert_eq!((&people["statuses"], &people["hashtags"]), (&json!([]), &json!([])));
         let tags = place.get("/api/v2/search?q=%23weir&type=hashtags", None).await;
         assert_eq!(tags["hashtags"][0]["name"], "weirwatch");
+        assert_eq!(tags["hashtags"][0].get("following"), None);
+        place.do_post("/api/v1/tags/weirwatch/follow", &bob, Value::Null).await;
+        let tags = place.get("/api/v2/search?q=%23weir&type=hashtags", &bob).await;
+        let tag = &tags["hashtags"][0];
+        assert_eq!((&tag["following"], &tag["history"][0]["uses"]), (&json!(true), &json!("1")));
+        assert_eq!(tag["history"].as_array().unwrap().len(), 7);
+        let old = place.get("/api/v1/search?q=%23weir", &bob).await;
+        assert_eq!(old["hashtags"], json!(["weirwatch"]));
+        let page = place.get("/api/v2/search?q=https://weir.test/@alice", &bob).await;
+        assert_eq!(page["accounts"][0]["acct"], "alice");
         let address = |id: weir_base::Id| {
             format!("/api/v2/search?q=https://weir.test/ap/users/{}/statuses/{id}", alice.id)
         };

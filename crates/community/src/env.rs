@@ -6,6 +6,7 @@ use weir_base::{Clock, Id, IdGenerator, Random};
 use weir_db::Db;
 use weir_jobs::Jobs;
 
+use crate::federation::Opened;
 use crate::hosts::Decisions;
 use crate::instance::Instance;
 use crate::media::Files;
@@ -60,6 +61,8 @@ pub struct Env {
     pub media: Files,
     /// Title, rules, limits: what staff changes while the server runs.
     pub instance: Instance,
+    /// Threads of other servers that were opened lately.
+    pub threads_opened: Opened,
     /// How often staff has changed with which servers this one speaks.
     pub host_decisions: Decisions,
     /// The folder of the file store, and of keys kept outside the database.
@@ -79,6 +82,7 @@ impl Env {
             streams: Streams::default(),
             log_ins: LogIns::default(),
             instance: Instance::default(),
+            threads_opened: Opened::default(),
             host_decisions: Decisions::default(),
             data: setup.data,
         }

@@ -41,6 +41,10 @@ async fn run(face: &ActivityPub, job: Fetch) -> Result<(), RemoteError> {
         Wanted::Featured { account, uri: text } => {
             face.read_featured(account, &uri(&text)?).await?;
         }
+        Wanted::Replies { uri: text, level } => face.read_replies(&uri(&text)?, level).await?,
+        Wanted::Reply { uri: text, to, level } => {
+            face.read_reply(&uri(&text)?, &to, level).await?;
+        }
     }
     Ok(())
 }

@@ -11,6 +11,7 @@ mod job;
 mod policy;
 mod port;
 mod post;
+mod replies;
 mod signer;
 mod webfinger;
 

@@ -1,15 +1,15 @@
 //! Posts of other servers.
 
 use weir_base::Id;
-use weir_community::accounts;
 use weir_community::federation::order::Version;
 use weir_community::statuses::{self, Cause, Receipt};
+use weir_community::{accounts, federation};
 use weir_db::{Class, Tx};
 
 use super::RemoteError;
 use crate::ActivityPub;
 use crate::read;
-use crate::wire::{Activity, Collection, CollectionRef, Kind, Object, ObjectRef, Post, Uri};
+use crate::wire::{Activity, Kind, Object, ObjectRef, Post, Uri};
 
 /// Pinned posts that are read of one account.
 const FEATURED_MAX: usize = 20;
@@ -75,12 +75,28 @@ impl ActivityPub {
             Object::Tombstone(_) => return Err(RemoteError::Gone(uri.to_string())),
             _ => return Err(unfit("it is no post")),
         };
+        let id = self.keep_of_author(&post, depth).await?;
+        // Somebody wanted this very post: then what answers it too.
+        if depth == 0 && post.replies.is_some() && post.is_public() {
+            let uri = post.id.to_string();
+            self.community()
+                .write(Class::Housekeeping, move |tx, env| {
+                    federation::want_replies(tx, env, &uri, 0)
+                })
+                .await?;
+        }
+        Ok(id)
+    }
+
+    /// Writes a fetched post down, and its author before.
+    pub(super) async fn keep_of_author(&self, post: &Post, depth: u32) -> Result<Id, RemoteError> {
+        let unfit = |why| RemoteError::Unfit(post.id.to_string(), why);
         let author = post.author().cloned().ok_or_else(|| unfit("it has no author"))?;
         if !author.is_of_same_host(&post.id) {
             return Err(unfit("its author lives elsewhere"));
         }
         let by = self.account(&author).await?;
-        self.keep(by, &post, depth).await
+        self.keep(by, post, depth).await
     }
 
     async fn keep(&self, by: Id, post: &Post, depth: u32) -> Result<Id, RemoteError> {
@@ -111,7 +127,7 @@ impl ActivityPub {
             return Err(RemoteError::Unfit(uri.to_string(), "it is no collection"));
         };
         let mut pinned = Vec::new();
-        for item in self.items(collection).await?.into_iter().take(FEATURED_MAX) {
+        for item in self.items(uri, collection, 1).await?.into_iter().take(FEATURED_MAX) {
             let Some(id) = item.id().filter(|id| id.is_of_same_host(uri)).cloned() else {
                 continue;
             };
@@ -125,20 +141,5 @@ impl ActivityPub {
             .write(Class::Inbound, move |tx, env| statuses::set_pins(tx, env, account, &pinned))
             .await?;
         Ok(())
-    }
-
-    /// What is in a collection, or on its first page.
-    async fn items(&self, collection: Collection) -> Result<Vec<ObjectRef>, RemoteError> {
-        if !collection.items.is_empty() {
-            return Ok(collection.items);
-        }
-        match collection.first {
-            Some(CollectionRef::Embedded(page)) => Ok(page.items),
-            Some(CollectionRef::Uri(uri)) => match self.document(&uri).await? {
-                Object::Collection(page) => Ok(page.items),
-                _ => Ok(Vec::new()),
-            },
-            None => Ok(Vec::new()),
-        }
     }
 }

@@ -6,4 +6,5 @@ mod forwarding;
 mod inbox;
 mod peer;
 mod place;
+mod replies;
 mod resolver;

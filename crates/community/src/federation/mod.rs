@@ -5,6 +5,7 @@ pub mod chores;
 mod forward;
 mod incoming;
 pub mod order;
+mod replies;
 
 use std::borrow::Cow;
 use std::future::Future;
@@ -25,6 +26,7 @@ pub use forward::{
     receive_and_forward,
 };
 pub use incoming::{Answered, Deed, Incoming, Undone, receive};
+pub use replies::{Opened, REPLIES_PAGES_MAX, choose, opened, want_replies, wants_answers};
 
 /// Something that the followers, or those concerned, on other servers are to learn. What was
 /// deleted is described whole, for its row is gone when the job runs.
@@ -218,6 +220,22 @@ pub enum Wanted {
         /// Where they are listed.
         uri: String,
     },
+    /// What answers a post, as the post's own server lists it.
+    Replies {
+        /// The post's address.
+        uri: String,
+        /// Posts between it and the one whose answers were wanted at first.
+        level: u32,
+    },
+    /// An answer that such a list names.
+    Reply {
+        /// Its address.
+        uri: String,
+        /// What it must answer.
+        to: String,
+        /// As of the list.
+        level: u32,
+    },
 }
 
 impl Wanted {
@@ -226,7 +244,9 @@ impl Wanted {
             Self::Status { uri }
             | Self::Account { uri }
             | Self::Mention { uri, .. }
-            | Self::Featured { uri, .. } => uri,
+            | Self::Featured { uri, .. }
+            | Self::Replies { uri, .. }
+            | Self::Reply { uri, .. } => uri,
         }
     }
 
@@ -236,6 +256,8 @@ impl Wanted {
             Self::Account { uri } => format!("account {uri}"),
             Self::Mention { status, uri } => format!("mention {status} {uri}"),
             Self::Featured { account, .. } => format!("featured {account}"),
+            Self::Replies { uri, .. } => format!("replies {uri}"),
+            Self::Reply { uri, .. } => format!("reply {uri}"),
         }
     }
 }

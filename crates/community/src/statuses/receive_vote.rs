@@ -57,19 +57,30 @@ pub fn receive_vote(
     if let Some(tally) = tallies.get_mut(chosen) {
         *tally += 1;
     }
-    tx.execute(
-        "UPDATE polls SET tallies = ?2, voters_count = voters_count + ?3 WHERE id = ?1",
+    let voters: Option<i64> = tx.value(
+        "UPDATE polls SET tallies = ?2, voters_count = voters_count + ?3 WHERE id = ?1
+         RETURNING voters_count",
         params![id, Json(tallies), i64::from(given.is_empty())],
     )?;
-    tell(tx, env, post.account_id, post.id)?;
+    tell(tx, env, post.account_id, post.id, voters.unwrap_or(0))?;
     Ok(Receipt::Known(post.id))
+}
+
+/// How long the numbers of a poll in which so many have voted wait for further votes before other
+/// servers are told, in ms: soon while each vote is news, seldom where they come in masses.
+fn quiet_ms(voters: i64) -> i64 {
+    match voters {
+        ..25 => 5_000,
+        25..250 => 30_000,
+        _ => 3 * 60_000,
+    }
 }
 
 /// Tells those who are here that a poll's numbers changed, and other servers in a while, once for
 /// many votes.
-pub(crate) fn tell(tx: &mut Tx, env: &Env, author: Id, post: Id) -> Result<(), Error> {
+pub(super) fn tell(tx: &mut Tx, env: &Env, author: Id, post: Id, voters: i64) -> Result<(), Error> {
     env.streams.status_edited(tx, post);
-    let at = env.clock.now().plus_ms(3 * 60 * 1_000);
+    let at = env.clock.now().plus_ms(quiet_ms(voters));
     let job =
         federation::Distribute { by: author, message: Message::UpdateStatus { status: post } };
     env.jobs.enqueue_unique(tx, &format!("poll {post}"), at, &job)?;

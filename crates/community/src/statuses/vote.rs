@@ -77,12 +77,13 @@ pub fn vote(tx: &mut Tx, env: &Env, by: Id, id: Id, choices: &[usize]) -> Result
             *tally = tally.saturating_add(1);
         }
     }
-    tx.execute(
-        "UPDATE polls SET tallies = ?2, voters_count = voters_count + 1 WHERE id = ?1",
+    let voters: Option<i64> = tx.value(
+        "UPDATE polls SET tallies = ?2, voters_count = voters_count + 1 WHERE id = ?1
+         RETURNING voters_count",
         params![id, Json(tallies)],
     )?;
     if status.local {
-        receive_vote::tell(tx, env, status.account_id, status.id)
+        receive_vote::tell(tx, env, status.account_id, status.id, voters.unwrap_or(0))
     } else {
         env.streams.status_edited(tx, status.id);
         end_at(tx, env, id, poll.expires_at)?;

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use serde::Serialize;
-use weir_community::statuses;
+use weir_community::{federation, statuses};
 
 use crate::auth::{ReadStatuses, Reader};
 use crate::entities::{self, Status};
@@ -30,5 +30,9 @@ pub async fn get(
             descendants: entities::statuses(tx, env, reader, &thread.descendants)?,
         })
     });
-    Ok(Json(context.await?))
+    let context = context.await?;
+    if reader.is_some() && face.env().threads_opened.is_due(id) {
+        face.write(move |tx, env| federation::opened(tx, env, id)).await?;
+    }
+    Ok(Json(context))
 }

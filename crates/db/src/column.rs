@@ -1,6 +1,6 @@
 //! Values on their way to PostgreSQL, and columns on their way back.
 
-use ::postgres::types::{IsNull, ToSql, Type, private::BytesMut, to_sql_checked};
+use tokio_postgres::types::{IsNull, ToSql, Type, private::BytesMut, to_sql_checked};
 
 use crate::{Error, Value};
 
@@ -36,9 +36,9 @@ impl ToSql for Value<'_> {
     to_sql_checked!();
 }
 
-pub(crate) fn int(row: &::postgres::Row, at: usize) -> Result<Option<i64>, Error> {
+pub(crate) fn int(row: &tokio_postgres::Row, at: usize) -> Result<Option<i64>, Error> {
     let wrong = |_| Error::Column { column: at, expected: "BIGINT" };
-    match row.columns().get(at).map(::postgres::Column::type_) {
+    match row.columns().get(at).map(tokio_postgres::Column::type_) {
         Some(&Type::INT4) => row.try_get::<_, Option<i32>>(at).map(|int| int.map(i64::from)),
         Some(&Type::INT2) => row.try_get::<_, Option<i16>>(at).map(|int| int.map(i64::from)),
         Some(&Type::BOOL) => row.try_get::<_, Option<bool>>(at).map(|flag| flag.map(i64::from)),
@@ -47,18 +47,18 @@ pub(crate) fn int(row: &::postgres::Row, at: usize) -> Result<Option<i64>, Error
     .map_err(wrong)
 }
 
-pub(crate) fn real(row: &::postgres::Row, at: usize) -> Result<Option<f64>, Error> {
+pub(crate) fn real(row: &tokio_postgres::Row, at: usize) -> Result<Option<f64>, Error> {
     let wrong = |_| Error::Column { column: at, expected: "DOUBLE PRECISION" };
-    match row.columns().get(at).map(::postgres::Column::type_) {
+    match row.columns().get(at).map(tokio_postgres::Column::type_) {
         Some(&Type::FLOAT4) => row.try_get::<_, Option<f32>>(at).map(|real| real.map(f64::from)),
         _ => row.try_get(at),
     }
     .map_err(wrong)
 }
 
-pub(crate) fn is_null(row: &::postgres::Row, at: usize) -> Result<bool, Error> {
+pub(crate) fn is_null(row: &tokio_postgres::Row, at: usize) -> Result<bool, Error> {
     struct Null;
-    impl ::postgres::types::FromSql<'_> for Null {
+    impl tokio_postgres::types::FromSql<'_> for Null {
         fn from_sql(_: &Type, _: &[u8]) -> Result<Self, Box<dyn std::error::Error + Sync + Send>> {
             Ok(Self)
         }

@@ -62,6 +62,8 @@ use unit::{Unit, Work};
 const LOG_BYTES_MAX: u64 = 64 << 20;
 /// About ten times what a commit costs, and still little to wait for.
 const GROUP_TIME_MAX: Duration = Duration::from_millis(2);
+/// Longer than anything that somebody waits for.
+const STATEMENT_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// How a database is opened.
 #[derive(Debug, Clone)]
@@ -74,6 +76,9 @@ pub struct Options {
     pub log_bytes_max: u64,
     /// SQLite's writer commits a group of units after about this much work.
     pub group_time_max: Duration,
+    /// PostgreSQL ends a statement that takes longer, and one that says nothing for half as long
+    /// again is given up: the unit fails with [`Error::Unavailable`]. Migrations take their time.
+    pub statement_time_max: Duration,
 }
 
 impl Default for Options {
@@ -85,6 +90,7 @@ impl Default for Options {
             sync: true,
             log_bytes_max: LOG_BYTES_MAX,
             group_time_max: GROUP_TIME_MAX,
+            statement_time_max: STATEMENT_TIME_MAX,
         }
     }
 }
@@ -133,7 +139,10 @@ impl Db {
     /// Install the metrics recorder before: the meters of a database are looked up once, here.
     ///
     /// Opens `url`: `sqlite:PATH` (relative to `base`), `sqlite::memory:` is not offered, or
-    /// `postgres://…`.
+    /// `postgres://…`, which may end in `?sslmode=` `disable`, `prefer`, `require`, `verify-ca` or
+    /// `verify-full`, and `sslrootcert=FILE`, with libpq's meanings. Left out, a server on this
+    /// machine is spoken to in plain text, and another as it prefers; the roots of the verifying
+    /// modes are then the system's.
     pub fn open(url: &str, base: &Path, options: &Options) -> Result<Db, Error> {
         let options =
             Options { connections_max: options.connections_max.max(1), ..options.clone() };

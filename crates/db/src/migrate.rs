@@ -27,6 +27,7 @@ pub(crate) fn run(
         }
     }
     db.write_blocking(Class::Interactive, move |tx| {
+        tx.be_patient()?;
         if tx.dialect() == Dialect::Postgres {
             // Before the first query, so that the snapshot is taken when the lock is held.
             tx.batch("LOCK TABLE schema_migrations IN EXCLUSIVE MODE")?;

@@ -1,29 +1,28 @@
 //! PostgreSQL: a thread a connection; their number is the budget.
 
-use std::collections::HashMap;
+mod connection;
+mod tls;
+
 use std::error::Error as _;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use ::postgres::error::SqlState;
-use ::postgres::types::ToSql;
-use ::postgres::{Client, NoTls, Statement};
+pub(crate) use connection::PgConnection;
+use tls::Tls;
 
 use crate::hooks::{CommitOrder, Hook};
 use crate::meters::Meters;
 use crate::queue::ClassQueue;
-use crate::sqlite::{Queue, shortened};
-use crate::tx::{Connection, Failure};
+use crate::sqlite::Queue;
+use crate::tx::Connection;
 use crate::unit::Work;
-use crate::{Dialect, Error, Options, Row, Tx, Value, dialect};
+use crate::{Error, Options, Tx};
 
 /// How often a unit is repeated that met others.
 const REPEATS_MAX: u32 = 40;
 /// How often a unit is repeated whose connection broke before its commit.
 const RECONNECTS_MAX: u32 = 3;
-/// Prepared statements kept a connection; all are forgotten when there are more.
-const STATEMENTS_MAX: usize = 500;
 /// How long a connection may take to be made, unless the URL says.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
 /// How long the server's machine may be silent, unless the URL says.
@@ -31,16 +30,23 @@ const SILENCE_TIME_MAX: Duration = Duration::from_secs(30);
 
 pub(crate) fn open(url: &str, options: &Options) -> Result<(Queue, Vec<JoinHandle<()>>), Error> {
     let queue: Queue = Arc::new(ClassQueue::new(options.connections_max, "all"));
-    let mut config: ::postgres::Config = url.parse().map_err(|error: ::postgres::Error| {
-        Error::Open { path: "database.url".into(), reason: reason(&error) }
-    })?;
+    let (mut config, tls) =
+        tls::read(url).map_err(|reason| Error::Open { path: "database.url".into(), reason })?;
     if config.get_connect_timeout().is_none() {
         config.connect_timeout(CONNECT_TIME_MAX);
     }
     if config.get_tcp_user_timeout().is_none() {
         config.tcp_user_timeout(SILENCE_TIME_MAX);
     }
-    let place = format!("{:?} {}", config.get_hosts(), config.get_dbname().unwrap_or_default());
+    let path = format!("{:?} {}", config.get_hosts(), config.get_dbname().unwrap_or_default());
+    let attempts = config.get_hosts().len().max(1) as u32 + 1;
+    let place = Arc::new(Place {
+        connect_time_max: attempts * *config.get_connect_timeout().unwrap_or(&CONNECT_TIME_MAX),
+        config,
+        tls,
+        sync: options.sync,
+        statement_time_max: options.statement_time_max,
+    });
     let order = Arc::new(CommitOrder::new());
     let mut threads = Vec::new();
     // Each thread makes its own connection: the driver may not block the caller's thread, which
@@ -48,8 +54,7 @@ pub(crate) fn open(url: &str, options: &Options) -> Result<(Queue, Vec<JoinHandl
     let (tell, told) = std::sync::mpsc::channel();
     for number in 0..options.connections_max {
         let mut server = Server {
-            config: config.clone(),
-            sync: options.sync,
+            place: place.clone(),
             connection: None,
             queue: queue.clone(),
             order: order.clone(),
@@ -69,7 +74,7 @@ pub(crate) fn open(url: &str, options: &Options) -> Result<(Queue, Vec<JoinHandl
             Ok(thread) => threads.push(thread),
             Err(error) => {
                 queue.close();
-                return Err(Error::Open { path: place, reason: error.to_string() });
+                return Err(Error::Open { path, reason: error.to_string() });
             }
         }
     }
@@ -77,20 +82,25 @@ pub(crate) fn open(url: &str, options: &Options) -> Result<(Queue, Vec<JoinHandl
     for first in told {
         if let Err(reason) = first {
             queue.close();
-            return Err(Error::Open { path: place, reason });
+            return Err(Error::Open { path, reason });
         }
     }
     Ok((queue, threads))
 }
 
-pub(crate) struct PgConnection {
-    client: Client,
-    statements: HashMap<String, Statement>,
+/// Where the database is, and how it is spoken to.
+struct Place {
+    config: tokio_postgres::Config,
+    /// None: in plain text.
+    tls: Option<Tls>,
+    /// The names that are tried, the handshakes and the log-in together.
+    connect_time_max: Duration,
+    sync: bool,
+    statement_time_max: Duration,
 }
 
 struct Server {
-    config: ::postgres::Config,
-    sync: bool,
+    place: Arc<Place>,
     connection: Option<PgConnection>,
     queue: Queue,
     order: Arc<CommitOrder>,
@@ -110,13 +120,15 @@ enum End {
     LookAgain,
     /// The connection broke before the commit.
     Reconnect,
+    /// The server did not answer in time: the unit has failed, and is not tried at once again.
+    Silent,
     /// The commit failed.
     Fail(Error),
 }
 
 impl Server {
     fn connect(&mut self) -> Result<(), String> {
-        let connected = PgConnection::connect(&self.config, self.sync);
+        let connected = PgConnection::connect(&self.place);
         self.is_down = connected.is_err();
         self.connection = Some(connected?);
         Ok(())
@@ -167,6 +179,10 @@ impl Server {
                     }
                     return work.fail(error);
                 }
+                End::Silent => {
+                    self.connection = None;
+                    return work.answer();
+                }
                 End::LookAgain if looked_again => return work.answer(),
                 End::LookAgain => looked_again = true,
                 End::Repeat if repeats < REPEATS_MAX => {
@@ -200,6 +216,7 @@ fn attempt(connection: &mut PgConnection, work: &mut dyn Work, order: &CommitOrd
     } else {
         "BEGIN ISOLATION LEVEL REPEATABLE READ"
     };
+    connection.is_patient = false;
     if let Err(failure) = connection.batch(begin) {
         return if failure.broken { End::Reconnect } else { End::Fail(failure.error) };
     }
@@ -208,11 +225,15 @@ fn attempt(connection: &mut PgConnection, work: &mut dyn Work, order: &CommitOrd
     let (conflict, unique, broken) = (tx.conflict, tx.unique, tx.broken);
     let hooks = std::mem::take(&mut tx.hooks);
     drop(tx);
+    if connection.is_silent {
+        return End::Silent;
+    }
     if broken {
         return End::Reconnect;
     }
     if !kept || conflict {
         return match connection.batch("ROLLBACK") {
+            Err(_) if connection.is_silent => End::Silent,
             // Nothing is known of such a connection.
             Err(_) => End::Reconnect,
             Ok(()) if conflict => End::Repeat,
@@ -236,90 +257,9 @@ fn attempt(connection: &mut PgConnection, work: &mut dyn Work, order: &CommitOrd
     }
 }
 
-impl PgConnection {
-    fn connect(config: &::postgres::Config, sync: bool) -> Result<Self, String> {
-        let mut client = config.connect(NoTls).map_err(|error| reason(&error))?;
-        let sync = if sync { "on" } else { "off" };
-        client
-            .batch_execute(&format!(
-                "SET synchronous_commit = {sync}; SET client_min_messages = warning; SET jit = off"
-            ))
-            .map_err(|error| reason(&error))?;
-        Ok(Self { client, statements: HashMap::new() })
-    }
-
-    pub(crate) fn batch(&mut self, sql: &str) -> Result<(), Failure> {
-        self.client.batch_execute(sql).map_err(|error| failure(error, sql))
-    }
-
-    fn prepared(&mut self, sql: &str) -> Result<Statement, Failure> {
-        if let Some(statement) = self.statements.get(sql) {
-            return Ok(statement.clone());
-        }
-        let text = dialect::translate(Dialect::Postgres, sql);
-        let statement = self.client.prepare(&text).map_err(|error| failure(error, sql))?;
-        if self.statements.len() >= STATEMENTS_MAX {
-            self.statements.clear();
-        }
-        self.statements.insert(sql.to_owned(), statement.clone());
-        Ok(statement)
-    }
-
-    pub(crate) fn execute(&mut self, sql: &str, params: &[Value<'_>]) -> Result<u64, Failure> {
-        let statement = self.prepared(sql)?;
-        let params = refs(params);
-        self.client.execute(&statement, &params).map_err(|error| failure(error, sql))
-    }
-
-    pub(crate) fn query<T>(
-        &mut self,
-        sql: &str,
-        params: &[Value<'_>],
-        map: &mut dyn FnMut(&Row<'_>) -> Result<T, Error>,
-    ) -> Result<Vec<T>, Failure> {
-        let statement = self.prepared(sql)?;
-        let params = refs(params);
-        let rows = self.client.query(&statement, &params).map_err(|error| failure(error, sql))?;
-        rows.iter().map(|row| map(&Row::Postgres(row)).map_err(Failure::from)).collect()
-    }
-}
-
-fn refs<'v>(params: &'v [Value<'v>]) -> Vec<&'v (dyn ToSql + Sync)> {
-    params.iter().map(|value| value as &(dyn ToSql + Sync)).collect()
-}
-
-fn reason(error: &::postgres::Error) -> String {
+fn reason(error: &tokio_postgres::Error) -> String {
     match error.source() {
         Some(source) => format!("{error}: {source}"),
         None => error.to_string(),
-    }
-}
-
-fn failure(error: ::postgres::Error, sql: &str) -> Failure {
-    let text = reason(&error);
-    let Some(code) = error.code() else {
-        if error.is_closed() || error.source().is_some_and(|source| source.is::<std::io::Error>()) {
-            return Failure { error: Error::Unavailable(text), conflict: false, broken: true };
-        }
-        return Error::Statement { reason: text, sql: shortened(sql) }.into();
-    };
-    match *code {
-        SqlState::T_R_SERIALIZATION_FAILURE | SqlState::T_R_DEADLOCK_DETECTED => {
-            Failure { error: Error::Contended, conflict: true, broken: false }
-        }
-        SqlState::UNIQUE_VIOLATION => Error::Unique(text).into(),
-        SqlState::CHECK_VIOLATION
-        | SqlState::NOT_NULL_VIOLATION
-        | SqlState::FOREIGN_KEY_VIOLATION
-        | SqlState::EXCLUSION_VIOLATION => Error::Constraint(text).into(),
-        SqlState::DISK_FULL => Error::Full.into(),
-        SqlState::ADMIN_SHUTDOWN | SqlState::CRASH_SHUTDOWN | SqlState::CANNOT_CONNECT_NOW => {
-            Failure { error: Error::Unavailable(text), conflict: false, broken: true }
-        }
-        // A table was changed since the statement was prepared; a new connection knows nothing old.
-        SqlState::FEATURE_NOT_SUPPORTED if text.contains("cached plan") => {
-            Failure { error: Error::Unavailable(text), conflict: false, broken: true }
-        }
-        _ => Error::Statement { reason: text, sql: shortened(sql) }.into(),
     }
 }

@@ -34,7 +34,7 @@ pub enum Row<'r> {
     #[doc(hidden)]
     Sqlite(&'r rusqlite::Row<'r>),
     #[doc(hidden)]
-    Postgres(&'r ::postgres::Row),
+    Postgres(&'r tokio_postgres::Row),
 }
 
 impl<'c> Tx<'c> {
@@ -73,6 +73,14 @@ impl<'c> Tx<'c> {
     /// short, and is dropped when the unit fails or runs again.
     pub fn after_commit(&mut self, hook: impl FnOnce() + Send + 'static) {
         self.hooks.push(Box::new(hook));
+    }
+
+    /// Lifts the limit of time from the statements of this unit: a migration takes what it needs.
+    pub(crate) fn be_patient(&mut self) -> Result<(), Error> {
+        self.statement("", |connection, _| match connection {
+            Connection::Sqlite(_) => Ok(()),
+            Connection::Postgres(connection) => connection.be_patient(),
+        })
     }
 
     /// Runs a statement and tells how many rows it changed.

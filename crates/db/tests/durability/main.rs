@@ -1,9 +1,12 @@
 //! What was acknowledged is there: after a power cut, on a full disk, when PostgreSQL goes away.
+//! And what needs a PostgreSQL of the test's own: TLS to it, and one that says nothing.
 
 mod full_disk;
 mod outage;
 mod power_cut;
 mod server;
+mod silence;
+mod tls;
 
 use weir_db::{Class, Db, Error, Migration, Tx, params};
 

@@ -16,6 +16,13 @@ pub(crate) struct Server {
 impl Server {
     /// None where PostgreSQL is left out on purpose.
     pub(crate) fn start() -> Option<Self> {
+        let server = Self::prepare()?;
+        server.begin();
+        Some(server)
+    }
+
+    /// As [`start`](Self::start), but it does not run yet.
+    pub(crate) fn prepare() -> Option<Self> {
         if fixture::is_without_postgres() {
             return None;
         }
@@ -28,15 +35,19 @@ impl Server {
             .program("initdb")
             .args(["-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "-D"])
             .arg(server.data()));
-        server.begin();
         Some(server)
     }
 
     /// Starts it, and waits until it answers.
     pub(crate) fn begin(&self) {
+        self.begin_with("-c listen_addresses=");
+    }
+
+    /// As [`begin`](Self::begin), with `more` settings.
+    pub(crate) fn begin_with(&self, more: &str) {
         // The log writer sleeps as long as it may, so that only commits bring the log to the disk.
         let options = format!(
-            "-k {} -c listen_addresses= -c max_connections=30 -c wal_writer_delay=10s",
+            "-k {} -c max_connections=30 -c wal_writer_delay=10s {more}",
             self.directory.path().display()
         );
         run(self.control(["-w", "start"]).arg("-o").arg(options));
@@ -48,9 +59,23 @@ impl Server {
     }
 
     pub(crate) fn open(&self, sync: bool) -> Db {
+        self.open_with(&Options { connections_max: 4, sync, ..Options::default() })
+    }
+
+    pub(crate) fn open_with(&self, options: &Options) -> Db {
         let host = self.directory.path().display().to_string().replace('/', "%2F");
-        let options = Options { connections_max: 4, sync, ..Options::default() };
-        Db::open(&format!("postgres://postgres@{host}/postgres"), Path::new("/"), &options).unwrap()
+        Db::open(&format!("postgres://postgres@{host}/postgres"), Path::new("/"), options).unwrap()
+    }
+
+    /// Writes a file that only the server may read, and tells its path.
+    pub(crate) fn file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.directory.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        run(Command::new("chmod").arg("600").arg(&path));
+        if is_root() {
+            run(Command::new("chown").arg("postgres").arg(&path));
+        }
+        path
     }
 
     fn data(&self) -> PathBuf {

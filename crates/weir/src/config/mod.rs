@@ -168,7 +168,9 @@ settings! {
     /// Where the community's rows lie.
     section database: Database {
         /// sqlite:PATH (a path that is not absolute starts in the data directory), or
-        /// postgres://USER:PASSWORD@HOST/NAME.
+        /// postgres://USER:PASSWORD@HOST/NAME. To a PostgreSQL on another machine add
+        /// ?sslmode=verify-full, and &sslrootcert=FILE for a certificate of your own: see
+        /// docs/postgresql.md.
         url: Secret<String> = Secret::new("sqlite:weir.db".to_owned());
         /// The most connections to hold to the database. 0 derives it from the machine.
         max_connections: u32 = 0;

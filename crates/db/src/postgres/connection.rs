@@ -1,0 +1,246 @@
+//! A connection to PostgreSQL that is used by one thread, and never waited for without a limit.
+
+use std::collections::HashMap;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::time::Duration;
+
+use tokio::runtime::Runtime;
+use tokio::time::timeout;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, NoTls, Statement};
+
+use super::tls::Tls;
+use super::{Place, reason};
+use crate::sqlite::shortened;
+use crate::tx::Failure;
+use crate::{Dialect, Error, Row, Value, dialect};
+
+/// Prepared statements kept a connection; all are forgotten when there are more.
+const STATEMENTS_MAX: usize = 500;
+/// How long closing may take.
+const CLOSE_TIME_MAX: Duration = Duration::from_secs(1);
+/// After this much silence within a transaction the server ends it, so that a process that stands
+/// still holds no locks for ever.
+const IDLE_TIME_MAX: Duration = Duration::from_secs(60);
+
+pub(crate) struct PgConnection {
+    // Before the driver: that ends when the last of its clients is gone.
+    client: Client,
+    statements: HashMap<String, Statement>,
+    driver: Driver,
+    /// How long the server may take over a statement before it gives up by itself, and a half more.
+    silence_time_max: Duration,
+    /// Whether the unit may take as long as it needs.
+    pub(super) is_patient: bool,
+    /// Whether the server gave no answer in time: nothing is known of the connection.
+    pub(super) is_silent: bool,
+}
+
+type Talk = Pin<Box<dyn Future<Output = Result<(), tokio_postgres::Error>> + Send>>;
+
+/// What moves the bytes while somebody waits.
+struct Driver {
+    runtime: Runtime,
+    talk: Option<Talk>,
+}
+
+/// Why there is no answer.
+enum Stop {
+    /// The server or the connection says so.
+    Said(tokio_postgres::Error),
+    /// There was none in time.
+    Silent,
+}
+
+impl Driver {
+    fn wait<T>(
+        &mut self,
+        time_max: Option<Duration>,
+        answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    ) -> Result<T, Stop> {
+        let talk = &mut self.talk;
+        self.runtime.block_on(async {
+            let mut answer = pin!(answer);
+            let answered = poll_fn(|cx| {
+                if let Some(going) = talk.as_mut()
+                    && let std::task::Poll::Ready(ended) = going.as_mut().poll(cx)
+                {
+                    *talk = None;
+                    ended?;
+                }
+                answer.as_mut().poll(cx)
+            });
+            match time_max {
+                Some(time_max) => timeout(time_max, answered).await.map_err(|_| Stop::Silent)?,
+                None => answered.await,
+            }
+            .map_err(Stop::Said)
+        })
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        if let Some(talk) = self.talk.take() {
+            let _ = self.runtime.block_on(async { timeout(CLOSE_TIME_MAX, talk).await });
+        }
+    }
+}
+
+impl PgConnection {
+    pub(super) fn connect(place: &Place) -> Result<Self, String> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| error.to_string())?;
+        let connecting = connect(&place.config, place.tls.clone());
+        let connected =
+            runtime.block_on(async { timeout(place.connect_time_max, connecting).await });
+        let (client, talk) = connected
+            .map_err(|_| "it does not answer".to_owned())?
+            .map_err(|error| reason(&error))?;
+        let mut connection = Self {
+            client,
+            statements: HashMap::new(),
+            driver: Driver { runtime, talk: Some(talk) },
+            silence_time_max: place.statement_time_max * 3 / 2,
+            is_patient: false,
+            is_silent: false,
+        };
+        connection
+            .batch(&format!(
+                "SET synchronous_commit = {}; SET client_min_messages = warning; SET jit = off; \
+                 SET statement_timeout = {}; SET idle_in_transaction_session_timeout = {}",
+                if place.sync { "on" } else { "off" },
+                place.statement_time_max.as_millis(),
+                IDLE_TIME_MAX.as_millis(),
+            ))
+            .map_err(|failure| failure.error.to_string())?;
+        Ok(connection)
+    }
+
+    fn time_max(&self) -> Option<Duration> {
+        (!self.is_patient).then_some(self.silence_time_max)
+    }
+
+    /// Lifts the limit of time for this transaction.
+    pub(crate) fn be_patient(&mut self) -> Result<(), Failure> {
+        self.batch("SET LOCAL statement_timeout = 0")?;
+        self.is_patient = true;
+        Ok(())
+    }
+
+    pub(crate) fn batch(&mut self, sql: &str) -> Result<(), Failure> {
+        let answer = self.client.batch_execute(sql);
+        let done = self.driver.wait(self.time_max(), answer);
+        done.map_err(|stop| self.failure(stop, sql))
+    }
+
+    fn prepared(&mut self, sql: &str) -> Result<Statement, Failure> {
+        if let Some(statement) = self.statements.get(sql) {
+            return Ok(statement.clone());
+        }
+        let text = dialect::translate(Dialect::Postgres, sql);
+        let prepared = self.driver.wait(self.time_max(), self.client.prepare(&text));
+        let statement = prepared.map_err(|stop| self.failure(stop, sql))?;
+        if self.statements.len() >= STATEMENTS_MAX {
+            self.statements.clear();
+        }
+        self.statements.insert(sql.to_owned(), statement.clone());
+        Ok(statement)
+    }
+
+    pub(crate) fn execute(&mut self, sql: &str, params: &[Value<'_>]) -> Result<u64, Failure> {
+        let statement = self.prepared(sql)?;
+        let params = refs(params);
+        let answer = self.client.execute(&statement, &params);
+        let done = self.driver.wait(self.time_max(), answer);
+        done.map_err(|stop| self.failure(stop, sql))
+    }
+
+    pub(crate) fn query<T>(
+        &mut self,
+        sql: &str,
+        params: &[Value<'_>],
+        map: &mut dyn FnMut(&Row<'_>) -> Result<T, Error>,
+    ) -> Result<Vec<T>, Failure> {
+        let statement = self.prepared(sql)?;
+        let params = refs(params);
+        let answer = self.client.query(&statement, &params);
+        let done = self.driver.wait(self.time_max(), answer);
+        let rows = done.map_err(|stop| self.failure(stop, sql))?;
+        rows.iter().map(|row| map(&Row::Postgres(row)).map_err(Failure::from)).collect()
+    }
+
+    fn failure(&mut self, stop: Stop, sql: &str) -> Failure {
+        match stop {
+            Stop::Said(error) => failure(error, sql),
+            Stop::Silent => {
+                self.is_silent = true;
+                metrics::counter!("weir_db_silences_total").increment(1);
+                let most_s = self.silence_time_max.as_secs();
+                Error::Unavailable(format!("it said nothing for {most_s} s")).into()
+            }
+        }
+    }
+}
+
+async fn connect(
+    config: &tokio_postgres::Config,
+    tls: Option<Tls>,
+) -> Result<(Client, Talk), tokio_postgres::Error> {
+    Ok(match tls {
+        Some(tls) => {
+            let (client, connection) = config.connect(tls).await?;
+            (client, Box::pin(connection))
+        }
+        None => {
+            let (client, connection) = config.connect(NoTls).await?;
+            (client, Box::pin(connection))
+        }
+    })
+}
+
+fn refs<'v>(params: &'v [Value<'v>]) -> Vec<&'v (dyn ToSql + Sync)> {
+    params.iter().map(|value| value as &(dyn ToSql + Sync)).collect()
+}
+
+fn failure(error: tokio_postgres::Error, sql: &str) -> Failure {
+    let text = reason(&error);
+    let Some(code) = error.code() else {
+        if error.is_closed()
+            || std::error::Error::source(&error).is_some_and(|source| source.is::<std::io::Error>())
+        {
+            return Failure { error: Error::Unavailable(text), conflict: false, broken: true };
+        }
+        return Error::Statement { reason: text, sql: shortened(sql) }.into();
+    };
+    match *code {
+        SqlState::T_R_SERIALIZATION_FAILURE | SqlState::T_R_DEADLOCK_DETECTED => {
+            Failure { error: Error::Contended, conflict: true, broken: false }
+        }
+        SqlState::UNIQUE_VIOLATION => Error::Unique(text).into(),
+        SqlState::CHECK_VIOLATION
+        | SqlState::NOT_NULL_VIOLATION
+        | SqlState::FOREIGN_KEY_VIOLATION
+        | SqlState::EXCLUSION_VIOLATION => Error::Constraint(text).into(),
+        SqlState::DISK_FULL => Error::Full.into(),
+        SqlState::QUERY_CANCELED => {
+            metrics::counter!("weir_db_statements_stopped_total").increment(1);
+            Error::Unavailable(format!("a statement took too long: {}", shortened(sql))).into()
+        }
+        SqlState::ADMIN_SHUTDOWN
+        | SqlState::CRASH_SHUTDOWN
+        | SqlState::CANNOT_CONNECT_NOW
+        | SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT => {
+            Failure { error: Error::Unavailable(text), conflict: false, broken: true }
+        }
+        // A table was changed since the statement was prepared; a new connection knows nothing old.
+        SqlState::FEATURE_NOT_SUPPORTED if text.contains("cached plan") => {
+            Failure { error: Error::Unavailable(text), conflict: false, broken: true }
+        }
+        _ => Error::Statement { reason: text, sql: shortened(sql) }.into(),
+    }
+}

@@ -256,7 +256,7 @@ fn a_demo_is_found_again_and_is_never_anything_else() {
         let list = json(&run(&data, &["account", "list", "--json"]));
         let posts: u64 =
             list.as_array().unwrap().iter().map(|row| row["posts"].as_u64().unwrap()).sum();
-        assert_eq!((list.as_array().unwrap().len(), posts), (3, 18));
+        assert_eq!((list.as_array().unwrap().len(), posts), (5, 48));
     }
     let args = ["serve", "--dev", "--listen", "127.0.0.1:0", "--domain", "localhost"];
     assert!(stderr(&run(&data, &args)).contains("a demo lives in this data directory"));

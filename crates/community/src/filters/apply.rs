@@ -59,6 +59,11 @@ impl Rules {
         Ok(Self::new(all(tx, reader)?, now))
     }
 
+    /// When the next of them ends by itself.
+    pub fn next_end(&self) -> Option<Timestamp> {
+        self.0.iter().filter_map(|rule| rule.filter.expires_at).min()
+    }
+
     /// Whether there is nothing to match.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -217,3 +217,15 @@ pub fn all_bonds(tx: &mut Tx, reader: Id, now: Timestamp) -> Result<Bonds, Error
     )?;
     bonds(tx, reader, &others, now)
 }
+
+/// When the next of the reader's mutes ends by itself, after `now`.
+///
+/// # Errors
+/// The database's.
+pub fn next_mute_end(tx: &mut Tx, reader: Id, now: Timestamp) -> Result<Option<Timestamp>, Error> {
+    Ok(tx.value(
+        "SELECT expires_at FROM mutes WHERE account_id = ?1 AND expires_at > ?2
+         ORDER BY expires_at LIMIT 1",
+        params![reader, now],
+    )?)
+}

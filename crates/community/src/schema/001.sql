@@ -323,6 +323,7 @@ CREATE TABLE conversation_mutes (
   conversation_id BIGINT NOT NULL,
   PRIMARY KEY (account_id, conversation_id)
 ) WITHOUT ROWID;
+CREATE INDEX conversation_mutes_by_conversation ON conversation_mutes (conversation_id);
 
 -- Direct messages as each person sees them.
 CREATE TABLE conversations (

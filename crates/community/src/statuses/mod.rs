@@ -13,6 +13,7 @@ mod remote;
 mod revise;
 mod scheduled;
 mod thread;
+mod touched;
 mod view;
 mod visibility;
 mod vote;
@@ -42,6 +43,7 @@ pub use scheduled::{
     PublishScheduled, Scheduled, reschedule, schedule, scheduled, scheduled_one, unschedule,
 };
 pub use thread::{Thread, thread};
+pub use touched::{Touch, Touched};
 pub use view::{MentionView, Poll, ReaderState, View, load, load_for_all, load_one};
 pub use visibility::{Bond, may_boost, may_see};
 pub use vote::{EndPoll, poll_post, vote};

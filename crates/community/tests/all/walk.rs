@@ -134,3 +134,46 @@ async fn favourites_and_boosts_count_once_and_can_be_taken_back() {
         assert!(gone.is_err());
     }
 }
+
+#[tokio::test]
+async fn what_many_did_with_a_post_is_found_at_once_among_all_or_among_some() {
+    for place in places() {
+        let (alice, bob) = (place.person("alice").await, place.person("bob").await);
+        let carol = place.person("carol").await;
+        let draft = statuses::Draft {
+            text: "?".into(),
+            poll: Some(statuses::PollDraft {
+                options: vec!["a".into(), "b".into()],
+                multiple: true,
+                expires_in_s: 600,
+                hide_totals: false,
+            }),
+            ..statuses::Draft::default()
+        };
+        let touched = place
+            .write(move |tx, env| {
+                let post = statuses::publish(tx, env, alice, &draft)?;
+                let view = statuses::load_one(tx, env, Some(bob), post)?;
+                let poll = view.poll.clone().unwrap().id;
+                statuses::vote(tx, env, bob, poll, &[0, 1])?;
+                statuses::favourite(tx, env, bob, post)?;
+                statuses::bookmark(tx, env, carol, post)?;
+                let boost = statuses::boost(tx, env, carol, post, None)?;
+                statuses::mute_conversation(tx, carol, post)?;
+                let view = statuses::load_one(tx, env, None, boost)?;
+                Ok([None, Some(vec![alice, bob])]
+                    .map(|among| statuses::Touched::load(tx, &view, among.as_deref()).unwrap()))
+            })
+            .await
+            .unwrap();
+        for (touched, all) in touched.iter().zip([true, false]) {
+            let by_bob = touched.by(bob).unwrap();
+            assert!(by_bob.state.favourited && !by_bob.state.boosted && !by_bob.state.muted);
+            assert_eq!(by_bob.votes, [0, 1]);
+            assert_eq!(touched.by(alice), None);
+            assert_eq!(touched.by(carol).is_some(), all);
+        }
+        let state = touched[0].by(carol).unwrap().state;
+        assert!(state.bookmarked && state.boosted && state.muted && !state.favourited);
+    }
+}

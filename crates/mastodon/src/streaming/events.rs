@@ -118,16 +118,22 @@ impl Events {
     pub(crate) async fn outgoing(&mut self, batch: Vec<(Topic, Arc<Shared<Event>>)>) -> Vec<Out> {
         let mut out = Vec::new();
         for (topic, shared) in batch {
-            if let Err(error) = self.one(&topic, &shared.event, &mut out).await {
+            if let Err(error) = self.one(&topic, &shared, &mut out).await {
                 tracing::warn!(%error, "an event could not be told to a listener");
             }
         }
         out
     }
 
-    async fn one(&mut self, topic: &Topic, event: &Event, out: &mut Vec<Out>) -> Result<(), Error> {
-        let person = self.listener.as_ref().and_then(|bearer| bearer.account_id);
-        if matches!(event, Event::BondsChanged | Event::FiltersChanged) {
+    async fn one(
+        &mut self,
+        topic: &Topic,
+        shared: &Arc<Shared<Event>>,
+        out: &mut Vec<Out>,
+    ) -> Result<(), Error> {
+        let (event, person) = (&shared.event, self.person());
+        let changed = matches!(event, Event::BondsChanged | Event::FiltersChanged);
+        if changed || self.reader.is_over(self.face.env().clock.now()) {
             self.reader = ReaderSets::load(&self.face, person).await?;
         }
         let streams: Vec<Stream> =
@@ -160,15 +166,17 @@ impl Events {
                 }
                 Event::NotificationsMerged => out.push(text("notifications_merged", None)),
                 Event::Announcement(id) => {
-                    let Some(reader) = person else { continue };
-                    let payload = announcement(&self.face, reader, *id).await?;
-                    out.extend(payload.map(|payload| text("announcement", Some(payload))));
+                    let made = announcement(&self.face, *id);
+                    let payload = self.face.renderer.payload(shared, made).await?;
+                    let there = Some(payload).filter(|payload| !payload.is_empty());
+                    out.extend(there.map(|payload| text("announcement", Some(payload))));
                 }
                 Event::AnnouncementDeleted(id) => {
                     out.push(text("announcement.delete", Some(id.to_string())));
                 }
                 Event::AnnouncementReaction { id, name } => {
-                    let payload = reaction(&self.face, *id, name).await?;
+                    let made = reaction(&self.face, *id, name);
+                    let payload = self.face.renderer.payload(shared, made).await?;
                     out.push(text("announcement.reaction", Some(payload)));
                 }
                 _ => {}
@@ -187,19 +195,21 @@ impl Events {
         if !media || !self.reader.wants(view, stream.kind) {
             return Ok(None);
         }
-        let label = stream.label.clone();
-        let person = self.listener.as_ref().and_then(|bearer| bearer.account_id);
-        // What the reader did with a post can only be there when it is not new.
-        if let Some(reader) = person.filter(|_| view.boost.is_some() || event != "update") {
-            let own = own_view(&self.face, reader, view.status.id).await?;
+        let (label, reader) = (stream.label.clone(), self.person());
+        // Authors see more of a post of theirs than everybody else.
+        if let Some(author) = reader.filter(|reader| view.post().account.id == *reader) {
+            let own = own_view(&self.face, author, view.status.id).await?;
             return Ok(own.map(|json| Out::Text(label, event, Some(json))));
         }
-        let rendered = self.face.renderer.render(&self.face, view).await?;
-        let applied = self.reader.matching(view);
-        if applied.is_empty() {
-            return Ok(Some(Out::Post(label, event, rendered)));
-        }
-        Ok(Some(Out::Text(label, event, Some(rendered.filtered(&applied)?))))
+        let rendered = self.face.renderer.post(&self.face, view).await?;
+        Ok(Some(match rendered.for_reader(reader, &self.reader.matching(view))? {
+            Some(json) => Out::Text(label, event, Some(json)),
+            None => Out::Post(label, event, rendered),
+        }))
+    }
+
+    fn person(&self) -> Option<Id> {
+        self.listener.as_ref().and_then(|bearer| bearer.account_id)
     }
 }
 
@@ -238,10 +248,18 @@ async fn conversation(face: &Face, reader: Id, id: Id) -> Result<Option<String>,
     shaped.first().map(render::text).transpose()
 }
 
-/// An announcement as a reader sees it; none when it is gone meanwhile.
-async fn announcement(face: &Face, reader: Id, id: Id) -> Result<Option<String>, Error> {
-    let shaped = face.read(move |tx, env| entities::announcements(tx, env, reader)).await?;
-    shaped.iter().find(|one| one.id == id).map(render::text).transpose()
+/// An announcement without what readers did with it; empty when it is gone meanwhile.
+async fn announcement(face: &Face, id: Id) -> Result<String, Error> {
+    let shaped = face.read(|tx, env| entities::announcements(tx, env, Id::ZERO)).await?;
+    let Some(found) = shaped.iter().find(|one| one.id == id) else { return Ok(String::new()) };
+    let mut shown = serde_json::json!(found);
+    if let Some(shown) = shown.as_object_mut() {
+        shown.remove("read");
+    }
+    for reaction in shown["reactions"].as_array_mut().into_iter().flatten() {
+        reaction.as_object_mut().map(|reaction| reaction.remove("me"));
+    }
+    Ok(shown.to_string())
 }
 
 /// How often a reaction was given to an announcement.
@@ -336,7 +354,7 @@ async fn serve(
 
 fn encode(out: &Out) -> Bytes {
     match out {
-        Out::Post(_, event, rendered) => sse::event(Some(event), None, &rendered.json),
+        Out::Post(_, event, rendered) => rendered.sse(event),
         // A browser drops events without data.
         Out::Text(_, event, payload) => {
             sse::event(Some(event), None, payload.as_deref().unwrap_or("undefined"))

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use weir_base::Id;
+use weir_base::{Id, Timestamp};
 use weir_community::filters::{Applied, Rules};
 use weir_community::relationships::{self, Bonds};
 use weir_community::statuses::{Bond, View, may_see};
@@ -11,7 +11,8 @@ use weir_community::{lists, timelines, users};
 use super::stream::Kind;
 use crate::{Error, Face};
 
-/// A reader's relations, filters and wishes; reloaded when an event says they changed.
+/// A reader's relations, filters and wishes; reloaded when an event says they changed, and when
+/// one of them ends by itself.
 #[derive(Debug, Default)]
 pub(crate) struct ReaderSets {
     id: Option<Id>,
@@ -20,6 +21,7 @@ pub(crate) struct ReaderSets {
     excluded: HashSet<Id>,
     tags: HashSet<Id>,
     languages: Vec<String>,
+    ends_at: Option<Timestamp>,
 }
 
 impl ReaderSets {
@@ -30,17 +32,25 @@ impl ReaderSets {
     pub(crate) async fn load(face: &Face, reader: Option<Id>) -> Result<Self, Error> {
         let Some(id) = reader else { return Ok(Self::default()) };
         face.read(move |tx, env| {
-            let user = users::by_account(tx, id);
+            let (user, now) = (users::by_account(tx, id), env.clock.now());
+            let filters = Rules::load(tx, id, now)?;
+            let ends = [filters.next_end(), relationships::next_mute_end(tx, id, now)?];
             Ok(Self {
                 id: Some(id),
-                bonds: relationships::all_bonds(tx, id, env.clock.now())?,
-                filters: Rules::load(tx, id, env.clock.now())?,
+                bonds: relationships::all_bonds(tx, id, now)?,
+                filters,
+                ends_at: ends.into_iter().flatten().min(),
                 excluded: lists::excluded_from_home(tx, id)?.into_iter().collect(),
                 tags: env.feeds.followed_tags(id).into_iter().collect(),
                 languages: user.map(|user| user.settings.0.chosen_languages).unwrap_or_default(),
             })
         })
         .await
+    }
+
+    /// Whether a mute or a filter has ended by itself since this was loaded.
+    pub(crate) fn is_over(&self, now: Timestamp) -> bool {
+        self.ends_at.is_some_and(|at| at <= now)
     }
 
     /// Whether a post belongs into a stream of this kind for this reader. Who may see it comes

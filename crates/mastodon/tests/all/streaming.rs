@@ -185,3 +185,93 @@ async fn server_sent_events_tell_the_same() {
         assert_eq!(status["id"], post.to_string());
     }
 }
+
+#[tokio::test]
+async fn of_boosts_and_of_votes_everybody_sees_what_they_did_themselves() {
+    for place in places() {
+        let [alice, bob] = [place.person("alice").await, place.person("bob").await];
+        let [carol, dave] = [place.person("carol").await, place.person("dave").await];
+        let poll = json!({"status": "?", "poll": {"options": ["a", "b"], "expires_in": 600}});
+        let post = place.do_post("/api/v1/statuses", &alice, poll).await;
+        let at = |verb: &str| format!("/api/v1/statuses/{}/{verb}", post["id"].as_str().unwrap());
+        place.do_post(&at("favourite"), &bob, Value::Null).await;
+        place.do_post(&at("mute"), &bob, Value::Null).await;
+        follow(&place, &bob, &dave).await;
+        follow(&place, &carol, &dave).await;
+        follow(&place, &carol, &alice).await;
+        let address = place.listen().await;
+        let mut streams = Vec::new();
+        for one in [Some(&alice), Some(&bob), Some(&carol)] {
+            streams.push(Stream::open(address, one, "stream=user").await);
+        }
+        place.do_post(&at("reblog"), &dave, Value::Null).await;
+        let (_, _, of_bob) = streams[1].next().await;
+        let marks = |status: &Value| {
+            let of = ["favourited", "muted", "bookmarked", "reblogged"];
+            of.map(|mark| (status[mark] == true, status["reblog"][mark] == true))
+        };
+        assert_eq!(marks(&of_bob), [(true, true), (true, true), (false, false), (false, false)]);
+        let (_, _, of_carol) = streams[2].next().await;
+        assert_eq!(marks(&of_carol), [(false, false); 4]);
+        assert_eq!(of_carol["reblog"]["poll"]["voted"], false);
+        let votes = format!("/api/v1/polls/{}/votes", post["poll"]["id"].as_str().unwrap());
+        place.do_post(&votes, &carol, json!({"choices": [1]})).await;
+        let (event, _, voted) = streams[2].next().await;
+        assert_eq!(event, "status.update");
+        assert_eq!(voted["poll"]["own_votes"], json!([1]));
+        assert_eq!(voted["poll"]["votes_count"], 1);
+        place.do_post(&votes, &dave, json!({"choices": [0]})).await;
+        let (_, _, voted) = streams[2].next().await;
+        assert_eq!(voted["poll"]["votes_count"], 2, "no older rendering is shown again");
+        assert_eq!(voted["poll"]["own_votes"], json!([1]));
+        let own = loop {
+            let (event, _, status) = streams[0].next().await;
+            if event == "status.update" {
+                break status;
+            }
+        };
+        assert_eq!(own["pinned"], false, "the author sees what only authors see");
+    }
+}
+
+#[tokio::test]
+async fn a_mute_that_ends_by_itself_ends_on_open_streams_too() {
+    for place in places() {
+        let (alice, bob) = (place.person("alice").await, place.person("bob").await);
+        follow(&place, &bob, &alice).await;
+        let mute = format!("/api/v1/accounts/{}/mute", alice.id);
+        place.do_post(&mute, &bob, json!({"duration": 60})).await;
+        let address = place.listen().await;
+        let mut stream = Stream::open(address, Some(&bob), "stream=user").await;
+        place.post(&alice, "not now", Visibility::Public).await;
+        let mark = place.post(&bob, "a mark", Visibility::Public).await;
+        assert_eq!(stream.next().await.2["id"], mark.to_string());
+        place.clock.advance(60_000);
+        let heard = place.post(&alice, "again", Visibility::Public).await;
+        assert_eq!(stream.next().await.2["id"], heard.to_string());
+    }
+}
+
+#[tokio::test]
+async fn an_announcement_is_told_to_all_alike() {
+    for place in places() {
+        let (alice, bob) = (place.person("alice").await, place.person("bob").await);
+        let address = place.listen().await;
+        let mut first = Stream::open(address, Some(&alice), "stream=user").await;
+        let mut second = Stream::open(address, Some(&bob), "stream=user").await;
+        let id = place
+            .write(|tx, env| {
+                weir_community::announcements::publish(tx, env, "Back at 8", None, None, false)
+            })
+            .await;
+        let (event, _, told) = first.next().await;
+        assert_eq!((event.as_str(), &told["id"]), ("announcement", &json!(id.to_string())));
+        assert_eq!(told.get("read"), None);
+        assert_eq!(second.next().await.2, told);
+        let party = format!("/api/v1/announcements/{id}/reactions/%F0%9F%8E%89");
+        place.done(http::Method::PUT, &party, &bob, Value::Null).await;
+        let (event, _, told) = first.next().await;
+        assert_eq!((event.as_str(), &told["count"]), ("announcement.reaction", &json!(1)));
+        assert_eq!(second.next().await.2, told);
+    }
+}

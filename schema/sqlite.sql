@@ -23,6 +23,14 @@ CREATE TABLE 'account_texts_config'(k PRIMARY KEY, v) WITHOUT ROWID;
 CREATE TABLE 'account_texts_data'(id INTEGER PRIMARY KEY, block BLOB);
 CREATE TABLE 'account_texts_docsize'(id INTEGER PRIMARY KEY, sz BLOB, origin INTEGER);
 CREATE TABLE 'account_texts_idx'(segid, term, pgno, PRIMARY KEY(segid, term)) WITHOUT ROWID;
+CREATE TABLE account_warnings (
+  id BIGINT NOT NULL PRIMARY KEY,
+  account_id BIGINT NOT NULL,
+  by_id BIGINT NOT NULL,
+  action TEXT NOT NULL,
+  content TEXT NOT NULL,
+  status_ids TEXT NOT NULL DEFAULT '[]'
+);
 CREATE TABLE accounts (
   id BIGINT NOT NULL PRIMARY KEY,
   username TEXT NOT NULL,
@@ -356,6 +364,12 @@ CREATE TABLE mentions (
   silent BIGINT NOT NULL DEFAULT 0,
   PRIMARY KEY (status_id, account_id)
 ) WITHOUT ROWID;
+CREATE TABLE migrations (
+  id BIGINT NOT NULL PRIMARY KEY,
+  account_id BIGINT NOT NULL,
+  target_id BIGINT NOT NULL,
+  followers BIGINT NOT NULL
+);
 CREATE TABLE mutes (
   account_id BIGINT NOT NULL,
   target_id BIGINT NOT NULL,
@@ -386,7 +400,7 @@ CREATE TABLE notifications (
   kind TEXT NOT NULL,
   from_account_id BIGINT NOT NULL,
   status_id BIGINT NOT NULL DEFAULT 0,
-  report_id BIGINT NOT NULL DEFAULT 0,
+  subject_id BIGINT NOT NULL DEFAULT 0,
   group_key TEXT NOT NULL,
   filtered BIGINT NOT NULL DEFAULT 0
 );
@@ -492,6 +506,15 @@ CREATE TABLE settings (
   name TEXT NOT NULL PRIMARY KEY,
   content TEXT NOT NULL
 );
+CREATE TABLE severances (
+  id BIGINT NOT NULL PRIMARY KEY,
+  account_id BIGINT NOT NULL,
+  kind TEXT NOT NULL,
+  target TEXT NOT NULL,
+  caused_at BIGINT NOT NULL,
+  followers_count BIGINT NOT NULL,
+  following_count BIGINT NOT NULL
+);
 CREATE TABLE status_edits (
   id BIGINT NOT NULL PRIMARY KEY,
   status_id BIGINT NOT NULL,
@@ -592,6 +615,7 @@ CREATE TABLE web_sessions (
   user_agent TEXT NOT NULL DEFAULT ''
 );
 CREATE INDEX account_keys_by_account ON account_keys (account_id);
+CREATE INDEX account_warnings_by_account ON account_warnings (account_id);
 CREATE INDEX accounts_by_domain ON accounts (domain, id) WHERE domain <> '';
 CREATE UNIQUE INDEX accounts_by_name ON accounts (username_key, domain);
 CREATE UNIQUE INDEX accounts_by_uri ON accounts (uri);
@@ -627,6 +651,7 @@ CREATE INDEX mail_tokens_by_account ON mail_tokens (account_id);
 CREATE INDEX media_by_status ON media (status_id) WHERE status_id IS NOT NULL;
 CREATE INDEX media_unattached ON media (unattached_at) WHERE status_id IS NULL;
 CREATE INDEX mentions_by_account ON mentions (account_id, status_id);
+CREATE INDEX migrations_by_account ON migrations (account_id, id);
 CREATE INDEX mutes_by_expiry ON mutes (expires_at) WHERE expires_at IS NOT NULL;
 CREATE UNIQUE INDEX notification_requests_of
   ON notification_requests (account_id, from_account_id);
@@ -634,7 +659,7 @@ CREATE INDEX notifications_by_account ON notifications (account_id, id);
 CREATE INDEX notifications_by_sender ON notifications (account_id, from_account_id);
 CREATE INDEX notifications_by_status ON notifications (status_id) WHERE status_id <> 0;
 CREATE UNIQUE INDEX notifications_once
-  ON notifications (account_id, kind, from_account_id, status_id, report_id);
+  ON notifications (account_id, kind, from_account_id, status_id, subject_id);
 CREATE UNIQUE INDEX oauth_apps_by_client_id ON oauth_apps (client_id);
 CREATE INDEX oauth_grants_by_expiry ON oauth_grants (expires_at);
 CREATE INDEX oauth_tokens_by_account ON oauth_tokens (account_id);
@@ -643,6 +668,7 @@ CREATE INDEX push_subscriptions_by_account ON push_subscriptions (account_id);
 CREATE UNIQUE INDEX push_subscriptions_by_token ON push_subscriptions (token_id);
 CREATE INDEX reports_open ON reports (id) WHERE action_taken_at IS NULL;
 CREATE INDEX scheduled_statuses_by_account ON scheduled_statuses (account_id, id);
+CREATE UNIQUE INDEX severances_once ON severances (account_id, kind, target, caused_at);
 CREATE INDEX status_edits_by_status ON status_edits (status_id, created_at, id);
 CREATE INDEX status_tags_by_status ON status_tags (status_id);
 CREATE INDEX statuses_by_account ON statuses (account_id, id);

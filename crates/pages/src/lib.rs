@@ -160,7 +160,7 @@ fn entrance() -> Router<Pages> {
 
 /// What a person sets.
 fn settings() -> Router<Pages> {
-    use settings::{account, apps, invites, pictures, preferences, profile, sessions};
+    use settings::{account, apps, invites, migration, pictures, preferences, profile, sessions};
     Router::new()
         .route("/settings", get(profile::first))
         .route("/settings/profile", get(profile::page).post(profile::submit))
@@ -170,6 +170,7 @@ fn settings() -> Router<Pages> {
         .route("/settings/email", post(account::email))
         .route("/settings/password", post(account::password))
         .route("/settings/delete", get(account::leave).post(account::delete))
+        .route("/settings/migration", get(migration::page).post(migration::submit))
         .route("/settings/apps", get(apps::page).post(apps::revoke))
         .route("/settings/sessions", get(sessions::page).post(sessions::end))
         .route("/settings/invites", get(invites::page).post(invites::submit))

@@ -20,6 +20,10 @@ impl Resolver for Alone {
         }))
     }
 
+    fn renewed<'a>(&'a self, _: Id) -> PortFuture<'a, ()> {
+        Box::pin(async { Ok(()) })
+    }
+
     fn address<'a>(&'a self, uri: &'a str) -> PortFuture<'a, Found> {
         let uri = uri.to_owned();
         Box::pin(self.0.read(Class::Interactive, move |tx: &mut Tx, _| {

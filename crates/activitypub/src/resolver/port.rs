@@ -13,6 +13,18 @@ impl Resolver for ActivityPub {
         Box::pin(async move { Ok(self.named(username, domain).await?) })
     }
 
+    fn renewed<'a>(&'a self, account: Id) -> PortFuture<'a, ()> {
+        Box::pin(async move {
+            let read = move |tx: &mut Tx, _: &_| accounts::by_id(tx, account);
+            let known = self.community().read(Class::Interactive, read).await?;
+            let uri: Result<Uri, _> = known.uri.parse();
+            if let (false, Ok(uri)) = (known.is_local(), uri) {
+                self.refresh(&uri).await?;
+            }
+            Ok(())
+        })
+    }
+
     fn address<'a>(&'a self, uri: &'a str) -> PortFuture<'a, Found> {
         Box::pin(self.found(uri))
     }

@@ -61,6 +61,7 @@ const REMAINS: &[&str] = &[
        (SELECT id FROM filters WHERE account_id = ?1)",
     "DELETE FROM filters WHERE account_id = ?1",
     "DELETE FROM idempotency_keys WHERE account_id = ?1",
+    "DELETE FROM migrations WHERE account_id = ?1",
     "UPDATE accounts SET followers_count = 0, following_count = 0, statuses_count = 0
      WHERE id = ?1",
 ];

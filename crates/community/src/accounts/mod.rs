@@ -3,6 +3,7 @@
 mod create;
 mod delete;
 mod find;
+mod migration;
 mod remote;
 mod update;
 
@@ -16,6 +17,10 @@ pub use create::{NewAccount, create, username_problem};
 pub use delete::{EraseAccount, delete, delete_remote, erase_step, register_erasure};
 pub use find::{
     DirectoryPage, by_address, by_id, by_ids, by_uri, by_uris, directory, lookup, parse_address,
+};
+pub use migration::{
+    ALIASES_MAX, Alias, COOL_DOWN_MS, Migration, add_alias, migration, move_back, move_out,
+    remove_alias,
 };
 pub use remote::{RemoteAccount, RemoteKey, upsert};
 pub use update::{ProfileChange, update_profile};

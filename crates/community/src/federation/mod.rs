@@ -319,6 +319,9 @@ pub type PortFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Sen
 pub trait Resolver: Send + Sync {
     /// The account behind `name@domain`, fetched when it is unknown or old.
     fn account<'a>(&'a self, username: &'a str, domain: &'a str) -> PortFuture<'a, Id>;
+    /// Asks the server of remote account `account` for its profile as it is now; nothing is done
+    /// for local ones.
+    fn renewed<'a>(&'a self, account: Id) -> PortFuture<'a, ()>;
     /// The account or status behind an address, fetched when it is unknown.
     fn address<'a>(&'a self, uri: &'a str) -> PortFuture<'a, Found>;
 }

@@ -45,6 +45,15 @@ CREATE UNIQUE INDEX accounts_by_name ON accounts (username_key, domain);
 CREATE UNIQUE INDEX accounts_by_uri ON accounts (uri);
 CREATE INDEX accounts_by_domain ON accounts (domain, id) WHERE domain <> '';
 
+-- When people here moved out, and where to.
+CREATE TABLE migrations (
+  id BIGINT NOT NULL PRIMARY KEY,
+  account_id BIGINT NOT NULL,
+  target_id BIGINT NOT NULL,
+  followers BIGINT NOT NULL
+);
+CREATE INDEX migrations_by_account ON migrations (account_id, id);
+
 -- Keys by which an account signs. Local accounts have the private part.
 CREATE TABLE account_keys (
   key_id TEXT NOT NULL PRIMARY KEY,

@@ -5,6 +5,7 @@ mod cards;
 mod emojis;
 mod hostile_html;
 mod media;
+mod migration;
 mod order;
 mod origin;
 mod people;

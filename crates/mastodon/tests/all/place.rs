@@ -62,6 +62,10 @@ impl Resolver for Alone {
         Box::pin(async { Err(Error::NotFound("Account")) })
     }
 
+    fn renewed<'a>(&'a self, _: Id) -> PortFuture<'a, ()> {
+        Box::pin(async { Ok(()) })
+    }
+
     fn address<'a>(&'a self, _: &'a str) -> PortFuture<'a, Found> {
         Box::pin(async { Err(Error::NotFound("Address")) })
     }

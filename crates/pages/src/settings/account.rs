@@ -51,7 +51,7 @@ fn refuse(pages: &Pages, visitor: &Visitor, wrong: Problems) -> Result<Response,
 }
 
 /// Whether the person knows the password; guesses are counted as log-ins are.
-async fn knows_password(pages: &Pages, me: &Me, password: &str) -> Result<bool, Fault> {
+pub(super) async fn knows_password(pages: &Pages, me: &Me, password: &str) -> Result<bool, Fault> {
     let key = me.account.username.to_lowercase();
     pages.log_ins_by_name.take(&key).map_err(Fault::too_many)?;
     let fits = users::verify_password(&me.user.password_hash, password).await?;

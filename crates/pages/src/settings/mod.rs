@@ -3,6 +3,7 @@
 pub mod account;
 pub mod apps;
 pub mod invites;
+pub mod migration;
 pub mod pictures;
 pub mod preferences;
 pub mod profile;
@@ -29,6 +30,9 @@ pub fn frame(pages: &Pages, visitor: &Visitor, title: &str, query: &Fields) -> F
         "ended" => "That log-in is ended.",
         "made" => "The invitation is made: pass on its link.",
         "gone" => "It is revoked.",
+        "alias" => "Saved. Now move over there: the other account's followers will come here.",
+        "moved" => "You have moved. Your followers follow the new account as their servers hear.",
+        "back" => "This account leads nowhere else any more.",
         _ => "",
     }
     .to_owned();

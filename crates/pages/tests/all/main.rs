@@ -4,5 +4,6 @@ mod authorize;
 mod browser;
 mod join;
 mod log_in;
+mod migration;
 mod public;
 mod site;

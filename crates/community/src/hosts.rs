@@ -1,5 +1,6 @@
 //! Other servers: what is known of them, and which of them staff wants nothing to do with.
 
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -120,23 +121,40 @@ pub struct Policy {
 /// # Errors
 /// The database's.
 pub fn policy(tx: &mut Tx, domain: &str) -> Result<Policy, Error> {
-    let names = names_above(domain);
-    let found = tx.query(
-        "SELECT severity, reject_media, reject_reports FROM domain_blocks
-         WHERE domain IN texts(?1) ORDER BY length(domain) DESC LIMIT 1",
+    Ok(policies(tx, &[domain])?.remove(domain).unwrap_or_default())
+}
+
+/// What staff wants of each of the servers `domains`, where it wants anything.
+///
+/// # Errors
+/// The database's.
+pub fn policies(tx: &mut Tx, domains: &[&str]) -> Result<HashMap<String, Policy>, Error> {
+    let names: BTreeSet<&str> = domains.iter().flat_map(|domain| names_above(domain)).collect();
+    let blocks: Vec<(String, Policy)> = tx.query(
+        "SELECT domain, severity, reject_media, reject_reports FROM domain_blocks
+         WHERE domain IN texts(?1)",
         &[weir_db::texts(&names)],
-        |row| Ok((row.get::<String>(0)?, row.get(1)?, row.get(2)?)),
+        |row| {
+            let severity: String = row.get(1)?;
+            let suspended = severity == Severity::Suspend.name();
+            let policy = Policy {
+                suspended,
+                silenced: severity == Severity::Silence.name(),
+                reject_media: row.get::<bool>(2)? || suspended,
+                reject_reports: row.get::<bool>(3)? || suspended,
+            };
+            Ok((row.get(0)?, policy))
+        },
     )?;
-    let Some((severity, reject_media, reject_reports)) = found.into_iter().next() else {
-        return Ok(Policy::default());
-    };
-    let suspended = severity == Severity::Suspend.name();
-    Ok(Policy {
-        suspended,
-        silenced: severity == Severity::Silence.name(),
-        reject_media: reject_media || suspended,
-        reject_reports: reject_reports || suspended,
-    })
+    let mut policies = HashMap::new();
+    for domain in domains.iter().filter(|_| !blocks.is_empty()) {
+        let names = names_above(domain);
+        let above = blocks.iter().filter(|(blocked, _)| names.contains(&blocked.as_str()));
+        if let Some((_, policy)) = above.max_by_key(|(blocked, _)| blocked.len()) {
+            policies.insert((*domain).to_owned(), *policy);
+        }
+    }
+    Ok(policies)
 }
 
 /// Counts the decisions of staff about servers, so that what is remembered of them in memory is

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use rusqlite::config::DbConfig;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{ErrorCode, OpenFlags, ffi};
 
@@ -90,6 +91,9 @@ fn connect(path: &Path, options: &Options, writes: bool) -> rusqlite::Result<rus
         | OpenFlags::SQLITE_OPEN_READ_WRITE;
     let connection = rusqlite::Connection::open_with_flags(path, flags)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    // Else a statement whose plan could profit from a parameter's value is planned again whenever
+    // that value changes: at each use. Conditions of partial indexes are written out in the SQL.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.busy_timeout(BUSY_WAIT)?;
     let sync = if options.sync { "FULL" } else { "OFF" };
     let cache_kib = if writes { 16_384 } else { 4_096 };

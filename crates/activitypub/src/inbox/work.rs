@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use weir_base::{Id, Timestamp};
 use weir_community::accounts::{self, Account};
 use weir_community::federation::order::Version;
-use weir_community::federation::{self, Deed, Incoming, Passable};
+use weir_community::federation::{self, Deed, Incoming, Passable, Senders};
 use weir_community::{Env, Error};
 use weir_db::{Class, Tx};
 use weir_jobs::{Claimed, Job, Outcome, Prepared, Queue, Registry, Retry};
@@ -66,17 +66,35 @@ struct Work {
 }
 
 fn run(tx: &mut Tx, env: &Env, batch: &[Work]) -> Result<Vec<Outcome>, weir_db::Error> {
-    let mut outcomes = Vec::with_capacity(batch.len());
+    // A savepoint each is only needed where one of them cannot be worked, which is rare.
+    match tx.savepoint(|tx| together(tx, env, batch)) {
+        Err(Error::Db(error)) => Err(error),
+        Err(_) => one_by_one(tx, env, batch),
+        Ok(()) => Ok(batch.iter().map(|_| Outcome::Done).collect()),
+    }
+}
+
+fn together(tx: &mut Tx, env: &Env, batch: &[Work]) -> Result<(), Error> {
+    let mut senders = Senders::read(tx, batch.iter().map(|work| &work.incoming))?;
     for Work { incoming, passable } in batch {
-        let worked = tx.savepoint(|tx| match passable {
-            Some(passable) => federation::receive_and_forward(tx, env, incoming, passable),
-            None => federation::receive(tx, env, incoming),
-        });
-        outcomes.push(match worked {
-            Ok(receipt) => {
-                tracing::debug!(activity = incoming.activity, ?receipt, "worked");
-                Outcome::Done
+        let senders = &mut senders;
+        let receipt = match passable {
+            Some(passable) => {
+                federation::receive_and_forward(tx, env, senders, incoming, passable)?
             }
+            None => federation::receive(tx, env, senders, incoming)?,
+        };
+        tracing::debug!(activity = incoming.activity, ?receipt, "worked");
+    }
+    Ok(())
+}
+
+fn one_by_one(tx: &mut Tx, env: &Env, batch: &[Work]) -> Result<Vec<Outcome>, weir_db::Error> {
+    let mut outcomes = Vec::with_capacity(batch.len());
+    for work in batch {
+        let alone = std::slice::from_ref(work);
+        outcomes.push(match tx.savepoint(|tx| together(tx, env, alone)) {
+            Ok(()) => Outcome::Done,
             Err(Error::Db(error)) => return Err(error),
             Err(error) => Outcome::Discard(error.to_string()),
         });

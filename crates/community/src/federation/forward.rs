@@ -11,7 +11,7 @@ use weir_base::{Id, Timestamp};
 use weir_db::{Class, Tx, params, texts};
 use weir_jobs::{Delay, Job, Last, Queue, Retry};
 
-use super::{Deed, Incoming, receive};
+use super::{Deed, Incoming, Senders, receive};
 use crate::accounts;
 use crate::statuses::{self, Receipt, Status};
 use crate::{Env, Error, hosts, relationships};
@@ -61,13 +61,14 @@ impl Job for Forward {
 pub fn receive_and_forward(
     tx: &mut Tx,
     env: &Env,
+    senders: &mut Senders,
     incoming: &Incoming,
     passable: &Passable,
 ) -> Result<Receipt, Error> {
     let uri = match &incoming.deed {
         Deed::Post(post) => &post.uri,
         Deed::Delete { uri } => uri,
-        _ => return receive(tx, env, incoming),
+        _ => return receive(tx, env, senders, incoming),
     };
     let before = statuses::by_uri(tx, uri)?;
     let mut speakers = match &before {
@@ -76,7 +77,7 @@ pub fn receive_and_forward(
         }
         _ => Vec::new(),
     };
-    let receipt = receive(tx, env, incoming)?;
+    let receipt = receive(tx, env, senders, incoming)?;
     match (&incoming.deed, receipt) {
         (Deed::Post(_), Receipt::New(id) | Receipt::Known(id)) => {
             let status = statuses::by_id(tx, id)?;

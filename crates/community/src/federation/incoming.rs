@@ -1,5 +1,8 @@
 //! What another server says, in the community's own terms, and what follows from it.
 
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
 use weir_base::{Id, Timestamp};
 use weir_db::{Tx, params};
 
@@ -120,12 +123,91 @@ pub struct Undone {
     pub object: String,
 }
 
-/// Works one message. What it refers to and is not known here is asked for.
+/// The senders of messages that are worked in one unit, and what staff wants of their servers:
+/// read once for all of them.
+#[derive(Debug, Default)]
+pub struct Senders {
+    accounts: HashMap<String, Option<Arc<Account>>>,
+    policies: HashMap<String, hosts::Policy>,
+}
+
+impl Senders {
+    /// Reads the senders of `batch`.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn read<'b>(
+        tx: &mut Tx,
+        batch: impl IntoIterator<Item = &'b Incoming>,
+    ) -> Result<Self, Error> {
+        let uris: BTreeSet<String> =
+            batch.into_iter().map(|incoming| incoming.actor.clone()).collect();
+        let uris: Vec<String> = uris.into_iter().collect();
+        let found = accounts::by_uris(tx, &uris)?;
+        let domains: BTreeSet<&str> = found.iter().map(|account| account.domain.as_str()).collect();
+        let domains: Vec<&str> = domains.into_iter().collect();
+        let mut policies: HashMap<String, hosts::Policy> =
+            domains.iter().map(|domain| ((*domain).to_owned(), hosts::Policy::default())).collect();
+        policies.extend(hosts::policies(tx, &domains)?);
+        let mut accounts: HashMap<String, Option<Arc<Account>>> =
+            uris.into_iter().map(|uri| (uri, None)).collect();
+        for account in found {
+            accounts.insert(account.uri.clone(), Some(Arc::new(account)));
+        }
+        Ok(Self { accounts, policies })
+    }
+
+    fn get(&mut self, tx: &mut Tx, uri: &str) -> Result<Option<Arc<Account>>, Error> {
+        if let Some(known) = self.accounts.get(uri) {
+            return Ok(known.clone());
+        }
+        let found = accounts::by_uri(tx, uri)?.map(Arc::new);
+        self.accounts.insert(uri.to_owned(), found.clone());
+        Ok(found)
+    }
+
+    fn policy(&mut self, tx: &mut Tx, domain: &str) -> Result<hosts::Policy, Error> {
+        if let Some(known) = self.policies.get(domain) {
+            return Ok(*known);
+        }
+        let found = hosts::policy(tx, domain)?;
+        self.policies.insert(domain.to_owned(), found);
+        Ok(found)
+    }
+
+    /// Forgets the accounts after a deed that may have changed one of them.
+    fn worked(&mut self, deed: &Deed) {
+        match deed {
+            Deed::Delete { .. } | Deed::DeleteSelf | Deed::Profile(_) | Deed::Move { .. } => {
+                self.accounts.clear();
+            }
+            Deed::Post(_)
+            | Deed::Named { .. }
+            | Deed::Vote { .. }
+            | Deed::Like { .. }
+            | Deed::Boost { .. }
+            | Deed::Follow { .. }
+            | Deed::Block { .. }
+            | Deed::Answer { .. }
+            | Deed::Undo(_)
+            | Deed::Flag { .. }
+            | Deed::Featured => {}
+        }
+    }
+}
+
+/// Works one message of those whose senders are `senders`. What it refers to and is not known here
+/// is asked for.
 ///
 /// # Errors
 /// The database's.
-pub fn receive(tx: &mut Tx, env: &Env, incoming: &Incoming) -> Result<Receipt, Error> {
-    let Some(by) = accounts::by_uri(tx, &incoming.actor)?.filter(|by| !by.is_local()) else {
+pub fn receive(
+    tx: &mut Tx,
+    env: &Env,
+    senders: &mut Senders,
+    incoming: &Incoming,
+) -> Result<Receipt, Error> {
+    let Some(by) = senders.get(tx, &incoming.actor)?.filter(|by| !by.is_local()) else {
         return Ok(Receipt::Refused("unknown actor"));
     };
     // What it wrote is looked at for the sake of those who answered it; votes and reports stay.
@@ -134,11 +216,12 @@ pub fn receive(tx: &mut Tx, env: &Env, incoming: &Incoming) -> Result<Receipt, E
     if by.deleted_at.is_some() && !outlasts(&incoming.deed) {
         return Ok(Receipt::Refused("deleted"));
     }
-    let policy = hosts::policy(tx, &by.domain)?;
+    let policy = senders.policy(tx, &by.domain)?;
     if policy.suspended || by.suspended_at.is_some() && !is_farewell(&incoming.deed) {
         return Ok(Receipt::Refused("suspended"));
     }
     let receipt = work(tx, env, &by, incoming, policy)?;
+    senders.worked(&incoming.deed);
     if let Receipt::Refused(why) = receipt {
         metrics::counter!("weir_community_incoming_refused_total", "why" => why).increment(1);
     }

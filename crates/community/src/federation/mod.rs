@@ -25,7 +25,7 @@ pub use forward::{
     Absence, AskOrigin, Forward, Hearsay, Passable, absent_account, absent_post, concerns,
     receive_and_forward,
 };
-pub use incoming::{Answered, Deed, Incoming, Undone, receive};
+pub use incoming::{Answered, Deed, Incoming, Senders, Undone, receive};
 pub use replies::{Opened, REPLIES_PAGES_MAX, choose, opened, want_replies, wants_answers};
 
 /// Something that the followers, or those concerned, on other servers are to learn. What was

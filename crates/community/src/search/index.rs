@@ -68,8 +68,8 @@ impl Job for IndexAuthor {
     }
 }
 
-/// Notes that a post is new or was changed; `mentioned` are those it mentions. Only what can be
-/// found by somebody is indexed.
+/// Notes that a post is new or was changed. Only what can be found by somebody (`searchable`) is
+/// indexed: posts from here, public ones of people who allow it, those for somebody here.
 ///
 /// # Errors
 /// The database's.
@@ -77,21 +77,12 @@ pub(crate) fn status_changed(
     tx: &mut Tx,
     env: &Env,
     status: &Status,
-    mentioned: &[Id],
+    searchable: bool,
 ) -> Result<(), Error> {
     if let Some(of) = status.boost_of_id {
         return if status.local { status_marked(tx, env, of) } else { Ok(()) };
     }
-    let concerns: Option<i64> = if status.local {
-        Some(1)
-    } else {
-        tx.value(
-            "SELECT 1 FROM accounts WHERE (id = ?1 AND indexable = 1 AND ?2 = 0)
-               OR (id IN ids(?3) AND domain = '') LIMIT 1",
-            &[status.account_id.to_value(), status.visibility.to_value(), ids(mentioned)],
-        )?
-    };
-    if concerns.is_some() {
+    if searchable {
         env.jobs.enqueue(tx, &IndexStatus { status: status.id })?;
     }
     Ok(())

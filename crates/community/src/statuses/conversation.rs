@@ -8,6 +8,7 @@
 use weir_base::Id;
 use weir_db::{Tx, params};
 
+use super::look::Look;
 use super::remote::RemoteStatus;
 use super::{Status, Visibility};
 use crate::federation::{self, order};
@@ -19,7 +20,7 @@ const OF_ADDRESS: i64 = 1 << 62;
 const PER_HOST_MAX: i64 = 10_000;
 
 /// The conversation of those who answer what stands at `uri`, which is unknown.
-fn of_unknown(uri: &str) -> Id {
+pub(super) fn of_unknown(uri: &str) -> Id {
     Id((order::hash(uri) >> 2) as i64 | OF_ADDRESS)
 }
 
@@ -39,19 +40,15 @@ pub(super) fn of(
 }
 
 /// Joins those who answered `status` before it was known to it.
-pub(super) fn adopt(tx: &mut Tx, status: &Status) -> Result<(), Error> {
+pub(super) fn adopt(tx: &mut Tx, status: &Status, seen: &Look) -> Result<(), Error> {
+    let unknown = of_unknown(&status.uri);
+    if !seen.answered {
+        return if seen.joined { merge(tx, unknown, status.conversation_id) } else { Ok(()) };
+    }
     let waiting: Vec<Visibility> = tx.column(
         "SELECT visibility FROM statuses WHERE in_reply_to_uri = ?1 AND in_reply_to_id IS NULL",
         params![status.uri],
     )?;
-    let unknown = of_unknown(&status.uri);
-    if waiting.is_empty() {
-        let joined: Option<i64> = tx.value(
-            "SELECT 1 FROM tombstones WHERE conversation_id = ?1 LIMIT 1",
-            params![unknown],
-        )?;
-        return if joined.is_some() { merge(tx, unknown, status.conversation_id) } else { Ok(()) };
-    }
     tx.execute(
         "UPDATE statuses SET in_reply_to_id = ?2, in_reply_to_account_id = ?3,
            in_reply_to_uri = NULL WHERE in_reply_to_uri = ?1 AND in_reply_to_id IS NULL",

@@ -3,6 +3,7 @@
 use weir_base::Id;
 use weir_db::{Json, Tx, params};
 
+use super::publish::Reach;
 use super::{
     Status, View, Visibility, by_id, delete, may_boost, publish, visibility, visible_post,
 };
@@ -174,7 +175,7 @@ pub(crate) fn add_boost(
     )?;
     publish::count(tx, boost, None)?;
     notifications::notify(tx, env, post.account_id, Kind::Reblog, boost.account_id, Some(post.id))?;
-    publish::announce(tx, env, boost, &[])?;
+    publish::announce(tx, env, boost, &[], Reach::UNKNOWN)?;
     Ok(true)
 }
 

@@ -5,6 +5,7 @@ mod conversation;
 mod delete;
 mod edit;
 mod keys;
+mod look;
 mod marks;
 mod publish;
 mod receive;

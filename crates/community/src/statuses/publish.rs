@@ -102,7 +102,7 @@ pub fn publish(tx: &mut Tx, env: &Env, by: Id, draft: &Draft) -> Result<Id, Erro
     link(tx, env, &status, &mentioned, &draft.text)?;
     count(tx, &status, parent.as_ref())?;
     keys::remember(tx, env, by, draft, id)?;
-    announce(tx, env, &status, &mentioned)?;
+    announce(tx, env, &status, &mentioned, Reach::UNKNOWN)?;
     federation::send(tx, env, by, Message::Create { status: id })?;
     Ok(id)
 }
@@ -382,6 +382,20 @@ pub(crate) fn count(tx: &mut Tx, status: &Status, parent: Option<&Status>) -> Re
     Ok(())
 }
 
+/// What is known already of those whom a new post may concern.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reach {
+    /// Somebody here may find the post by searching.
+    pub(crate) searchable: bool,
+    /// Somebody here may have asked to be told of the author's posts.
+    pub(crate) watched: bool,
+}
+
+impl Reach {
+    /// Nothing is known, so it is looked for.
+    pub(crate) const UNKNOWN: Reach = Reach { searchable: true, watched: true };
+}
+
 /// Tells everybody here whom a new post concerns: those mentioned, those who asked to be told of
 /// the author's posts, timelines and streams. The same whichever way the post came in.
 pub(crate) fn announce(
@@ -389,15 +403,16 @@ pub(crate) fn announce(
     env: &Env,
     status: &Status,
     mentioned: &[Id],
+    reach: Reach,
 ) -> Result<(), Error> {
     env.feeds.posted(tx, status.account_id, status.id);
-    search::status_changed(tx, env, status, mentioned)?;
+    search::status_changed(tx, env, status, reach.searchable)?;
     cards::wanted(tx, env, status)?;
     conversations::add(tx, env, status, mentioned)?;
     for &account in mentioned {
         notifications::notify(tx, env, account, Kind::Mention, status.account_id, Some(status.id))?;
     }
-    if status.visibility != Visibility::Direct {
+    if reach.watched && status.visibility != Visibility::Direct {
         let watchers: Vec<Id> = tx.column(
             "SELECT account_id FROM follows WHERE target_id = ?1 AND notify = 1",
             params![status.account_id],

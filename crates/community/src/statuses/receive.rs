@@ -3,8 +3,10 @@
 use weir_base::{Id, Timestamp};
 use weir_db::{Json, Tx, params, texts};
 
+use super::look::look;
+use super::publish::Reach;
 use super::remote::{RemoteMedia, RemotePoll, RemoteStatus};
-use super::{Status, boosted, by_uri, conversation, publish, revise};
+use super::{Status, Visibility, boosted, by_uri, conversation, publish, revise};
 use crate::accounts::{self, Account};
 use crate::federation::order::{self, Version};
 use crate::federation::{self, Wanted};
@@ -61,7 +63,12 @@ pub fn receive(
     cause: Cause,
 ) -> Result<Receipt, Error> {
     order::meet(tx, &[&remote.uri])?;
-    if let Some(known) = by_uri(tx, &remote.uri)? {
+    let written = remote.published.unwrap_or(arrived).min(arrived).max(Timestamp::from_ms(1));
+    let mut id = env.ids.at(written);
+    let seen = look(tx, &remote.uri, by.id, id)?;
+    if seen.known
+        && let Some(known) = by_uri(tx, &remote.uri)?
+    {
         return revise::receive(tx, env, by, &known, remote, version);
     }
     let parent = match &remote.in_reply_to {
@@ -71,27 +78,38 @@ pub fn receive(
     if by.suspended_at.is_some() {
         return Ok(Receipt::Refused("suspended"));
     }
-    if by.deleted_at.is_some() || conversation::is_buried(tx, &remote.uri)? {
+    if by.deleted_at.is_some() || seen.buried {
         conversation::remember_of_deleted(tx, env, remote, parent.as_ref())?;
         return Ok(Receipt::Refused("deleted"));
     }
     let people = people(tx, remote)?;
-    if cause == Cause::Delivered && !is_relevant(tx, env, by, remote, &people)? {
+    if cause == Cause::Delivered && !seen.followed && !concerns_local(env, remote, &people) {
         return Ok(Receipt::Refused("irrelevant"));
     }
     if let (Some(uri), None) = (&remote.in_reply_to, &parent) {
         order::meet(tx, &[uri])?;
     }
-    let Some(status) = insert(tx, env, by, remote, parent.as_ref(), version, arrived)? else {
-        return Ok(Receipt::Refused("no free id"));
-    };
+    if seen.id_taken {
+        let Some(other) = free_id(tx, env, written)? else {
+            return Ok(Receipt::Refused("no free id"));
+        };
+        id = other;
+    }
+    let status = insert(tx, env, by, remote, parent.as_ref(), version, id, written)?;
     attach(tx, env, &status, by, remote, &people)?;
     publish::count(tx, &status, parent.as_ref())?;
-    conversation::adopt(tx, &status)?;
+    conversation::adopt(tx, &status, &seen)?;
     let named: Vec<Id> =
         people.iter().filter(|person| !person.silent).map(|person| person.id).collect();
-    publish::announce(tx, env, &status, &named)?;
-    boosted::settle_waiting(tx, env, &status)?;
+    let reach = Reach {
+        searchable: (by.indexable && status.visibility == Visibility::Public)
+            || people.iter().any(|person| person.local && !person.silent),
+        watched: seen.watched,
+    };
+    publish::announce(tx, env, &status, &named, reach)?;
+    if seen.boosted {
+        boosted::settle_waiting(tx, env, &status)?;
+    }
     ask_for_missing(tx, env, &status, remote, &people, cause)?;
     Ok(Receipt::New(status.id))
 }
@@ -127,18 +145,12 @@ pub(super) fn people(tx: &mut Tx, remote: &RemoteStatus) -> Result<Vec<Addressee
         .collect())
 }
 
-/// Whether a delivered post concerns anybody here: its author is followed (or asked for it) by
-/// somebody here, it is for somebody here, or it answers something written here. Nothing in this
-/// depends on which other post came first.
-fn is_relevant(
-    tx: &mut Tx,
-    env: &Env,
-    by: &Account,
-    remote: &RemoteStatus,
-    people: &[Addressee],
-) -> Result<bool, Error> {
+/// Whether a delivered post concerns somebody here even if nobody here follows its author: it is
+/// for somebody here, or it answers something written here. Like the question who is followed,
+/// this does not depend on which other post came first.
+fn concerns_local(env: &Env, remote: &RemoteStatus, people: &[Addressee]) -> bool {
     let answers_local = remote.in_reply_to.as_ref().is_some_and(|uri| env.site.is_local(uri));
-    Ok(answers_local || people.iter().any(|person| person.local) || is_followed(tx, by.id)?)
+    answers_local || people.iter().any(|person| person.local)
 }
 
 /// Whether somebody here follows `account`, or asked to.
@@ -160,12 +172,12 @@ fn insert(
     remote: &RemoteStatus,
     parent: Option<&Status>,
     version: Version,
-    arrived: Timestamp,
-) -> Result<Option<Status>, Error> {
-    let written = remote.published.unwrap_or(arrived).min(arrived).max(Timestamp::from_ms(1));
+    id: Id,
+    written: Timestamp,
+) -> Result<Status, Error> {
     let edited_at = remote.updated.filter(|updated| *updated > written);
     let mut status = Status {
-        id: Id::ZERO,
+        id,
         account_id: by.id,
         local: false,
         uri: remote.uri.clone(),
@@ -192,8 +204,6 @@ fn insert(
         favourites_count: 0,
     };
     let conversation = conversation::of(tx, remote.in_reply_to.as_deref(), parent)?;
-    let Some(id) = free_id(tx, env, written)? else { return Ok(None) };
-    status.id = id;
     status.conversation_id = conversation.unwrap_or(id);
     status.poll_id = remote.poll.as_ref().map(|_| id);
     status.media_ids = Json(insert_media(tx, env, &status, by, &remote.media)?);
@@ -201,7 +211,7 @@ fn insert(
     if let Some(poll) = &remote.poll {
         insert_poll(tx, &status, poll, version)?;
     }
-    Ok(Some(status))
+    Ok(status)
 }
 
 /// An id of the moment `at` that no post has.

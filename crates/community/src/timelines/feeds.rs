@@ -5,7 +5,8 @@
 //! date by commits; what it does not reach, SQL answers. A list that is being loaded is marked
 //! before the load's snapshot is taken, so that nothing committed meanwhile is missed.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
 
 use parking_lot::RwLock;
 use weir_base::Id;
@@ -39,19 +40,70 @@ impl Source {
 
 #[derive(Default)]
 struct NewestIds {
-    ids: BTreeSet<Id>,
+    /// In ascending order: what is new comes at the end.
+    ids: Vec<Id>,
     /// Below this id the list may lack posts; zero when it holds all there are.
     floor: Id,
     loaded: bool,
 }
 
+impl NewestIds {
+    fn insert(&mut self, id: Id) {
+        if let Err(at) = self.ids.binary_search(&id) {
+            self.ids.insert(at, id);
+        }
+    }
+
+    /// The ids between the bounds, both excluded.
+    fn between(&self, above: Id, below: Id) -> &[Id] {
+        let from = self.ids.partition_point(|id| *id <= above);
+        let to = match self.ids.last() {
+            Some(newest) if *newest >= below => self.ids.partition_point(|id| *id < below),
+            _ => self.ids.len(),
+        };
+        self.ids.get(from..to).unwrap_or_default()
+    }
+}
+
+/// Hashes ids, which are given here and differ in their low and middle bits: a home timeline looks
+/// thousands of them up.
+#[derive(Default, Clone)]
+struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        // The golden ratio of 2^64; the product's upper half depends on all of the number.
+        let product = u128::from(self.0 ^ number) * 0x9e37_79b9_7f4a_7c15;
+        self.0 = (product as u64) ^ (product >> 64) as u64;
+    }
+
+    fn write_i64(&mut self, number: i64) {
+        self.write_u64(number as u64);
+    }
+
+    fn write_isize(&mut self, number: isize) {
+        self.write_u64(number as u64 ^ 0x5bd1_e995);
+    }
+}
+
+type Map<K, V> = HashMap<K, V, BuildHasherDefault<IdHasher>>;
+type Ids = HashSet<Id, BuildHasherDefault<IdHasher>>;
+
 #[derive(Default)]
 struct State {
-    lists: HashMap<Source, NewestIds>,
-    followers: HashMap<Id, HashSet<Id>>,
-    following: HashMap<Id, HashSet<Id>>,
-    tag_followers: HashMap<Id, HashSet<Id>>,
-    followed_tags: HashMap<Id, HashSet<Id>>,
+    lists: Map<Source, NewestIds>,
+    followers: Map<Id, Ids>,
+    following: Map<Id, Ids>,
+    tag_followers: Map<Id, Ids>,
+    followed_tags: Map<Id, Ids>,
 }
 
 /// The memory; see the module.
@@ -140,8 +192,10 @@ impl Feeds {
         self.after(tx, move |state| {
             let sources = tags.into_iter().map(Source::Tag).chain([Source::Author(author)]);
             for source in sources {
-                if let Some(list) = state.lists.get_mut(&source) {
-                    list.ids.remove(&id);
+                if let Some(list) = state.lists.get_mut(&source)
+                    && let Ok(at) = list.ids.binary_search(&id)
+                {
+                    list.ids.remove(at);
                 }
             }
         });
@@ -232,6 +286,8 @@ impl Feeds {
             let oldest = ids.last().copied().unwrap_or(Id::ZERO);
             list.floor = if ids.len() < IDS_MAX { Id::ZERO } else { oldest };
             list.ids.extend(ids);
+            list.ids.sort_unstable();
+            list.ids.dedup();
             list.loaded = true;
         }
         Ok(())
@@ -248,7 +304,8 @@ impl Feeds {
         ascending: bool,
     ) -> Option<Vec<Id>> {
         let state = self.0.read();
-        let mut found: BTreeSet<Id> = BTreeSet::new();
+        // In ascending order; a post may be in several lists.
+        let mut found: Vec<Id> = Vec::with_capacity(limit + 1);
         // What lies at or below the highest floor cannot be told from memory alone.
         let mut floor = Id::ZERO;
         for source in sources {
@@ -257,45 +314,46 @@ impl Feeds {
             if above >= below {
                 continue;
             }
-            let bounds = (std::ops::Bound::Excluded(above), std::ops::Bound::Excluded(below));
-            let range = list.ids.range(bounds);
             if ascending {
-                found.extend(range.take(limit));
-            } else {
-                for id in range.rev().take(limit) {
-                    let full = found.len() >= limit;
-                    if full && found.first().is_some_and(|least| id < least) {
-                        break;
-                    }
-                    found.insert(*id);
-                    if found.len() > limit {
-                        found.pop_first();
-                    }
+                found.extend(list.between(above, below).iter().take(limit));
+                continue;
+            }
+            // Only what is above the least of enough can be among the newest.
+            let least = found.first().filter(|_| found.len() >= limit).copied();
+            let from = least.map_or(above, |least| above.max(least));
+            if list.ids.last().is_none_or(|newest| *newest <= from) {
+                continue;
+            }
+            for id in list.between(from, below).iter().rev().take(limit) {
+                if let Err(at) = found.binary_search(id) {
+                    found.insert(at, *id);
                 }
             }
+            found.drain(..found.len().saturating_sub(limit));
         }
         if ascending {
+            found.sort_unstable();
+            found.dedup();
+            found.truncate(limit);
             let reaches = floor == Id::ZERO || above >= floor;
-            return reaches.then(|| found.into_iter().take(limit).collect());
+            return reaches.then_some(found);
         }
         let lowest = found.first().copied().unwrap_or(Id::ZERO);
         let reaches =
             floor == Id::ZERO || (found.len() >= limit && lowest > floor) || above >= floor;
-        reaches.then(|| found.into_iter().rev().collect())
+        found.reverse();
+        reaches.then_some(found)
     }
 }
 
 impl State {
     fn insert(&mut self, source: Source, id: Id) {
         let Some(list) = self.lists.get_mut(&source) else { return };
-        list.ids.insert(id);
+        list.insert(id);
         if list.loaded && list.ids.len() > IDS_MAX * 2 {
             // Keep the newest; what is cut off, SQL answers from now on.
-            let cut: Vec<Id> = list.ids.iter().take(list.ids.len() - IDS_MAX).copied().collect();
-            cut.iter().for_each(|id| {
-                list.ids.remove(id);
-            });
-            list.floor = list.floor.max(cut.last().copied().unwrap_or(Id::ZERO));
+            let cut = list.ids.drain(..list.ids.len() - IDS_MAX).next_back();
+            list.floor = list.floor.max(cut.unwrap_or(Id::ZERO));
         }
     }
 }

@@ -18,12 +18,15 @@ use history::{Universe, history};
 async fn work(community: &Community, batch: Vec<Incoming>) {
     let done = community
         .write(Class::Inbound, move |tx, env| {
+            let mut senders = federation::Senders::read(tx, &batch)?;
             for incoming in &batch {
                 let message = format!("{incoming:?}");
-                federation::receive(tx, env, incoming).map_err(|error| match error {
-                    Error::Db(error) => Error::Db(error),
-                    other => panic!("{message}: {other}"),
-                })?;
+                federation::receive(tx, env, &mut senders, incoming).map_err(
+                    |error| match error {
+                        Error::Db(error) => Error::Db(error),
+                        other => panic!("{message}: {other}"),
+                    },
+                )?;
             }
             Ok(())
         })

@@ -26,6 +26,8 @@ pub(crate) struct Options {
     pub(crate) weir: PathBuf,
     /// A PostgreSQL server that may be given databases; none to measure SQLite alone.
     pub(crate) postgres: Option<String>,
+    /// SQLite is left out.
+    pub(crate) only_postgres: bool,
     /// Where the report goes.
     pub(crate) report: PathBuf,
     /// Posts in the database.
@@ -42,6 +44,7 @@ fn options() -> Options {
     Options {
         weir: set("WEIR_BIN").unwrap_or_else(|| "target/release/weir".into()).into(),
         postgres: set("WEIR_TEST_POSTGRES"),
+        only_postgres: set("WEIR_BENCH_ONLY").is_some_and(|only| only == "postgres"),
         report: set("WEIR_BENCH_REPORT").unwrap_or_else(|| "bench/report".into()).into(),
         statuses: number("WEIR_BENCH_STATUSES", STATUSES as u64) as usize,
         activities: number("WEIR_BENCH_ACTIVITIES", 20_000),
@@ -54,6 +57,9 @@ async fn main() -> Result<()> {
     let options = options();
     let mut all = Vec::new();
     for on_postgres in [false, true] {
+        if !on_postgres && options.only_postgres {
+            continue;
+        }
         if on_postgres && options.postgres.is_none() {
             println!("PostgreSQL: not measured, WEIR_TEST_POSTGRES names no server");
             continue;

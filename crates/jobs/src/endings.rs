@@ -22,7 +22,7 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
-    fn count(&self, ended: &BTreeMap<(String, &'static str), u64>) {
+    pub(crate) fn count(&self, ended: &BTreeMap<(String, &'static str), u64>) {
         let mut kinds = self.kinds.lock();
         for ((kind, outcome), count) in ended {
             metrics::counter!("weir_jobs_ended_total", "kind" => kind.clone(),

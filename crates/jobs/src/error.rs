@@ -6,6 +6,9 @@ pub enum Error {
     /// The database failed.
     #[error("the jobs' database: {0}")]
     Db(#[from] weir_db::Error),
+    /// Redis failed, or is away.
+    #[error("the jobs' Redis: {0}")]
+    Redis(String),
     /// The queue is neither declared by a registered job type nor found in rows.
     #[error("there is no queue {0}; `weir jobs queues` lists them")]
     NoQueue(String),
@@ -61,6 +64,15 @@ pub enum StartError {
          job types share one constant, and give units and tasks a queue each"
     )]
     QueueDiffers(String),
+    /// A kind that another process runs, but no Redis to hand it over.
+    #[error(
+        "job kind {0} is run elsewhere, which needs Redis between; start on Redis, or register a \
+         handler"
+    )]
+    ElsewhereWithoutRedis(String),
+    /// What was said of Redis makes no sense.
+    #[error("the jobs' Redis: {0}")]
+    Redis(String),
     /// The workers of this handle run already.
     #[error("the workers of this database have been started already")]
     Started,

@@ -7,6 +7,7 @@ use weir_base::{Id, Timestamp};
 use weir_db::{Class, Row, Tx, Value, params, texts};
 
 use crate::jobs::Inner;
+use crate::sidekiq::Shared;
 use crate::{Error, Jobs};
 
 /// The most entries of one list.
@@ -155,6 +156,17 @@ impl Jobs {
         };
         let (later, dead) = self.inner.db.read(Class::Interactive, count).await?;
         let of = |state| later.iter().filter(|(it, _)| *it == state).map(|(_, count)| count).sum();
+        if let Some(redis) = self.inner.redis.get() {
+            let sizes = redis.sizes().await?;
+            let waiting: (u64, u64) = (of(0), of(1));
+            return Ok(Stats {
+                queues: self.queues_in_both(redis).await?,
+                scheduled: sizes.scheduled + waiting.0,
+                retries: sizes.retries + waiting.1,
+                dead: sizes.dead + dead,
+                kinds: self.inner.totals.all(),
+            });
+        }
         Ok(Stats {
             queues: self.queues(),
             scheduled: of(0),
@@ -162,6 +174,24 @@ impl Jobs {
             dead,
             kinds: self.inner.totals.all(),
         })
+    }
+
+    /// What lies in Redis, and what was not handed over yet.
+    async fn queues_in_both(&self, redis: &Shared) -> Result<Vec<QueueStats>, Error> {
+        let mut queues = self.queues();
+        for there in redis.queue_stats(self.inner.clock.now()).await? {
+            match queues.iter_mut().find(|here| here.name == there.name) {
+                Some(here) => {
+                    here.depth += there.depth;
+                    here.lanes = here.lanes.max(there.lanes);
+                    here.oldest_age_ms = here.oldest_age_ms.max(there.oldest_age_ms);
+                    here.paused = there.paused;
+                }
+                None => queues.push(there),
+            }
+        }
+        queues.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+        Ok(queues)
     }
 
     /// At most `limit` (and 1,000) jobs of `set`, after the entry `after`: the ready by queue,
@@ -176,6 +206,9 @@ impl Jobs {
         limit: usize,
     ) -> Result<Vec<Entry>, Error> {
         let limit = limit.min(LIST_MAX);
+        if let Some(redis) = self.inner.redis.get() {
+            return Ok(redis.list(set, after.as_ref(), limit).await?);
+        }
         let list = move |tx: &mut Tx| list(tx, set, after.as_ref(), limit);
         Ok(self.inner.db.read(Class::Interactive, list).await?)
     }
@@ -190,7 +223,11 @@ impl Jobs {
             let in_tables = find(tx, id)?;
             if in_tables.is_some() { Ok(in_tables) } else { inner.find_ready(tx, id) }
         };
-        self.inner.db.read(Class::Interactive, show).await.map_err(Error::Db)
+        let row = self.inner.db.read::<_, weir_db::Error, _>(Class::Interactive, show).await?;
+        match (row, self.inner.redis.get()) {
+            (None, Some(redis)) => Ok(redis.find(id).await?.map(|found| found.entry)),
+            (row, _) => Ok(row),
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt::Display;
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -9,6 +10,7 @@ use weir_base::{Id, Timestamp};
 use weir_db::Class;
 
 use crate::Retry;
+use crate::sidekiq::jid;
 
 /// A piece of work as data: what is stored when it is enqueued and read when it runs.
 ///
@@ -23,6 +25,8 @@ pub trait Job: Serialize + DeserializeOwned + Send + Sync + 'static {
     const RETRY: Retry = Retry::DEFAULT;
     /// How long a task, or the preparation of a batch of units, may take, in seconds.
     const TIMEOUT_S: u64 = 60;
+    /// The `class` under which the type is known where Sidekiq's format is used.
+    const SIDEKIQ_CLASS: &'static str = Self::KIND;
 
     /// The fairness key, such as the host a job has to do with: lanes of one queue take turns.
     /// Cut to 255 bytes.
@@ -81,6 +85,15 @@ pub struct Claimed<J> {
     pub enqueued_at: Timestamp,
     /// The job.
     pub job: J,
+    pub(crate) jid: Option<Arc<str>>,
+}
+
+impl<J> Claimed<J> {
+    /// The job's name in Redis, 24 hexadecimal digits: what a Sidekiq that shares the Redis knows
+    /// it by. Jobs of the database have one too, made from [`id`](Self::id).
+    pub fn jid(&self) -> Arc<str> {
+        self.jid.clone().unwrap_or_else(|| jid::of(self.id).into())
+    }
 }
 
 /// What the preparation of a unit made of one job.

@@ -12,7 +12,7 @@ use crate::directory::Directory;
 use crate::endings::Totals;
 use crate::later::Later;
 use crate::rows::NewRow;
-use crate::{Error, Job, rows, schema};
+use crate::{Error, Job, rows, schema, sidekiq};
 
 /// The longest fairness key, in bytes.
 const LANE_BYTES_MAX: usize = 255;
@@ -39,6 +39,8 @@ pub(crate) struct Inner {
     pub(crate) kinds: OnceLock<BTreeSet<&'static str>>,
     /// What rows held at the start: queue, kind, count.
     pub(crate) found: OnceLock<Vec<(String, String, u64)>>,
+    /// Where jobs go, once the workers run on Redis.
+    pub(crate) redis: OnceLock<Arc<sidekiq::Shared>>,
 }
 
 impl Jobs {
@@ -60,6 +62,7 @@ impl Jobs {
             quiet: AtomicBool::new(false),
             kinds: OnceLock::new(),
             found: OnceLock::new(),
+            redis: OnceLock::new(),
         };
         inner.load()?;
         Ok(Self { inner: Arc::new(inner) })
@@ -172,6 +175,7 @@ impl Jobs {
 impl Inner {
     fn load(&self) -> Result<(), Error> {
         self.db.migrate(schema::PART, schema::MIGRATIONS)?;
+        self.db.migrate(sidekiq::seen::PART, sidekiq::seen::MIGRATIONS)?;
         let loaded = self.db.read_blocking(Class::Interactive, load)?;
         let mut found = loaded.later;
         for (queue, lane, kind, count, first) in loaded.ready {

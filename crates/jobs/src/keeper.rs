@@ -146,7 +146,7 @@ fn promote(tx: &mut Tx, now: Timestamp) -> Result<Vec<(String, String, Id)>, Err
 }
 
 /// Enqueues a periodic job if its time has come, and tells when it comes next.
-async fn run_periodic(
+pub(crate) async fn run_periodic(
     inner: &Arc<Inner>,
     periodic: Arc<Periodic>,
     now: Timestamp,

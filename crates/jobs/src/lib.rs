@@ -45,6 +45,7 @@ mod registry;
 mod retry;
 mod rows;
 mod schema;
+pub mod sidekiq;
 mod tasks;
 mod turns;
 mod units;

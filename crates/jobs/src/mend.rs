@@ -61,7 +61,14 @@ impl Jobs {
             jobs.due_now(tx);
             Ok::<_, weir_db::Error>(moved + raised > 0)
         };
-        Ok(self.inner.db.write(Class::Interactive, retry).await?)
+        let found = self.inner.db.write::<_, weir_db::Error, _>(Class::Interactive, retry).await?;
+        match self.inner.redis.get() {
+            Some(redis) if !found => match redis.find(id).await? {
+                Some(found) => Ok(redis.retry(found, self.inner.clock.now()).await?),
+                None => Ok(false),
+            },
+            _ => Ok(found),
+        }
     }
 
     /// Makes all jobs of `set` ready now, and tells how many. The ready are so already.
@@ -76,8 +83,12 @@ impl Jobs {
             let moved: u64 = self.inner.db.write(Class::Housekeeping, some).await?;
             all += moved;
             if moved == 0 {
-                return Ok(all);
+                break;
             }
+        }
+        match self.inner.redis.get() {
+            Some(redis) => Ok(all + redis.retry_all(set, self.inner.clock.now()).await?),
+            None => Ok(all),
         }
     }
 
@@ -139,7 +150,14 @@ impl Jobs {
             tx.after_commit(move || inner.later.buried(gone));
             Ok::<_, weir_db::Error>(gone > 0)
         };
-        Ok(self.inner.db.write(Class::Interactive, delete).await?)
+        let gone = self.inner.db.write::<_, weir_db::Error, _>(Class::Interactive, delete).await?;
+        match self.inner.redis.get() {
+            Some(redis) if !gone => match redis.find(id).await? {
+                Some(found) => Ok(redis.remove(&found).await?),
+                None => Ok(false),
+            },
+            _ => Ok(gone),
+        }
     }
 
     /// Stops taking from `queue` until it is resumed, also over restarts. What runs goes on.
@@ -159,6 +177,13 @@ impl Jobs {
     }
 
     async fn set_paused(&self, queue: &str, paused: bool) -> Result<(), Error> {
+        if let Some(redis) = self.inner.redis.get() {
+            let declared = self.inner.directory.find(queue).is_some();
+            if !declared && !redis.has_queue(queue).await? {
+                return Err(Error::NoQueue(queue.into()));
+            }
+            return Ok(redis.set_paused(queue, paused).await?);
+        }
         let state = self.inner.directory.find(queue);
         let state = state.ok_or_else(|| Error::NoQueue(queue.into()))?;
         let set = move |tx: &mut Tx| {

@@ -12,17 +12,30 @@ use weir_base::Timestamp;
 use weir_db::Tx;
 
 use crate::rows::Claim;
+use crate::sidekiq::args;
 use crate::{Claimed, Failure, Job, Jobs, Outcome, Prepared, Queue, Retry, StartError};
 
 /// The handlers of a program, collected before [`Jobs::start`].
 #[derive(Default)]
 pub struct Registry {
     pub(crate) handlers: BTreeMap<&'static str, Handler>,
+    /// Kinds that another process runs.
+    pub(crate) elsewhere: BTreeMap<&'static str, Elsewhere>,
     pub(crate) periodic: Vec<Periodic>,
     pub(crate) faults: Vec<StartError>,
 }
 
+/// A kind that is enqueued here and run by another process that shares the Redis.
+#[derive(Clone, Copy)]
+pub(crate) struct Elsewhere {
+    pub(crate) class: &'static str,
+    pub(crate) queue: Queue,
+    pub(crate) retry: Retry,
+}
+
 pub(crate) struct Handler {
+    /// Its name in Sidekiq's format.
+    pub(crate) class: &'static str,
     pub(crate) queue: Queue,
     pub(crate) retry: Retry,
     pub(crate) timeout: Duration,
@@ -171,8 +184,19 @@ impl Registry {
         });
     }
 
+    /// Lets `J` be enqueued here though another process runs it, such as a Sidekiq that shares the
+    /// Redis ([`Jobs::start_on_redis`]). A unique key of such a job is free again once the job was
+    /// handed over.
+    pub fn elsewhere<J: Job>(&mut self) {
+        let elsewhere = Elsewhere { class: J::SIDEKIQ_CLASS, queue: J::QUEUE, retry: J::RETRY };
+        if self.elsewhere.insert(J::KIND, elsewhere).is_some() {
+            self.faults.push(StartError::Twice(J::KIND.into()));
+        }
+    }
+
     fn add<J: Job>(&mut self, run: Run) {
         let handler = Handler {
+            class: J::SIDEKIQ_CLASS,
             queue: J::QUEUE,
             retry: J::RETRY,
             timeout: Duration::from_secs(J::TIMEOUT_S.max(1)),
@@ -203,10 +227,15 @@ fn parse<J: Job>(claims: &[impl Borrow<Claim>]) -> (Vec<Claimed<J>>, Vec<Option<
     let mut broken = Vec::with_capacity(claims.len());
     for claim in claims {
         let claim = claim.borrow();
-        match serde_json::from_str(&claim.payload) {
+        let parsed = match claim.jid {
+            None => serde_json::from_str(&claim.payload),
+            Some(_) => args::read(&claim.payload),
+        };
+        match parsed {
             Ok(job) => {
                 let (id, enqueued_at) = (claim.id, claim.enqueued_at);
-                jobs.push(Claimed { id, attempt: claim.attempt, enqueued_at, job });
+                let (attempt, jid) = (claim.attempt, claim.jid.clone());
+                jobs.push(Claimed { id, attempt, enqueued_at, job, jid });
                 broken.push(None);
             }
             Err(error) => {

@@ -30,6 +30,8 @@ pub(crate) struct Claim {
     pub(crate) enqueued_at: Timestamp,
     pub(crate) unique_key: Option<String>,
     pub(crate) payload: String,
+    /// Its name in Redis, if it came from there; then `payload` is its array of arguments.
+    pub(crate) jid: Option<Arc<str>>,
 }
 
 /// The columns of a row in `jobs`, in the order of [`NewRow`].
@@ -261,6 +263,7 @@ fn claim(row: &Row<'_>, first: usize, lane: &Arc<str>) -> Result<Claim, Error> {
         enqueued_at: row.get(first + 3)?,
         unique_key: row.get(first + 4)?,
         payload: row.get(first + 5)?,
+        jid: None,
     })
 }
 

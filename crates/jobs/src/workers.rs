@@ -17,12 +17,12 @@ use crate::{Jobs, Queue, Registry, StartError, acks};
 /// The running workers. Dropped, they go on until their shutdown.
 #[derive(Debug)]
 pub struct Workers {
-    stop: CancellationToken,
-    cut: CancellationToken,
-    runs: TaskTracker,
+    pub(crate) stop: CancellationToken,
+    pub(crate) cut: CancellationToken,
+    pub(crate) runs: TaskTracker,
     /// Dispatchers and the keeper.
-    loops: Vec<JoinHandle<()>>,
-    acks: JoinHandle<()>,
+    pub(crate) loops: Vec<JoinHandle<()>>,
+    pub(crate) acks: JoinHandle<()>,
 }
 
 impl Jobs {
@@ -36,6 +36,9 @@ impl Jobs {
         registry: Registry,
         shutdown: CancellationToken,
     ) -> Result<Workers, StartError> {
+        if let Some(kind) = registry.elsewhere.keys().next() {
+            return Err(StartError::ElsewhereWithoutRedis((*kind).into()));
+        }
         let queues = self.check(&registry)?;
         if tokio::runtime::Handle::try_current().is_err() {
             return Err(StartError::NoRuntime);
@@ -68,7 +71,10 @@ impl Jobs {
     }
 
     /// The queues that `registry` serves, if it serves all that is there.
-    fn check(&self, registry: &Registry) -> Result<BTreeMap<&'static str, Queue>, StartError> {
+    pub(crate) fn check(
+        &self,
+        registry: &Registry,
+    ) -> Result<BTreeMap<&'static str, Queue>, StartError> {
         let handlers = &registry.handlers;
         if let Some(fault) = registry.faults.first() {
             return Err(fault.clone());
@@ -82,6 +88,9 @@ impl Jobs {
             handlers.values().map(|handler| (handler.queue.name, handler.queue)).collect();
         for (queue, kind, count) in self.inner.found.get().into_iter().flatten() {
             let (queue, kind, count) = (queue.clone(), kind.clone(), *count);
+            if registry.elsewhere.contains_key(kind.as_str()) {
+                continue;
+            }
             if !handlers.contains_key(kind.as_str()) {
                 return Err(StartError::UnknownKind { kind, queue, count });
             }

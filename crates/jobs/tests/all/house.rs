@@ -34,7 +34,7 @@ pub fn houses() -> Vec<House> {
 }
 
 impl House {
-    fn new(fixture: Fixture) -> Self {
+    pub fn new(fixture: Fixture) -> Self {
         let clock = Clock::manual(Timestamp::from_ms(1_700_000_000_000));
         let db = fixture.db.clone();
         db.migrate("test", TABLES).unwrap();

@@ -1,8 +1,10 @@
 //! The engine on both databases.
 
+mod conformance;
 mod fairness;
 mod house;
 mod life;
+mod redis_server;
 mod start;
 mod tasks;
 mod units;

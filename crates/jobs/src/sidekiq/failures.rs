@@ -1,0 +1,216 @@
+//! What becomes of a job whose attempt failed, by Sidekiq's fields. Pure.
+
+use weir_base::{Random, Timestamp};
+
+use super::wire::{Fields, Times, seconds};
+use crate::retry::bounded_ms;
+use crate::{Last, Outcome, Retry};
+
+/// A message is cut to so many characters, as Sidekiq does.
+const MESSAGE_CHARS_MAX: usize = 10_000;
+
+/// Where a job goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// It is over.
+    Gone(&'static str),
+    /// Into the sorted set, with this score.
+    Retry {
+        score: String,
+        job: Vec<u8>,
+    },
+    Dead {
+        score: String,
+        job: Vec<u8>,
+    },
+}
+
+impl Next {
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Gone(name) => name,
+            Self::Retry { .. } => "retry",
+            Self::Dead { .. } => "dead",
+        }
+    }
+}
+
+/// What a failure is judged by.
+pub(crate) struct Judge<'a> {
+    pub(crate) retry: Retry,
+    pub(crate) now: Timestamp,
+    pub(crate) random: &'a Random,
+    pub(crate) times: Times,
+}
+
+/// What follows when `raw`, taken from `queue`, ended with `outcome`.
+pub(crate) fn next(raw: &[u8], queue: &str, outcome: &Outcome, judge: &Judge<'_>) -> Next {
+    let (reason, after_ms, class) = match outcome {
+        Outcome::Done | Outcome::Discard(_) => return Next::Gone(outcome.name()),
+        Outcome::Dead(reason) => (reason, None, "Weir::GivenUp"),
+        Outcome::Retry { reason, after_ms } => (reason, *after_ms, error_class(reason)),
+    };
+    let Some(mut job) = Fields::parse(raw) else {
+        return Next::Dead { score: seconds(judge.now), job: raw.to_vec() };
+    };
+    let given_up = matches!(outcome, Outcome::Dead(_));
+    let retries_max = retries_max(&job, &judge.retry);
+    if !given_up && retries_max.is_none() {
+        return Next::Gone("discard");
+    }
+    let count = mark(&mut job, queue, reason, class, judge);
+    let too_old = job
+        .get::<f64>("retry_for")
+        .zip(job.time("failed_at"))
+        .is_some_and(|(for_s, failed_at)| (judge.now.since_ms(failed_at) as f64) > for_s * 1_000.0);
+    let left = job.has("retry_for") || count < retries_max.unwrap_or(0);
+    if !given_up && left && !too_old {
+        let policy = judge.retry.attempts(u32::MAX);
+        let delay_ms = policy.delay_ms(count.saturating_add(1), judge.random).unwrap_or(0);
+        let due_at = judge.now.plus_ms(after_ms.map_or(delay_ms, bounded_ms));
+        return Next::Retry { score: seconds(due_at), job: job.write() };
+    }
+    let keep = job.get::<bool>("dead").unwrap_or(judge.retry.last == Last::Dead);
+    if given_up || keep {
+        Next::Dead { score: seconds(judge.now), job: job.write() }
+    } else {
+        Next::Gone("discard")
+    }
+}
+
+/// How often the job may be retried; none when a failure ends it without a trace.
+fn retries_max(job: &Fields, retry: &Retry) -> Option<u32> {
+    match job.raw("retry") {
+        Some("false") => None,
+        Some(other) => Some(other.parse().unwrap_or(retry.attempts_max.max(1) - 1)),
+        None => Some(retry.attempts_max.max(1) - 1),
+    }
+}
+
+/// Writes down the failure, and tells how many there were before it.
+fn mark(job: &mut Fields, queue: &str, reason: &str, class: &str, judge: &Judge<'_>) -> u32 {
+    let queue = job.get::<String>("retry_queue").unwrap_or_else(|| queue.to_owned());
+    job.set("queue", queue);
+    let message: String = reason.chars().take(MESSAGE_CHARS_MAX).collect();
+    job.set("error_message", message);
+    job.set("error_class", class);
+    match job.get::<u32>("retry_count") {
+        Some(before) => {
+            let count = before.saturating_add(1);
+            job.set("retry_count", count);
+            job.set_time("retried_at", judge.now, judge.times);
+            count
+        }
+        None => {
+            job.set("retry_count", 0);
+            job.set_time("failed_at", judge.now, judge.times);
+            0
+        }
+    }
+}
+
+/// A name for the kind of failure, where Ruby has the class of the exception.
+fn error_class(reason: &str) -> &'static str {
+    if reason.starts_with("its handler panicked") {
+        "Weir::Panicked"
+    } else if reason.starts_with("not done within") || reason.starts_with("not prepared within") {
+        "Weir::TimedOut"
+    } else if reason.starts_with("no handler") {
+        "Weir::NoHandler"
+    } else {
+        "Weir::Failed"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_ms(1_700_000_000_000);
+
+    fn after(raw: &str, outcome: Outcome, times: Times) -> Next {
+        let random = Random::seeded(1);
+        let judge = Judge { retry: Retry::DEFAULT, now: NOW, random: &random, times };
+        next(raw.as_bytes(), "mail", &outcome, &judge)
+    }
+
+    fn failed(raw: &str) -> Next {
+        after(raw, Outcome::retry("it broke"), Times::Seconds)
+    }
+
+    fn fields(next: &Next) -> (f64, serde_json::Value) {
+        let (Next::Retry { score, job } | Next::Dead { score, job }) = next else {
+            panic!("{next:?}")
+        };
+        (score.parse().unwrap(), serde_json::from_slice(job).unwrap())
+    }
+
+    #[test]
+    fn the_first_failure_is_marked_as_sidekiq_marks_it() {
+        let next =
+            failed(r#"{"class":"A","args":[12345678901234567890123],"retry":true,"x":1.50}"#);
+        assert_eq!(next.name(), "retry");
+        let (score, job) = fields(&next);
+        assert!((1_700_000_015.0..1_700_000_025.0).contains(&score), "{score}");
+        assert_eq!(job["retry_count"], 0);
+        assert_eq!(job["failed_at"], 1_700_000_000.0);
+        assert_eq!(
+            (&job["error_message"], &job["error_class"]),
+            (&"it broke".into(), &"Weir::Failed".into())
+        );
+        assert!(job.get("retried_at").is_none());
+        let Next::Retry { job, .. } = next else { panic!() };
+        let text = String::from_utf8(job).unwrap();
+        assert!(text.contains("12345678901234567890123") && text.contains("1.50"), "{text}");
+    }
+
+    #[test]
+    fn a_later_failure_counts_on_and_goes_to_its_retry_queue() {
+        let next = failed(
+            r#"{"class":"A","args":[],"retry":5,"retry_count":1,"failed_at":1699999999.5,
+                "retry_queue":"slow"}"#,
+        );
+        let (_, job) = fields(&next);
+        assert_eq!((&job["retry_count"], &job["queue"]), (&2.into(), &"slow".into()));
+        assert_eq!(
+            (&job["failed_at"], &job["retried_at"]),
+            (&1_699_999_999.5.into(), &1_700_000_000.0.into())
+        );
+    }
+
+    #[test]
+    fn the_job_says_how_often_it_is_retried_and_whether_it_is_kept() {
+        for (raw, name) in [
+            (r#"{"retry":false}"#, "discard"),
+            (r#"{"retry":0}"#, "dead"),
+            (r#"{"retry":0,"dead":false}"#, "discard"),
+            (r#"{"retry":2,"retry_count":0}"#, "retry"),
+            (r#"{"retry":2,"retry_count":1}"#, "dead"),
+            (r#"{"retry":true,"retry_count":23}"#, "retry"),
+            (r#"{"retry":true,"retry_count":24}"#, "dead"),
+            (r#"{"retry_count":3}"#, "retry"),
+            (r#"{"retry":0,"retry_for":60,"retry_count":9,"failed_at":1699999970.0}"#, "retry"),
+            (r#"{"retry_for":60,"retry_count":9,"failed_at":1699999939000}"#, "dead"),
+            ("{", "dead"),
+        ] {
+            assert_eq!(failed(raw).name(), name, "{raw}");
+        }
+    }
+
+    #[test]
+    fn what_the_handler_decides_wins() {
+        let raw = r#"{"retry":false,"dead":false}"#;
+        let outcomes = [
+            (Outcome::Done, "done"),
+            (Outcome::Discard("no".into()), "discard"),
+            (Outcome::Dead("never".into()), "dead"),
+        ];
+        for (outcome, name) in outcomes {
+            assert_eq!(after(raw, outcome, Times::Seconds).name(), name);
+        }
+        let outcome = Outcome::Retry { reason: "busy".into(), after_ms: Some(90_000) };
+        let (score, job) = fields(&after(r#"{"retry":9}"#, outcome, Times::Millis));
+        assert_eq!(score, 1_700_000_090.0);
+        assert_eq!(job["failed_at"], 1_700_000_000_000_i64);
+    }
+}

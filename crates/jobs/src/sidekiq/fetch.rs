@@ -1,0 +1,293 @@
+//! Fetching: many jobs in one step, and waiting when there are none.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use redis::RedisResult;
+
+use super::names;
+use super::units;
+use super::wire::Job;
+use super::worker::{Core, Known, Taken, Worker};
+use super::{QueueOrder, sweep, tasks};
+use crate::registry::Run;
+use crate::rows::Claim;
+use crate::{Outcome, Retry};
+
+/// Jobs of one fetch: a Lua call takes a limited number of arguments.
+const FETCH_MAX: usize = 1_000;
+/// How long a waiter lets Redis hold its connection, in seconds.
+const WAIT_S: f64 = 5.0;
+/// When what came was taken by others, the next look is this much later.
+const LOST_RACE: Duration = Duration::from_millis(20);
+/// How often all that Redis says we hold is compared with what we know.
+const COMPARE_EACH: Duration = Duration::from_secs(30);
+/// How often a paused queue is looked at.
+const PAUSED_LOOK: Duration = Duration::from_millis(250);
+
+/// Fetches until it is told to stop.
+pub(crate) struct Fetcher {
+    worker: Arc<Worker>,
+    /// The number of the next job.
+    number: u64,
+    /// Whether what an earlier process of this place held was put back.
+    placed: bool,
+    /// An answer was lost: jobs may be held that we do not know of.
+    doubtful: bool,
+    /// When all that Redis says we hold is compared with what we know.
+    compare_at: Instant,
+    /// The sources that were paused at the last look.
+    paused: BTreeSet<usize>,
+}
+
+impl Fetcher {
+    pub(crate) fn new(worker: Arc<Worker>) -> Self {
+        let compare_at = Instant::now() + COMPARE_EACH;
+        Self {
+            worker,
+            number: 1,
+            placed: false,
+            doubtful: false,
+            compare_at,
+            paused: BTreeSet::new(),
+        }
+    }
+
+    pub(crate) async fn run(mut self) {
+        let core = self.worker.core.clone();
+        let mut woken = false;
+        while !core.stop.is_cancelled() {
+            let order = self.order();
+            let room: usize = order.iter().map(|at| core.sources[*at].room()).sum();
+            let left = core.shared.options.held_max.saturating_sub(
+                usize::try_from(core.running.load(Ordering::Relaxed)).unwrap_or(usize::MAX),
+            );
+            if room.min(left) == 0 || core.inner.quiet.load(Ordering::Relaxed) {
+                tokio::select! {
+                    () = core.freed.notified() => {}
+                    () = core.stop.cancelled() => {}
+                }
+                continue;
+            }
+            match self.fetch(&order, left.min(FETCH_MAX)).await {
+                Ok(0) => {
+                    if woken {
+                        tokio::time::sleep(LOST_RACE).await;
+                    }
+                    woken = self.wait(&order).await;
+                }
+                Ok(_) => woken = false,
+                Err(error) => {
+                    tracing::warn!(%error, "jobs cannot be fetched from Redis");
+                    self.doubtful = true;
+                    // Should the cut off call run after all, its numbers are its own.
+                    self.number += FETCH_MAX as u64;
+                    core.pause().await;
+                }
+            }
+        }
+    }
+
+    /// The sources in the order of this look.
+    fn order(&self) -> Vec<usize> {
+        let core = &self.worker.core;
+        let mut rest: Vec<usize> = (0..core.sources.len()).collect();
+        if core.shared.options.order == QueueOrder::Strict {
+            return rest;
+        }
+        let mut order = Vec::with_capacity(rest.len());
+        while !rest.is_empty() {
+            let weight = |at: &usize| u64::from(core.sources[*at].weight);
+            let mut drawn = core.inner.random.below(rest.iter().map(weight).sum::<u64>().max(1));
+            let hit = rest.iter().position(|at| {
+                let here = drawn < weight(at);
+                drawn = drawn.saturating_sub(weight(at));
+                here
+            });
+            order.push(rest.remove(hit.unwrap_or(0)));
+        }
+        order
+    }
+
+    /// Waits until something may have come; true when that is so.
+    async fn wait(&self, order: &[usize]) -> bool {
+        let core = &self.worker.core;
+        let is_open = |at: &&usize| core.sources[**at].room() > 0 && !self.paused.contains(*at);
+        for at in order.iter().filter(is_open) {
+            core.sources[*at].armed.notify_one();
+        }
+        let again = if self.paused.is_empty() { COMPARE_EACH } else { PAUSED_LOOK };
+        tokio::select! {
+            () = core.arrived.notified() => true,
+            () = tokio::time::sleep(again) => false,
+            () = core.freed.notified() => false,
+            () = core.stop.cancelled() => false,
+        }
+    }
+
+    /// Takes up to `most` jobs, starts them, and tells how many there were.
+    async fn fetch(&mut self, order: &[usize], most: usize) -> RedisResult<usize> {
+        let core = self.worker.core.clone();
+        if !self.placed {
+            sweep::take_place(&core.shared).await?;
+            self.placed = true;
+        }
+        if self.doubtful || self.compare_at <= Instant::now() {
+            self.put_back_unknown().await?;
+            self.doubtful = false;
+            self.compare_at = Instant::now() + COMPARE_EACH;
+        }
+        let mut call = core.shared.scripts.fetch.key(names::HOLDERS);
+        call.key(&core.shared.held_key).key(names::PAUSED);
+        call.arg(&core.shared.identity).arg(self.number).arg(most);
+        for at in order {
+            call.key(&core.sources[*at].key).arg(core.sources[*at].room());
+        }
+        let found: Vec<Option<Vec<Vec<u8>>>> = call.invoke_async(&mut core.shared.redis()).await?;
+        let mut count = 0;
+        self.paused.clear();
+        for (at, jobs) in order.iter().zip(found) {
+            match jobs {
+                None => {
+                    self.paused.insert(*at);
+                }
+                Some(jobs) if jobs.is_empty() => {}
+                Some(jobs) => {
+                    count += jobs.len();
+                    self.start(*at, jobs);
+                }
+            }
+        }
+        Ok(count)
+    }
+
+    /// Starts `jobs` of queue `source`, the oldest last.
+    fn start(&mut self, source: usize, jobs: Vec<Vec<u8>>) {
+        let core = &self.worker.core;
+        core.sources[source].took(&jobs);
+        core.running.fetch_add(jobs.len() as u64, Ordering::Relaxed);
+        let at = core.inner.clock.now();
+        let first = self.number;
+        let number =
+            |(place, raw)| Arc::new(Taken { number: first + place as u64, source, raw, at });
+        let taken: Vec<Arc<Taken>> = jobs.into_iter().rev().enumerate().map(number).collect();
+        self.number += taken.len() as u64;
+        core.held.lock().extend(taken.iter().map(|taken| (taken.number, taken.clone())));
+        let mut groups: Vec<(Arc<Known>, Vec<(Arc<Taken>, Claim)>)> = Vec::new();
+        let waited = metrics::histogram!("weir_jobs_wait_seconds",
+            "queue" => core.sources[source].name.clone());
+        for taken in taken {
+            let parsed = match Job::parse(&taken.raw) {
+                Ok(job) => core
+                    .known
+                    .get(&*job.class)
+                    .map(|known| (known.clone(), job.claim(known.kind)))
+                    .ok_or_else(|| {
+                        Outcome::retry(format!("no handler here knows the class {}", job.class))
+                    }),
+                Err(error) => Err(Outcome::Dead(format!("it is no job: {error}"))),
+            };
+            match parsed {
+                Ok((known, claim)) => {
+                    let wait_ms = at.since_ms(claim.enqueued_at).max(0);
+                    waited.record(wait_ms as f64 / 1_000.0);
+                    if let Run::Task(run) = &known.run {
+                        tasks::start(&self.worker, &known, run, taken, claim);
+                        continue;
+                    }
+                    match groups.iter_mut().find(|(other, _)| other.kind == known.kind) {
+                        Some((_, group)) => group.push((taken, claim)),
+                        None => groups.push((known, vec![(taken, claim)])),
+                    }
+                }
+                Err(outcome) => {
+                    let worker = self.worker.clone();
+                    self.worker.runs.spawn(async move {
+                        let (kind, retry) = ("unknown", Retry::DEFAULT);
+                        worker.end(taken, kind, retry, outcome, Duration::ZERO).await;
+                    });
+                }
+            }
+        }
+        for (known, group) in groups {
+            units::start(&self.worker, &known, group);
+        }
+    }
+
+    /// Jobs that Redis gave us while the answer was lost go back to their queues.
+    async fn put_back_unknown(&self) -> RedisResult<()> {
+        let core = &self.worker.core;
+        let mut redis = core.shared.redis();
+        let fields: Vec<String> =
+            redis::cmd("HKEYS").arg(&core.shared.held_key).query_async(&mut redis).await?;
+        let number = |field: &String| field.split(' ').next().and_then(|it| it.parse().ok());
+        let mut unknown: Vec<(u64, String)> = {
+            let held = core.held.lock();
+            let numbered = fields.into_iter().filter_map(|field| Some((number(&field)?, field)));
+            numbered.filter(|(number, _)| !held.contains_key(number)).collect()
+        };
+        unknown.sort_unstable();
+        if unknown.is_empty() {
+            return Ok(());
+        }
+        let mut call = core.shared.scripts.back.key(&core.shared.held_key);
+        call.key(names::QUEUES);
+        for (_, field) in &unknown {
+            call.arg(field);
+        }
+        let count: i64 = call.invoke_async(&mut redis).await?;
+        tracing::info!(count, "jobs whose fetch was cut off were put back");
+        Ok(())
+    }
+}
+
+/// Tells when something is in queue `source`, each time the fetcher found nothing there.
+pub(crate) async fn watch(core: Arc<Core>, source: usize) {
+    let mut connection = None;
+    loop {
+        let queue = &core.sources[source];
+        tokio::select! {
+            () = queue.armed.notified() => {}
+            () = core.stop.cancelled() => return,
+        }
+        let waited = tokio::select! {
+            waited = wait_for(&core, &queue.key, &mut connection) => waited,
+            () = core.stop.cancelled() => return,
+        };
+        if let Err(error) = waited {
+            // Away, or without the command: then this is a slow poll.
+            tracing::debug!(%error, queue = queue.name, "cannot wait for jobs");
+            connection = None;
+            core.pause().await;
+        }
+        core.arrived.notify_one();
+    }
+}
+
+/// Returns when the list `key` holds something. To move its last element to where it is changes
+/// nothing, and waits for there to be one.
+async fn wait_for(
+    core: &Core,
+    key: &str,
+    connection: &mut Option<redis::aio::MultiplexedConnection>,
+) -> RedisResult<()> {
+    loop {
+        let redis = match connection {
+            Some(redis) => redis,
+            None => connection.insert(core.shared.link.waiting().await?),
+        };
+        let found: Option<Vec<u8>> = redis::cmd("BLMOVE")
+            .arg(key)
+            .arg(key)
+            .arg("RIGHT")
+            .arg("RIGHT")
+            .arg(WAIT_S)
+            .query_async(redis)
+            .await?;
+        if found.is_some() {
+            return Ok(());
+        }
+    }
+}

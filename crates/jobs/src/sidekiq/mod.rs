@@ -1,0 +1,56 @@
+//! The backend on Redis or Valkey, in Sidekiq's format: real Sidekiq processes and Sidekiq Web
+//! share the queues in both directions.
+//!
+//! ```text
+//!  caller's transaction ─▶ rows ──relay──▶ queue:NAME ──fetch──▶ held by this process ──▶ done
+//!                           │                 ▲    ▲                │ fails        │ dies
+//!                           └─▶ schedule ─────┘    └──── retry ◀────┘              │
+//!                                     promoted              │ too often            │
+//!                                                           ▼          put back    │
+//!                                                         dead      queue:NAME ◀───┘
+//! ```
+//!
+//! # Guarantees
+//!
+//! - *A program's own jobs* lie in its database until they were pushed: [`Jobs::enqueue`](crate::Jobs::enqueue) is
+//!   as
+//!   it is without Redis. A crash between the push and the removal pushes again under the same
+//!   name (`jid`, made from the job's id).
+//! - *Fetching is reliable*: a job that is taken moves, in one step, into a hash of the process
+//!   that holds it. When that process gives no sign of life for [`Options::lease`], any other
+//!   puts its jobs back; a process that starts under the same [`Options::place`] does so at once.
+//! - *A unit's effect is had once*, also when its job is handed out twice: its name is written in
+//!   the transaction of its effect, and kept for a day. What an attempt that ended with
+//!   [`Outcome::Retry`](crate::Outcome::Retry) or `Dead` wrote may be written again.
+//! - *A task runs at least once.*
+//! - *What Redis loses is lost.* What it keeps over a crash of its own is its configuration's
+//!   matter; the start says in one line what that does not keep.
+//! - *Order*: jobs of a queue start first come, first served. Fairness between keys holds until
+//!   they were pushed; units of one key may be written in another order than they were pushed.
+
+mod acks;
+pub(crate) mod args;
+mod beat;
+mod failures;
+mod fetch;
+mod inspect;
+pub(crate) mod jid;
+mod link;
+mod names;
+mod options;
+mod persistence;
+mod poller;
+mod relay;
+mod scripts;
+pub(crate) mod seen;
+mod shared;
+mod start;
+mod sweep;
+mod tasks;
+mod units;
+mod wire;
+mod worker;
+
+pub use options::{Options, QueueOrder};
+pub(crate) use shared::Shared;
+pub use wire::Times;

@@ -1,0 +1,53 @@
+//! The keys in Redis.
+
+use weir_base::{Random, Timestamp};
+
+pub(crate) const QUEUES: &str = "queues";
+pub(crate) const SCHEDULE: &str = "schedule";
+pub(crate) const RETRY: &str = "retry";
+pub(crate) const DEAD: &str = "dead";
+pub(crate) const PAUSED: &str = "paused";
+pub(crate) const PROCESSES: &str = "processes";
+pub(crate) const PROCESSED: &str = "stat:processed";
+pub(crate) const FAILED: &str = "stat:failed";
+/// Ours: the processes that hold, or held, jobs.
+pub(crate) const HOLDERS: &str = "weir:holders";
+
+pub(crate) fn queue(name: &str) -> String {
+    format!("queue:{name}")
+}
+
+/// Ours: what `identity` holds.
+pub(crate) fn held(identity: &str) -> String {
+    format!("weir:held:{identity}")
+}
+
+/// Ours: expires when `identity` gives no sign of life.
+pub(crate) fn alive(identity: &str) -> String {
+    format!("weir:alive:{identity}")
+}
+
+/// Ours: who runs at `place`.
+pub(crate) fn place(place: &str) -> String {
+    format!("weir:place:{place}")
+}
+
+/// `stat` of the day of `now`.
+pub(crate) fn dated(stat: &str, now: Timestamp) -> String {
+    format!("{stat}:{}", now.date())
+}
+
+/// A name for this process, as Sidekiq's have: host, process, chance.
+pub(crate) fn identity(hostname: &str, random: &Random) -> String {
+    let mut nonce = [0; 6];
+    random.fill(&mut nonce);
+    let hex: String = nonce.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{hostname}:{}:{hex}", std::process::id())
+}
+
+/// What the machine is called.
+pub(crate) fn hostname() -> String {
+    let read =
+        std::fs::read_to_string("/proc/sys/kernel/hostname").or_else(|_| std::env::var("HOSTNAME"));
+    read.map_or_else(|_| "localhost".to_owned(), |name| name.trim().to_owned())
+}

@@ -1,0 +1,55 @@
+//! What can be set.
+
+use std::time::Duration;
+
+use super::Times;
+
+/// Where Redis is, and how it is used.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// `redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]`, or `unix:PATH`.
+    pub url: String,
+    /// The queues that are worked, with their weights. Empty: those that the registered job types
+    /// declare, the more urgent class with the greater weight.
+    pub queues: Vec<(String, u32)>,
+    /// In which order they are looked at.
+    pub order: QueueOrder,
+    /// Jobs that this process holds at once, at most.
+    pub held_max: usize,
+    /// How moments are written; both forms are read.
+    pub times: Times,
+    /// What Sidekiq Web shows beside the process.
+    pub tag: String,
+    /// A name for where this process runs, such as its data directory, of which there is one at a
+    /// time. What an earlier process of that name held is put back at once when this one starts.
+    /// Empty: only after [`lease`](Self::lease).
+    pub place: String,
+    /// How long a process may give no sign of life before others put back what it held.
+    pub lease: Duration,
+}
+
+/// In which order queues are looked at when jobs are fetched.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum QueueOrder {
+    /// By chance, a queue with twice the weight coming first twice as often: none starves.
+    #[default]
+    Weighted,
+    /// A queue is only looked at when those before it are empty.
+    Strict,
+}
+
+impl Options {
+    /// The defaults, with Redis at `url`.
+    pub fn new(url: impl Into<String>) -> Self {
+        Self {
+            url: url.into(),
+            queues: Vec::new(),
+            order: QueueOrder::default(),
+            held_max: 2_000,
+            times: Times::default(),
+            tag: "weir".into(),
+            place: String::new(),
+            lease: Duration::from_secs(20),
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! The relay: rows of the database become jobs in Redis, and go only after that.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use redis::RedisResult;
+use tokio_util::sync::CancellationToken;
+use weir_base::{Id, Timestamp};
+use weir_db::{Class, Row, Tx, ids, params};
+
+use super::names;
+use super::shared::Shared;
+use super::wire::{self, Place};
+use super::worker::AGAIN_AFTER;
+use crate::directory::QueueState;
+use crate::jobs::Inner;
+use crate::registry::Registry;
+use crate::rows::{self, Claim};
+use crate::turns::Pick;
+use crate::{Queue, Retry};
+
+/// Jobs of one push.
+const BATCH_MAX: usize = 1_000;
+/// What happens to jobs, in messages.
+const PUSHED: &str = "pushed to Redis";
+const REMOVED: &str = "removed after their push";
+
+/// What rows of a kind become.
+#[derive(Clone, Copy)]
+pub(crate) struct Target {
+    pub(crate) class: &'static str,
+    pub(crate) retry: Retry,
+    /// Another process runs it, and cannot free its key.
+    pub(crate) elsewhere: bool,
+}
+
+/// What the relays share.
+pub(crate) struct Relay {
+    pub(crate) inner: Arc<Inner>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) targets: BTreeMap<&'static str, Target>,
+    pub(crate) stop: CancellationToken,
+}
+
+/// By kind what its rows become.
+pub(crate) fn targets(registry: &Registry) -> BTreeMap<&'static str, Target> {
+    let handlers = registry.handlers.iter().map(|(kind, handler)| {
+        (*kind, Target { class: handler.class, retry: handler.retry, elsewhere: false })
+    });
+    let elsewhere = registry.elsewhere.iter().map(|(kind, elsewhere)| {
+        (*kind, Target { class: elsewhere.class, retry: elsewhere.retry, elsewhere: true })
+    });
+    handlers.chain(elsewhere).collect()
+}
+
+/// A scheduled job, or one that waits for its retry, as it is pushed.
+struct Later {
+    id: Id,
+    set: &'static str,
+    score: String,
+    job: String,
+    /// A key that is free from now on.
+    key: Option<String>,
+}
+
+impl Relay {
+    /// Relays the ready rows of `queue`, its keys taking turns, until it is time to stop.
+    pub(crate) async fn ready(self: Arc<Self>, queue: Queue) {
+        let state = self.inner.directory.queue(queue.name);
+        state.turns.lock().configure(queue.order, false, usize::MAX);
+        while !self.stop.is_cancelled() {
+            let picks = state.turns.lock().select(BATCH_MAX.min(state.claim_max()));
+            if picks.is_empty() {
+                tokio::select! {
+                    () = state.wake.notified() => {}
+                    () = self.stop.cancelled() => {}
+                }
+                continue;
+            }
+            let picks = Arc::new(picks);
+            let (name, to_read) = (state.name.clone(), picks.clone());
+            let read = move |tx: &mut Tx| rows::read(tx, &name, &to_read);
+            match self.inner.db.read::<_, weir_db::Error, _>(queue.class, read).await {
+                Ok(found) => self.pass_on(queue.class, &state, &picks, found).await,
+                Err(error) => {
+                    tracing::warn!(queue = queue.name, %error, "jobs cannot be read");
+                    state.turns.lock().unpicked(&picks);
+                    self.pause().await;
+                }
+            }
+        }
+    }
+
+    /// Pushes what was read and removes its rows; stopped before that, it is still there at the
+    /// next start.
+    async fn pass_on(
+        &self,
+        class: Class,
+        state: &Arc<QueueState>,
+        picks: &[Pick],
+        found: Vec<Vec<Claim>>,
+    ) {
+        let started = Instant::now();
+        let mut claims = Vec::new();
+        {
+            let mut turns = state.turns.lock();
+            for (pick, mut found) in picks.iter().zip(found) {
+                let ids: Vec<i64> = found.iter().map(|claim| claim.id.0).collect();
+                turns.claimed(pick, &ids);
+                claims.append(&mut found);
+            }
+        }
+        if claims.is_empty() {
+            return;
+        }
+        let bytes = claims.iter().map(|claim| claim.payload.len()).sum();
+        state.saw_payloads(claims.len(), bytes);
+        let jobs: Vec<String> = claims.iter().map(|it| self.compose(it, &state.name)).collect();
+        while let Err(error) = self.push(&state.name, &jobs).await {
+            if !self.again(PUSHED, error).await {
+                return;
+            }
+        }
+        metrics::counter!("weir_jobs_relayed_total", "queue" => state.name.to_string())
+            .increment(jobs.len() as u64);
+        let claims = Arc::new(claims);
+        while let Err(error) = self.remove(class, state, claims.clone()).await {
+            if !self.again(REMOVED, error).await {
+                return;
+            }
+        }
+        let us = started.elapsed().as_micros() / claims.len() as u128;
+        let us = i64::try_from(us).unwrap_or(i64::MAX);
+        for run in claims.chunk_by(|one, next| one.lane == next.lane) {
+            state.finished(&run[0].lane, run.len(), us.saturating_mul(run.len() as i64));
+        }
+    }
+
+    fn target(&self, kind: &str) -> Target {
+        let unknown = Target { class: "", retry: Retry::DEFAULT, elsewhere: false };
+        self.targets.get(kind).copied().unwrap_or(unknown)
+    }
+
+    fn compose(&self, claim: &Claim, queue: &str) -> String {
+        let target = self.target(&claim.kind);
+        let class = if target.class.is_empty() { &claim.kind } else { target.class };
+        let times = self.shared.options.times;
+        wire::compose(claim, queue, class, &target.retry, times, Place::Ready)
+    }
+
+    async fn push(&self, queue: &str, jobs: &[String]) -> RedisResult<()> {
+        let mut pipe = redis::pipe();
+        pipe.cmd("SADD").arg(names::QUEUES).arg(queue).ignore();
+        pipe.cmd("LPUSH").arg(names::queue(queue)).arg(jobs).ignore();
+        pipe.query_async(&mut self.shared.redis()).await
+    }
+
+    async fn remove(
+        &self,
+        class: Class,
+        state: &Arc<QueueState>,
+        claims: Arc<Vec<Claim>>,
+    ) -> Result<(), weir_db::Error> {
+        let freed: Vec<(String, Id)> = (claims.iter())
+            .filter(|claim| self.target(&claim.kind).elsewhere)
+            .filter_map(|claim| Some((claim.unique_key.clone()?, claim.id)))
+            .collect();
+        let state = state.clone();
+        let remove = move |tx: &mut Tx| {
+            let removed = rows::remove(tx, &state.name, claims.iter())?;
+            freed.iter().try_for_each(|(key, id)| rows::free_key(tx, key, *id))?;
+            let state = state.clone();
+            tx.after_commit(move || {
+                for (lane, ids, gone) in &removed.lanes {
+                    state.removed(lane, ids, *gone);
+                }
+            });
+            Ok(())
+        };
+        self.inner.db.write(class, remove).await
+    }
+
+    /// Relays what is scheduled, and what waited for a retry when the program ran without Redis.
+    pub(crate) async fn later(self: Arc<Self>) {
+        while !self.stop.is_cancelled() {
+            self.inner.later.reset();
+            while self.later_batch().await {}
+            tokio::select! {
+                () = self.inner.later.wake.notified() => {}
+                () = self.stop.cancelled() => {}
+            }
+        }
+    }
+
+    /// Relays a group; false when none is left, or it is time to stop.
+    async fn later_batch(self: &Arc<Self>) -> bool {
+        let shared = self.clone();
+        let read = move |tx: &mut Tx| shared.read_later(tx);
+        let jobs = match self.inner.db.read::<_, weir_db::Error, _>(Class::Inbound, read).await {
+            Ok(jobs) => Arc::new(jobs),
+            Err(error) => return self.again("read", error).await,
+        };
+        if jobs.is_empty() {
+            return false;
+        }
+        while let Err(error) = self.push_later(&jobs).await {
+            if !self.again(PUSHED, error).await {
+                return false;
+            }
+        }
+        while let Err(error) = self.remove_later(jobs.clone()).await {
+            if !self.again(REMOVED, error).await {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn read_later(&self, tx: &mut Tx) -> Result<Vec<Later>, weir_db::Error> {
+        tx.query(
+            "SELECT due_at, id, state, queue, lane, kind, failures, enqueued_at, unique_key,
+               payload FROM jobs_later ORDER BY due_at, id LIMIT ?1",
+            params![BATCH_MAX],
+            |row| self.read_one_later(row),
+        )
+    }
+
+    fn read_one_later(&self, row: &Row<'_>) -> Result<Later, weir_db::Error> {
+        let (due_at, state): (Timestamp, i64) = (row.get(0)?, row.get(2)?);
+        let (queue, lane, failures): (String, String, u32) =
+            (row.get(3)?, row.get(4)?, row.get(6)?);
+        let claim = Claim {
+            lane: lane.into(),
+            id: row.get(1)?,
+            kind: row.get(5)?,
+            attempt: failures.saturating_add(1),
+            enqueued_at: row.get(7)?,
+            unique_key: row.get(8)?,
+            payload: row.get(9)?,
+            jid: None,
+        };
+        let target = self.target(&claim.kind);
+        let class = if target.class.is_empty() { &claim.kind } else { target.class };
+        let times = self.shared.options.times;
+        Ok(Later {
+            id: claim.id,
+            set: if state == 0 { names::SCHEDULE } else { names::RETRY },
+            score: wire::seconds(due_at),
+            job: wire::compose(&claim, &queue, class, &target.retry, times, Place::Later),
+            key: claim.unique_key.clone().filter(|_| target.elsewhere),
+        })
+    }
+
+    async fn push_later(&self, jobs: &[Later]) -> RedisResult<()> {
+        let mut pipe = redis::pipe();
+        for job in jobs {
+            pipe.cmd("ZADD").arg(job.set).arg(&job.score).arg(&job.job).ignore();
+        }
+        pipe.query_async(&mut self.shared.redis()).await
+    }
+
+    async fn remove_later(&self, jobs: Arc<Vec<Later>>) -> Result<(), weir_db::Error> {
+        let remove = move |tx: &mut Tx| {
+            let gone: Vec<Id> = jobs.iter().map(|job| job.id).collect();
+            tx.execute("DELETE FROM jobs_later WHERE id IN ids(?1)", params![ids(&gone)])?;
+            (jobs.iter())
+                .filter_map(|job| Some((job.key.as_deref()?, job.id)))
+                .try_for_each(|(key, id)| rows::free_key(tx, key, id))
+        };
+        self.inner.db.write(Class::Inbound, remove).await
+    }
+
+    /// Something failed: waits a little, unless it is time to stop, which gives false.
+    async fn again(&self, what: &str, error: impl std::fmt::Display) -> bool {
+        tracing::warn!(%error, "jobs cannot be {what} yet");
+        self.pause().await;
+        !self.stop.is_cancelled()
+    }
+
+    async fn pause(&self) {
+        tokio::select! {
+            () = tokio::time::sleep(AGAIN_AFTER) => {}
+            () = self.stop.cancelled() => {}
+        }
+    }
+}

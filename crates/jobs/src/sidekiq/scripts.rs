@@ -1,0 +1,162 @@
+//! What Redis does in one step: each script leaves every job in exactly one place.
+
+use redis::Script;
+
+/// All of them, compiled once.
+pub(crate) struct Scripts {
+    pub(crate) fetch: Script,
+    pub(crate) end: Script,
+    pub(crate) back: Script,
+    pub(crate) sweep: Script,
+    pub(crate) promote: Script,
+}
+
+impl Scripts {
+    pub(crate) fn new() -> Self {
+        Self {
+            fetch: Script::new(FETCH),
+            end: Script::new(END),
+            back: Script::new(BACK),
+            sweep: Script::new(SWEEP),
+            promote: Script::new(PROMOTE),
+        }
+    }
+}
+
+/// Moves jobs from queues into the hash of those that a process holds.
+///
+/// Keys: the set of holders, the hash, the set of paused queues, then the queues. Arguments: the
+/// holder's name, the first number, the most jobs in all, then the most of each queue. Gives for
+/// each queue its jobs, the oldest last, or nothing if it is paused.
+const FETCH: &str = r"
+local number, left = tonumber(ARGV[2]), tonumber(ARGV[3])
+local some_paused = redis.call('EXISTS', KEYS[3]) == 1
+local found = {}
+for i = 4, #KEYS do
+  local queue = KEYS[i]
+  local name = string.sub(queue, 7)
+  local most = math.min(left, tonumber(ARGV[i]))
+  local jobs = {}
+  if some_paused and redis.call('SISMEMBER', KEYS[3], name) == 1 then
+    jobs = false
+  elseif most > 0 then
+    jobs = redis.call('LRANGE', queue, -most, -1)
+  end
+  local count = jobs and #jobs or 0
+  if count > 0 then
+    local fields = {}
+    for j = 1, count do
+      fields[2 * j - 1] = (number + j - 1) .. ' ' .. name
+      fields[2 * j] = jobs[count + 1 - j]
+    end
+    redis.call('SADD', KEYS[1], ARGV[1])
+    redis.call('HSET', KEYS[2], unpack(fields))
+    redis.call('LTRIM', queue, 0, -(count + 1))
+    number, left = number + count, left - count
+  end
+  found[i - 3] = jobs
+end
+return found
+";
+
+/// Ends jobs: they leave the hash, and go into a sorted set if told so. What is not in the hash
+/// any more was given to others meanwhile and is left alone.
+///
+/// Keys: the hash, `retry`, `dead`, `stat:processed`, `stat:failed` and those two with the date.
+/// Arguments: the score below which the dead are dropped, the most dead, how long the dated
+/// counters live (s), how many failed, how many are done, their fields, then field, set (2 or 3),
+/// score and job of those that go on. Gives how many were there.
+const END: &str = r"
+local done = tonumber(ARGV[5])
+local count = 0
+for i = 6, 5 + done, 1000 do
+  count = count + redis.call('HDEL', KEYS[1], unpack(ARGV, i, math.min(i + 999, 5 + done)))
+end
+local died = false
+for i = 6 + done, #ARGV, 4 do
+  if redis.call('HDEL', KEYS[1], ARGV[i]) == 1 then
+    local set = tonumber(ARGV[i + 1])
+    count, died = count + 1, died or set == 3
+    redis.call('ZADD', KEYS[set], ARGV[i + 2], ARGV[i + 3])
+  end
+end
+if died then
+  redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', ARGV[1])
+  redis.call('ZREMRANGEBYRANK', KEYS[3], 0, -ARGV[2])
+end
+if count > 0 then
+  redis.call('INCRBY', KEYS[4], count)
+  if redis.call('INCRBY', KEYS[6], count) == count then
+    redis.call('EXPIRE', KEYS[6], ARGV[3])
+  end
+end
+local failed = tonumber(ARGV[4])
+if failed > 0 then
+  redis.call('INCRBY', KEYS[5], failed)
+  if redis.call('INCRBY', KEYS[7], failed) == failed then
+    redis.call('EXPIRE', KEYS[7], ARGV[3])
+  end
+end
+return count
+";
+
+/// Puts jobs from the hash back where they are taken next. Keys: the hash, `queues`. Arguments:
+/// the fields, the first to be taken first. Gives how many were there.
+const BACK: &str = r"
+local count = 0
+for i = #ARGV, 1, -1 do
+  local job = redis.call('HGET', KEYS[1], ARGV[i])
+  if job then
+    local name = string.sub(ARGV[i], string.find(ARGV[i], ' ', 1, true) + 1)
+    redis.call('SADD', KEYS[2], name)
+    redis.call('RPUSH', 'queue:' .. name, job)
+    redis.call('HDEL', KEYS[1], ARGV[i])
+    count = count + 1
+  end
+end
+return count
+";
+
+/// Puts all that a process holds back, unless it is alive. Keys: its sign of life, its hash,
+/// `queues`, the set of holders. Argument: its name. Gives how many there were, or -1 if it lives.
+const SWEEP: &str = r"
+if redis.call('EXISTS', KEYS[1]) == 1 then return -1 end
+local fields = redis.call('HKEYS', KEYS[2])
+table.sort(fields, function(one, other)
+  return tonumber(string.match(one, '^%d+')) > tonumber(string.match(other, '^%d+'))
+end)
+for _, field in ipairs(fields) do
+  local name = string.sub(field, string.find(field, ' ', 1, true) + 1)
+  redis.call('SADD', KEYS[3], name)
+  redis.call('RPUSH', 'queue:' .. name, redis.call('HGET', KEYS[2], field))
+end
+redis.call('DEL', KEYS[2])
+redis.call('SREM', KEYS[4], ARGV[1])
+return #fields
+";
+
+/// Moves jobs from a sorted set into queues. Keys: the set, `queues`. Arguments: the member, the
+/// queue and the job of each. Gives how many were still there.
+const PROMOTE: &str = r"
+local lists = {}
+local count = 0
+for i = 1, #ARGV, 3 do
+  if redis.call('ZREM', KEYS[1], ARGV[i]) == 1 then
+    local name = ARGV[i + 1]
+    local list = lists[name]
+    if not list then
+      list = {}
+      lists[name] = list
+    end
+    list[#list + 1] = ARGV[i + 2]
+    count = count + 1
+  end
+end
+for name, list in pairs(lists) do
+  redis.call('SADD', KEYS[2], name)
+  for i = 1, #list, 1000 do
+    redis.call('LPUSH', 'queue:' .. name, unpack(list, i, math.min(i + 999, #list)))
+  end
+end
+return count
+";

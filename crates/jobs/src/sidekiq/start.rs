@@ -1,0 +1,188 @@
+//! Starting to work on Redis.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use parking_lot::Mutex;
+use redis::RedisResult;
+use tokio::sync::{Notify, mpsc};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use weir_db::Class;
+
+use super::poller::Poller;
+use super::relay::{self, Relay};
+use super::worker::{Core, Known, Source, Worker};
+use super::{Options, Shared, acks, beat, fetch, units};
+use crate::{Jobs, Queue, Registry, StartError, Workers};
+
+/// Jobs of a queue of tasks that are held at once, when its declaration does not say.
+const TASKS_MAX: usize = 500;
+/// Batches of a queue of units that are held at once, likewise.
+const BATCHES_MAX: usize = 2;
+
+impl Jobs {
+    /// Starts working on Redis, in Sidekiq's format, until `shutdown`: relays what is enqueued in
+    /// the database, and runs what `registry` handles. To be called within a tokio runtime, once.
+    /// Redis may be away: everything waits for it. See [`sidekiq`](crate::sidekiq) for what is
+    /// guaranteed.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start), and [`StartError::Redis`] when the address makes no sense.
+    pub fn start_on_redis(
+        &self,
+        registry: Registry,
+        options: Options,
+        shutdown: CancellationToken,
+    ) -> Result<Workers, StartError> {
+        let queues = self.check(&registry)?;
+        if tokio::runtime::Handle::try_current().is_err() {
+            return Err(StartError::NoRuntime);
+        }
+        let shared = Shared::open(options, &self.inner.random)
+            .map_err(|error| StartError::Redis(error.to_string()))?;
+        let shared = Arc::new(shared);
+        let kinds = registry.handlers.keys().chain(registry.elsewhere.keys()).copied().collect();
+        if self.inner.kinds.set(kinds).is_err() {
+            return Err(StartError::Started);
+        }
+        let _ = self.inner.redis.set(shared.clone());
+        // A button of Sidekiq Web stops the jobs, and not what else the process does.
+        let stop = shutdown.child_token();
+        let targets = relay::targets(&registry);
+        let relay = Arc::new(Relay {
+            inner: self.inner.clone(),
+            shared: shared.clone(),
+            targets,
+            stop: stop.clone(),
+        });
+        let mut loops = vec![tokio::spawn(relay.clone().later())];
+        let elsewhere = registry.elsewhere.values().map(|it| (it.queue.name, it.queue));
+        let all: BTreeMap<&str, Queue> = elsewhere.chain(queues.clone()).collect();
+        for queue in all.keys() {
+            self.inner.directory.queue(queue);
+        }
+        loops.extend(all.into_values().map(|queue| tokio::spawn(relay.clone().ready(queue))));
+        let worker = worker(self, &registry, &queues, shared, stop.clone());
+        let (worker, receiver) = worker;
+        let core = worker.core.clone();
+        let (cut, runs) = (core.cut.clone(), worker.runs.clone());
+        loops.push(tokio::spawn(say_what_is_kept(core.clone())));
+        loops.push(tokio::spawn(Poller::new(core.clone(), registry.periodic).run()));
+        loops
+            .extend((0..core.sources.len()).map(|at| tokio::spawn(fetch::watch(core.clone(), at))));
+        loops.push(tokio::spawn(fetch::Fetcher::new(Arc::new(worker)).run()));
+        let acks = tokio::spawn(async move {
+            let ended = CancellationToken::new();
+            let beats = tokio::spawn(beat::run(core.clone(), ended.clone()));
+            acks::run(core, receiver).await;
+            ended.cancel();
+            // A panic was reported by the runtime.
+            let _ = beats.await;
+        });
+        Ok(Workers { stop, cut, runs, loops, acks })
+    }
+}
+
+fn worker(
+    jobs: &Jobs,
+    registry: &Registry,
+    queues: &BTreeMap<&'static str, Queue>,
+    shared: Arc<Shared>,
+    stop: CancellationToken,
+) -> (Worker, mpsc::Receiver<acks::Ack>) {
+    let known = registry
+        .handlers
+        .iter()
+        .map(|(kind, handler)| (handler.class, Arc::new(Known::new(kind, handler))));
+    let (acks, receiver) = mpsc::channel(acks::WAITING_MAX);
+    let core = Core {
+        inner: jobs.inner.clone(),
+        known: known.collect(),
+        sources: sources(registry, queues, &shared.options),
+        shared,
+        held: Mutex::new(HashMap::new()),
+        running: AtomicU64::new(0),
+        freed: Notify::new(),
+        arrived: Notify::new(),
+        tally: beat::Tally::default(),
+        stop,
+        cut: CancellationToken::new(),
+    };
+    (Worker { core: Arc::new(core), acks, runs: TaskTracker::new() }, receiver)
+}
+
+/// The queues to work: those that were named, or else those that the types declare.
+fn sources(
+    registry: &Registry,
+    queues: &BTreeMap<&'static str, Queue>,
+    options: &Options,
+) -> Vec<Source> {
+    let held_max = |name: &str| {
+        let mut here = registry.handlers.values().filter(|handler| handler.queue.name == name);
+        let is_unit = here.next().is_some_and(|handler| handler.run.is_unit());
+        let declared = queues.get(name).map_or(0, |queue| queue.running_max);
+        match (declared, is_unit) {
+            (0, true) => BATCHES_MAX * units::BATCH_MAX,
+            (0, false) => TASKS_MAX,
+            (most, true) => most.saturating_mul(units::BATCH_MAX),
+            (most, false) => most,
+        }
+    };
+    if !options.queues.is_empty() {
+        let named = options.queues.iter();
+        return named.map(|(name, weight)| source(name, *weight, held_max(name))).collect();
+    }
+    let mut queues: Vec<&Queue> = queues.values().collect();
+    queues.sort_by_key(|queue| std::cmp::Reverse(weight(queue.class)));
+    queues
+        .into_iter()
+        .map(|queue| source(queue.name, weight(queue.class), held_max(queue.name)))
+        .collect()
+}
+
+fn source(name: &str, weight: u32, held_max: usize) -> Source {
+    Source::new(name.to_owned(), weight, held_max)
+}
+
+/// The more urgent, the more often first; none starves.
+fn weight(class: Class) -> u32 {
+    match class {
+        Class::Interactive => 16,
+        Class::Live => 12,
+        Class::Inbound => 8,
+        Class::Outbound => 4,
+        Class::Housekeeping => 1,
+    }
+}
+
+/// Says in the log what Redis loses when it falls, once it answers.
+async fn say_what_is_kept(core: Arc<Core>) {
+    while !core.stop.is_cancelled() {
+        match persistence(&core.shared).await {
+            Ok(Some(warning)) => return tracing::warn!("{warning}"),
+            Ok(None) => return,
+            Err(_) => core.pause().await,
+        }
+    }
+}
+
+/// What Redis's configuration does not keep; none when each write is synced.
+pub(crate) async fn persistence(shared: &Shared) -> RedisResult<Option<String>> {
+    let mut redis = shared.redis();
+    let mut setting = async |name: &str| -> RedisResult<Option<String>> {
+        let pair: RedisResult<Vec<String>> =
+            redis::cmd("CONFIG").arg("GET").arg(name).query_async(&mut redis).await;
+        match pair {
+            Ok(pair) => Ok(pair.into_iter().nth(1)),
+            // Hosted ones do not tell.
+            Err(error) if error.code().is_some() => Ok(None),
+            Err(error) => Err(error),
+        }
+    };
+    let appendonly = setting("appendonly").await?;
+    let appendfsync = setting("appendfsync").await?;
+    let save = setting("save").await?;
+    Ok(super::persistence::lost(appendonly.as_deref(), appendfsync.as_deref(), save.as_deref()))
+}

@@ -1,0 +1,60 @@
+//! Running tasks: beside each other, each with its timeout.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::FutureExt;
+
+use super::worker::{Known, Taken, Worker};
+use crate::Outcome;
+use crate::dispatch::panic_text;
+use crate::registry::RunTask;
+use crate::rows::Claim;
+
+/// Starts a job.
+pub(crate) fn start(
+    worker: &Arc<Worker>,
+    known: &Arc<Known>,
+    run: &RunTask,
+    taken: Arc<Taken>,
+    claim: Claim,
+) {
+    let (worker, known, run) = (worker.clone(), known.clone(), run.clone());
+    let runs = worker.runs.clone();
+    runs.spawn(async move {
+        let started = Instant::now();
+        let claim = Arc::new(claim);
+        let whole = async {
+            if let Some(key) = &claim.unique_key {
+                worker.free_key(key, claim.id, known.class).await;
+            }
+            let outcome = run_one(&run, &claim, known.timeout).await;
+            match (&claim.unique_key, &outcome) {
+                (Some(key), Outcome::Retry { .. })
+                    if !worker.take_key(key, claim.id, known.class).await =>
+                {
+                    Outcome::Discard("a newer job of its key waits".into())
+                }
+                _ => outcome,
+            }
+        };
+        let outcome = tokio::select! {
+            biased;
+            outcome = whole => outcome,
+            // It is held until the end of the worker, which puts it back.
+            () = worker.core.cut.cancelled() => return worker.free(taken.source),
+        };
+        worker.end(taken, known.kind, known.retry, outcome, started.elapsed()).await;
+    });
+}
+
+async fn run_one(run: &RunTask, claim: &Arc<Claim>, timeout: Duration) -> Outcome {
+    let body = async { run(claim.clone()).await };
+    let caught = AssertUnwindSafe(body).catch_unwind();
+    match tokio::time::timeout(timeout, caught).await {
+        Ok(Ok(outcome)) => outcome,
+        Ok(Err(panic)) => Outcome::retry(panic_text(&*panic)),
+        Err(_) => Outcome::retry(format!("not done within {} s", timeout.as_secs())),
+    }
+}

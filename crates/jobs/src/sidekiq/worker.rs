@@ -1,0 +1,215 @@
+//! What a process does with the jobs it holds.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::{Notify, mpsc};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use weir_base::Timestamp;
+
+use super::acks::Ack;
+use super::failures::{self, Judge, Next};
+use super::shared::Shared;
+use crate::jobs::Inner;
+use crate::registry::{Handler, Run};
+use crate::{Outcome, Retry, rows};
+
+/// The payloads of one fetch take about this much memory at most.
+const FETCH_BYTES_MAX: i64 = 8 * 1024 * 1024;
+/// The wait before Redis or the database is asked again after it failed.
+pub(crate) const AGAIN_AFTER: Duration = Duration::from_millis(250);
+
+/// A type of job that is handled here.
+pub(crate) struct Known {
+    pub(crate) kind: &'static str,
+    /// How urgent its work on the database is.
+    pub(crate) class: weir_db::Class,
+    pub(crate) retry: Retry,
+    pub(crate) timeout: Duration,
+    pub(crate) run: Run,
+}
+
+/// A queue that is worked.
+pub(crate) struct Source {
+    pub(crate) name: String,
+    pub(crate) key: String,
+    pub(crate) weight: u32,
+    /// The most jobs of it that are held at once.
+    pub(crate) held_max: usize,
+    held: AtomicUsize,
+    /// Smoothed size of a job.
+    job_bytes: AtomicI64,
+    /// Tells its waiter to look.
+    pub(crate) armed: Notify,
+}
+
+/// A job that this process holds.
+pub(crate) struct Taken {
+    pub(crate) number: u64,
+    /// Its queue's place among the sources.
+    pub(crate) source: usize,
+    pub(crate) raw: Vec<u8>,
+    pub(crate) at: Timestamp,
+}
+
+/// What all parts of the worker know.
+pub(crate) struct Core {
+    pub(crate) inner: Arc<Inner>,
+    pub(crate) shared: Arc<Shared>,
+    /// By their `class`.
+    pub(crate) known: BTreeMap<&'static str, Arc<Known>>,
+    pub(crate) sources: Vec<Source>,
+    /// What is held and whose end Redis does not know yet, by number.
+    pub(crate) held: Mutex<HashMap<u64, Arc<Taken>>>,
+    /// Jobs that have not ended yet.
+    pub(crate) running: AtomicU64,
+    /// A place became free.
+    pub(crate) freed: Notify,
+    /// Something may have come into a queue.
+    pub(crate) arrived: Notify,
+    pub(crate) tally: super::beat::Tally,
+    /// Take nothing new.
+    pub(crate) stop: CancellationToken,
+    /// End what runs.
+    pub(crate) cut: CancellationToken,
+}
+
+/// What runs jobs.
+pub(crate) struct Worker {
+    pub(crate) core: Arc<Core>,
+    pub(crate) acks: mpsc::Sender<Ack>,
+    pub(crate) runs: TaskTracker,
+}
+
+impl Known {
+    pub(crate) fn new(kind: &'static str, handler: &Handler) -> Self {
+        let (class, retry, timeout) = (handler.queue.class, handler.retry, handler.timeout);
+        Self { kind, class, retry, timeout, run: handler.run.clone() }
+    }
+}
+
+impl Source {
+    pub(crate) fn new(name: String, weight: u32, held_max: usize) -> Self {
+        Self {
+            key: super::names::queue(&name),
+            name,
+            weight: weight.max(1),
+            held_max,
+            held: AtomicUsize::new(0),
+            job_bytes: AtomicI64::new(512),
+            armed: Notify::new(),
+        }
+    }
+
+    /// How many jobs may be fetched now.
+    pub(crate) fn room(&self) -> usize {
+        let by_memory = FETCH_BYTES_MAX / self.job_bytes.load(Ordering::Relaxed).max(1);
+        let free = self.held_max.saturating_sub(self.held.load(Ordering::Relaxed));
+        free.min(usize::try_from(by_memory).unwrap_or(1).max(1))
+    }
+
+    pub(crate) fn took(&self, jobs: &[Vec<u8>]) {
+        self.held.fetch_add(jobs.len(), Ordering::Relaxed);
+        let bytes: usize = jobs.iter().map(Vec::len).sum();
+        let mean = i64::try_from(bytes / jobs.len().max(1)).unwrap_or(i64::MAX);
+        let before = self.job_bytes.load(Ordering::Relaxed);
+        self.job_bytes.store(mean.max(before - before / 8).max(1), Ordering::Relaxed);
+    }
+}
+
+impl Core {
+    /// The field of a job in the hash of what is held.
+    pub(crate) fn field(&self, taken: &Taken) -> String {
+        format!("{} {}", taken.number, self.sources[taken.source].name)
+    }
+
+    /// Waits a little while Redis or the database is away, unless it is time to stop.
+    pub(crate) async fn pause(&self) {
+        tokio::select! {
+            () = tokio::time::sleep(AGAIN_AFTER) => {}
+            () = self.stop.cancelled() => {}
+        }
+    }
+
+    /// What follows when `taken` ended with `outcome`.
+    fn next(&self, taken: &Taken, retry: Retry, outcome: &Outcome) -> Next {
+        let judge = Judge {
+            retry,
+            now: self.inner.clock.now(),
+            random: &self.inner.random,
+            times: self.shared.options.times,
+        };
+        failures::next(&taken.raw, &self.sources[taken.source].name, outcome, &judge)
+    }
+}
+
+impl Worker {
+    /// Hands the end of a job over to be told to Redis; its place becomes free.
+    pub(crate) async fn end(
+        &self,
+        taken: Arc<Taken>,
+        kind: &'static str,
+        retry: Retry,
+        outcome: Outcome,
+        took: Duration,
+    ) {
+        let failed = !matches!(outcome, Outcome::Done | Outcome::Discard(_));
+        let next = self.core.next(&taken, retry, &outcome);
+        if let Outcome::Retry { reason, .. } | Outcome::Dead(reason) = &outcome {
+            let queue = &self.core.sources[taken.source].name;
+            tracing::warn!(queue, kind, number = taken.number, reason, "job failed");
+        }
+        self.core.tally.ended(kind, failed, took);
+        let source = taken.source;
+        // The receiver goes last of all, after everything that could send.
+        let _ = self.acks.send(Ack { taken, kind, next, failed }).await;
+        self.free(source);
+    }
+
+    /// The place of a job of queue `source` is free.
+    pub(crate) fn free(&self, source: usize) {
+        self.core.sources[source].held.fetch_sub(1, Ordering::Relaxed);
+        self.core.running.fetch_sub(1, Ordering::Relaxed);
+        self.core.freed.notify_one();
+    }
+
+    /// Frees the unique key of a task that starts; waits while the database is away.
+    pub(crate) async fn free_key(&self, key: &str, id: weir_base::Id, class: weir_db::Class) {
+        loop {
+            let key = key.to_owned();
+            let free = move |tx: &mut weir_db::Tx| rows::free_key(tx, &key, id);
+            match self.core.inner.db.write::<_, weir_db::Error, _>(class, free).await {
+                Err(error) if error.is_passing() => {
+                    tracing::warn!(%error, "a unique job waits for the database");
+                    tokio::time::sleep(AGAIN_AFTER).await;
+                }
+                _ => return,
+            }
+        }
+    }
+
+    /// Whether a failed job may wait for its retry under its key, which a newer one may have.
+    pub(crate) async fn take_key(
+        &self,
+        key: &str,
+        id: weir_base::Id,
+        class: weir_db::Class,
+    ) -> bool {
+        loop {
+            let key = key.to_owned();
+            let take = move |tx: &mut weir_db::Tx| rows::take_key(tx, &key, id);
+            match self.core.inner.db.write::<_, weir_db::Error, _>(class, take).await {
+                Ok(taken) => return taken,
+                Err(error) if error.is_passing() => {
+                    tracing::warn!(%error, "a unique job waits for the database");
+                    tokio::time::sleep(AGAIN_AFTER).await;
+                }
+                Err(_) => return true,
+            }
+        }
+    }
+}

@@ -1,0 +1,540 @@
+//! What each backend must do, run on all of them: SQLite, PostgreSQL, Redis.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio_util::sync::CancellationToken;
+use weir_base::Id;
+use weir_db::{Class, params};
+use weir_jobs::sidekiq::Options;
+use weir_jobs::{
+    Claimed, Delay, Failure, Job, Jobs, Outcome, Queue, Registry, Retry, Set, Stats, Workers,
+};
+use weir_storm::fixture::databases;
+
+use crate::house::{House, soon, until};
+use crate::redis_server::RedisServer;
+
+/// A backend under test.
+struct Place {
+    house: House,
+    redis: Option<RedisServer>,
+}
+
+/// What a run of a job told.
+type Runs = UnboundedReceiver<(i64, u32)>;
+
+/// A task whose handler does as it says.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Deed {
+    number: i64,
+    does: Does,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+enum Does {
+    Well,
+    FailFirst,
+    Fail,
+    Discard,
+    Die,
+    Panic,
+    Hang,
+}
+
+impl Job for Deed {
+    const KIND: &'static str = "deed";
+    const QUEUE: Queue = Queue::new("deeds", Class::Outbound);
+    const RETRY: Retry = Retry { attempts_max: 2, delay: Delay::FixedMs(1_000), ..Retry::DEFAULT };
+    const TIMEOUT_S: u64 = 1;
+}
+
+/// A unit that writes its number.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Entry {
+    number: i64,
+}
+
+impl Job for Entry {
+    const KIND: &'static str = "entry";
+    const QUEUE: Queue = Queue::new("entries", Class::Inbound);
+    const RETRY: Retry = Retry { delay: Delay::FixedMs(1_000), ..Retry::DEFAULT };
+}
+
+fn places() -> Vec<Place> {
+    let sql = databases().into_iter().map(|fixture| (House::new(fixture), None));
+    let on_redis = House::new(weir_storm::fixture::sqlite());
+    let redis = std::iter::once((on_redis, Some(RedisServer::start())));
+    sql.chain(redis).map(|(house, redis)| Place { house, redis }).collect()
+}
+
+impl Place {
+    fn name(&self) -> &'static str {
+        if self.redis.is_some() { "redis" } else { self.house.fixture.name }
+    }
+
+    fn options(&self) -> Option<Options> {
+        self.redis.as_ref().map(RedisServer::options)
+    }
+
+    fn start(&self, registry: Registry) -> Running {
+        let stop = CancellationToken::new();
+        let workers = start(&self.house.jobs, registry, self.options(), stop.clone());
+        Running { stop, workers }
+    }
+
+    fn reopened(self) -> Self {
+        Self { house: self.house.reopened(), redis: self.redis }
+    }
+
+    async fn add(&self, number: i64, does: Does) -> Id {
+        let jobs = self.house.jobs.clone();
+        self.house.write(move |tx| jobs.enqueue(tx, &Deed { number, does })).await
+    }
+
+    async fn stats(&self) -> Stats {
+        self.house.jobs.stats().await.unwrap()
+    }
+
+    /// Waits until the sets hold so many: scheduled, retries, dead.
+    async fn sets(&self, scheduled: u64, retries: u64, dead: u64) {
+        let expected = (scheduled, retries, dead);
+        let name = format!("{expected:?} in the sets of {}", self.name());
+        until(&name, async || {
+            let stats = self.stats().await;
+            (stats.scheduled, stats.retries, stats.dead) == expected
+        })
+        .await;
+    }
+
+    /// Waits until nothing is ready or running.
+    async fn empty(&self) {
+        until(&format!("the end on {}", self.name()), async || {
+            self.stats().await.queues.iter().all(|queue| queue.depth == 0)
+        })
+        .await;
+    }
+}
+
+fn start(
+    jobs: &Jobs,
+    registry: Registry,
+    options: Option<Options>,
+    stop: CancellationToken,
+) -> Workers {
+    match options {
+        Some(options) => jobs.start_on_redis(registry, options, stop).unwrap(),
+        None => jobs.start(registry, stop).unwrap(),
+    }
+}
+
+struct Running {
+    stop: CancellationToken,
+    workers: Workers,
+}
+
+impl Running {
+    async fn stop(self) {
+        self.stop.cancel();
+        self.workers.finish(Duration::from_secs(60)).await;
+    }
+}
+
+fn registry() -> (Registry, Runs) {
+    let (told, runs) = mpsc::unbounded_channel();
+    let mut registry = Registry::new();
+    add_deeds(&mut registry, told);
+    (registry, runs)
+}
+
+fn add_deeds(registry: &mut Registry, told: UnboundedSender<(i64, u32)>) {
+    registry.task(move |claimed: Claimed<Deed>| {
+        let _ = told.send((claimed.job.number, claimed.attempt));
+        async move {
+            match claimed.job.does {
+                Does::FailFirst if claimed.attempt > 1 => Ok(()),
+                Does::Well => Ok(()),
+                Does::Fail | Does::FailFirst => Err(Failure::retry("it failed")),
+                Does::Discard => Err(Failure::Discard("not worth it".into())),
+                Does::Die => Err(Failure::Dead("for good".into())),
+                Does::Panic => panic!("it burnt"),
+                Does::Hang => std::future::pending().await,
+            }
+        }
+    });
+}
+
+#[tokio::test]
+async fn what_ends_well_is_gone() {
+    for place in places() {
+        let (handlers, mut runs) = registry();
+        let running = place.start(handlers);
+        for number in 0..50 {
+            place.add(number, Does::Well).await;
+        }
+        let mut seen = Vec::new();
+        for _ in 0..50 {
+            seen.extend(soon(runs.recv()).await);
+        }
+        seen.sort_unstable();
+        assert_eq!(seen, (0..50).map(|number| (number, 1)).collect::<Vec<_>>(), "{}", place.name());
+        place.empty().await;
+        running.stop().await;
+        place.sets(0, 0, 0).await;
+        assert_eq!(place.stats().await.kinds[0].done, 50);
+    }
+}
+
+#[tokio::test]
+async fn what_fails_is_tried_again_at_its_time() {
+    for place in places() {
+        let (handlers, mut runs) = registry();
+        let running = place.start(handlers);
+        let id = place.add(1, Does::FailFirst).await;
+        assert_eq!(soon(runs.recv()).await, Some((1, 1)), "{}", place.name());
+        place.sets(0, 1, 0).await;
+        let retry = place.house.jobs.show(id).await.unwrap().unwrap();
+        assert_eq!((retry.id, retry.set, retry.failures), (id, Set::Retries, 1));
+        assert_eq!(retry.at, Some(place.house.clock.now().plus_ms(1_000)));
+        assert_eq!((retry.kind.as_str(), retry.queue.as_str()), ("deed", "deeds"));
+        assert_eq!(retry.reason.as_deref(), Some("it failed"));
+        assert!(runs.try_recv().is_err());
+        place.house.advance(1_000);
+        assert_eq!(soon(runs.recv()).await, Some((1, 2)));
+        place.sets(0, 0, 0).await;
+        place.empty().await;
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn what_fails_too_often_or_for_good_is_dead_and_what_is_not_worth_it_is_gone() {
+    for place in places() {
+        let (handlers, mut runs) = registry();
+        let running = place.start(handlers);
+        place.add(1, Does::Fail).await;
+        soon(runs.recv()).await;
+        place.sets(0, 1, 0).await;
+        place.house.advance(1_000);
+        assert_eq!(soon(runs.recv()).await, Some((1, 2)), "{}", place.name());
+        place.sets(0, 0, 1).await;
+        place.add(2, Does::Die).await;
+        place.add(3, Does::Discard).await;
+        soon(runs.recv()).await;
+        soon(runs.recv()).await;
+        place.sets(0, 0, 2).await;
+        place.empty().await;
+        let dead = place.house.jobs.list(Set::Dead, None, 10).await.unwrap();
+        let mut reasons: Vec<_> = dead.into_iter().filter_map(|entry| entry.reason).collect();
+        reasons.sort_unstable();
+        assert_eq!(reasons, ["for good", "it failed"], "{}", place.name());
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_panic_and_a_hang_are_failures() {
+    for place in places() {
+        let (handlers, mut runs) = registry();
+        let running = place.start(handlers);
+        place.add(1, Does::Panic).await;
+        place.add(2, Does::Hang).await;
+        soon(runs.recv()).await;
+        soon(runs.recv()).await;
+        place.sets(0, 2, 0).await;
+        let waiting = place.house.jobs.list(Set::Retries, None, 10).await.unwrap();
+        let reasons: Vec<_> = waiting.into_iter().filter_map(|entry| entry.reason).collect();
+        assert!(reasons.iter().any(|it| it.contains("it burnt")), "{reasons:?}");
+        assert!(reasons.iter().any(|it| it.contains("within 1 s")), "{reasons:?}");
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_scheduled_runs_at_its_time_and_not_before() {
+    for place in places() {
+        let (handlers, mut runs) = registry();
+        let running = place.start(handlers);
+        for number in [3, 1, 2] {
+            let (jobs, at) = (place.house.jobs.clone(), place.house.clock.now());
+            let deed = Deed { number, does: Does::Well };
+            let at = at.plus_ms(number * 1_000);
+            place.house.write(move |tx| jobs.enqueue_at(tx, at, &deed)).await;
+        }
+        place.sets(3, 0, 0).await;
+        for number in 1..=3 {
+            assert!(runs.try_recv().is_err(), "{}", place.name());
+            place.house.advance(1_000);
+            assert_eq!(soon(runs.recv()).await, Some((number, 1)), "{}", place.name());
+        }
+        place.sets(0, 0, 0).await;
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn one_job_of_a_key_waits_at_a_time_and_a_period_makes_one() {
+    for place in places() {
+        let (mut handlers, mut runs) = registry();
+        handlers.periodic("hourly", 3_600_000, || Deed { number: 60, does: Does::Well });
+        let running = place.start(handlers);
+        assert_eq!(soon(runs.recv()).await, Some((60, 1)), "{}", place.name());
+        let at = place.house.clock.now().plus_ms(5_000);
+        for (number, expected) in [(1, true), (2, false)] {
+            let (jobs, deed) = (place.house.jobs.clone(), Deed { number, does: Does::Well });
+            let made = place.house.write(move |tx| jobs.enqueue_unique(tx, "key", at, &deed)).await;
+            assert_eq!(made.is_some(), expected, "{}", place.name());
+        }
+        place.house.advance(5_000);
+        assert_eq!(soon(runs.recv()).await, Some((1, 1)));
+        until("the key is free", async || place.house.rows("jobs_unique").await == 0).await;
+        place.empty().await;
+        place.house.advance(3_595_000);
+        assert_eq!(soon(runs.recv()).await, Some((60, 1)), "{}", place.name());
+        place.empty().await;
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn what_nobody_knows_or_cannot_be_read_is_kept_and_says_why() {
+    for place in places() {
+        let unknown = place.add(1, Does::Well).await;
+        let broken = place.add(2, Does::Well).await;
+        place.add(3, Does::Well).await;
+        place
+            .house
+            .write(move |tx| {
+                tx.execute("UPDATE jobs SET kind = 'other' WHERE id = ?1", params![unknown])?;
+                let sql = "UPDATE jobs SET payload = '{\"number\":2}' WHERE id = ?1";
+                tx.execute(sql, params![broken])
+            })
+            .await;
+        let (handlers, mut runs) = registry();
+        let running = place.start(handlers);
+        assert_eq!(soon(runs.recv()).await, Some((3, 1)), "{}", place.name());
+        until("both are in a set", async || {
+            let stats = place.stats().await;
+            stats.retries + stats.dead == 2
+        })
+        .await;
+        running.stop().await;
+        let unknown = place.house.jobs.show(unknown).await.unwrap().unwrap();
+        assert!(unknown.reason.unwrap().contains("no handler"), "{}", place.name());
+        let broken = place.house.jobs.show(broken).await.unwrap().unwrap();
+        assert_eq!(broken.set, Set::Dead);
+        assert!(broken.reason.unwrap().contains("does not parse"));
+        assert!(runs.try_recv().is_err());
+    }
+}
+
+#[tokio::test]
+async fn a_paused_queue_waits_and_goes_on() {
+    for place in places() {
+        let (mut handlers, mut runs) = registry();
+        let (told, mut others) = mpsc::unbounded_channel();
+        handlers.simple_unit::<Entry, _>(move |tx, entries| {
+            let told = told.clone();
+            tx.after_commit(move || {
+                let _ = told.send(());
+            });
+            Ok(vec![Outcome::Done; entries.len()])
+        });
+        let running = place.start(handlers);
+        place.house.jobs.pause("deeds").await.unwrap();
+        assert!(place.house.jobs.pause("deads").await.is_err());
+        place.add(1, Does::Well).await;
+        let jobs = place.house.jobs.clone();
+        place.house.write(move |tx| jobs.enqueue(tx, &Entry { number: 1 })).await;
+        soon(others.recv()).await;
+        let paused = |stats: Stats| {
+            let queue = stats.queues.into_iter().find(|queue| queue.name == "deeds").unwrap();
+            (queue.depth, queue.paused)
+        };
+        until("it waits", async || paused(place.stats().await) == (1, true)).await;
+        assert!(runs.try_recv().is_err(), "{}", place.name());
+        place.house.jobs.resume("deeds").await.unwrap();
+        assert_eq!(soon(runs.recv()).await, Some((1, 1)), "{}", place.name());
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn jobs_are_retried_and_deleted_by_hand() {
+    for place in places() {
+        let (handlers, mut runs) = registry();
+        let running = place.start(handlers);
+        let failing = place.add(1, Does::FailFirst).await;
+        let dying = place.add(2, Does::Die).await;
+        soon(runs.recv()).await;
+        soon(runs.recv()).await;
+        place.sets(0, 1, 1).await;
+        let jobs = &place.house.jobs;
+        assert!(jobs.retry(failing).await.unwrap());
+        assert_eq!(soon(runs.recv()).await, Some((1, 2)), "{}", place.name());
+        assert!(jobs.retry(dying).await.unwrap());
+        assert_eq!(soon(runs.recv()).await, Some((2, 1)), "it begins anew");
+        place.sets(0, 0, 1).await;
+        assert!(jobs.delete(dying).await.unwrap());
+        assert!(!jobs.delete(dying).await.unwrap());
+        assert!(!jobs.retry(dying).await.unwrap());
+        place.sets(0, 0, 0).await;
+        for number in 3..6 {
+            place.add(number, Does::Die).await;
+            soon(runs.recv()).await;
+        }
+        place.sets(0, 0, 3).await;
+        assert_eq!(jobs.retry_all(Set::Dead).await.unwrap(), 3);
+        for _ in 3..6 {
+            soon(runs.recv()).await;
+        }
+        place.sets(0, 0, 3).await;
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn lists_go_on_after_an_entry() {
+    for place in places() {
+        let (handlers, _runs) = registry();
+        let running = place.start(handlers);
+        place.house.jobs.pause("deeds").await.unwrap();
+        for number in 0..5 {
+            place.add(number, Does::Well).await;
+            let (jobs, at) = (place.house.jobs.clone(), place.house.clock.now().plus_ms(60_000));
+            let deed = Deed { number, does: Does::Well };
+            place.house.write(move |tx| jobs.enqueue_at(tx, at, &deed)).await;
+        }
+        for set in [Set::Ready, Set::Scheduled] {
+            let listed = async || place.house.jobs.list(set, None, 10).await.unwrap();
+            until("all are there", async || listed().await.len() == 5).await;
+            let all = listed().await;
+            let rest = place.house.jobs.list(set, Some(all[1].clone()), 2).await.unwrap();
+            assert_eq!(rest, all[2..4], "{} {set:?}", place.name());
+            assert!(all.iter().all(|entry| entry.payload.contains("Well")));
+        }
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_quiet_process_takes_nothing() {
+    for place in places() {
+        let (handlers, mut runs) = registry();
+        let running = place.start(handlers);
+        place.add(1, Does::Well).await;
+        soon(runs.recv()).await;
+        place.empty().await;
+        place.house.jobs.quiet();
+        place.add(2, Does::Well).await;
+        running.stop().await;
+        assert!(runs.try_recv().is_err(), "{}", place.name());
+        let place = place.reopened();
+        let (handlers, mut runs) = registry();
+        let running = place.start(handlers);
+        assert_eq!(soon(runs.recv()).await, Some((2, 1)), "{}", place.name());
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_stop_hands_back_what_does_not_end() {
+    for place in places() {
+        let (handlers, mut runs) = slow_registry();
+        let running = place.start(handlers);
+        place.add(1, Does::Well).await;
+        assert_eq!(soon(runs.recv()).await, Some((1, 1)), "{}", place.name());
+        running.stop.cancel();
+        running.workers.finish(Duration::ZERO).await;
+        let place = place.reopened();
+        let (handlers, mut runs) = registry();
+        let running = place.start(handlers);
+        assert_eq!(soon(runs.recv()).await, Some((1, 1)), "{}: no failure counts", place.name());
+        place.empty().await;
+        running.stop().await;
+    }
+}
+
+/// Its tasks never end.
+fn slow_registry() -> (Registry, Runs) {
+    let (told, runs) = mpsc::unbounded_channel();
+    let mut registry = Registry::new();
+    registry.task(move |claimed: Claimed<Deed>| {
+        let _ = told.send((claimed.job.number, claimed.attempt));
+        std::future::pending()
+    });
+    (registry, runs)
+}
+
+#[test]
+fn what_ran_when_the_process_died_runs_again() {
+    for place in places() {
+        let process = || tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        let first = process();
+        first.block_on(async {
+            let (handlers, mut runs) = slow_registry();
+            let _running = place.start(handlers);
+            for number in 0..3 {
+                place.add(number, Does::Well).await;
+            }
+            for _ in 0..3 {
+                soon(runs.recv()).await;
+            }
+        });
+        // Nothing is told to anybody: all of its threads just end.
+        first.shutdown_background();
+        process().block_on(async {
+            let place = place.reopened();
+            let (handlers, mut runs) = registry();
+            let running = place.start(handlers);
+            let mut seen = Vec::new();
+            for _ in 0..3 {
+                seen.extend(soon(runs.recv()).await);
+            }
+            seen.sort_unstable();
+            assert_eq!(seen, [(0, 1), (1, 1), (2, 1)], "{}", place.name());
+            place.empty().await;
+            running.stop().await;
+        });
+    }
+}
+
+#[tokio::test]
+async fn units_have_their_effect_once_and_the_bad_one_fails_alone() {
+    for place in places() {
+        let tries = Arc::new(AtomicI64::new(0));
+        let counted = tries.clone();
+        let mut handlers = Registry::new();
+        handlers.simple_unit::<Entry, _>(move |tx, entries| {
+            for entry in entries {
+                if entry.job.number == 7 && counted.fetch_add(1, Ordering::Relaxed) < 2 {
+                    let sql = "INSERT INTO nowhere (number) VALUES (7)";
+                    tx.execute(sql, &[])?;
+                }
+                crate::house::write_effect(tx, entry.job.number)?;
+            }
+            Ok(vec![Outcome::Done; entries.len()])
+        });
+        let jobs = place.house.jobs.clone();
+        place
+            .house
+            .write(move |tx| {
+                let all: Vec<Entry> = (0..20).map(|number| Entry { number }).collect();
+                jobs.enqueue_many(tx, &all)
+            })
+            .await;
+        let running = place.start(handlers);
+        place.sets(0, 1, 0).await;
+        until("the others", async || place.house.effects().await.len() == 19).await;
+        place.house.advance(1_000);
+        until("the bad one", async || place.house.effects().await.len() == 20).await;
+        place.empty().await;
+        running.stop().await;
+        let mut effects = place.house.effects().await;
+        effects.sort_unstable();
+        assert_eq!(effects, (0..20).collect::<Vec<_>>(), "{}", place.name());
+    }
+}

@@ -1,17 +1,18 @@
 //! Previews of what posts link to: fetched a little later, once for a page and a week.
 
+mod look;
+mod oembed;
 mod page;
-
-use std::time::Duration;
+mod preview;
 
 use serde::{Deserialize, Serialize};
 use url::Url;
-use weir_base::{Id, MIB, Timestamp};
+use weir_base::{Id, Timestamp};
 use weir_db::{Class, Json, Tx, params};
-use weir_fetch::{Fetch, Request};
+use weir_fetch::Fetch;
 use weir_jobs::{Claimed, Failure, Job, Queue, Registry, Retry};
 
-use crate::statuses::Status;
+use crate::statuses::{self, Status};
 use crate::{Community, Env, Error, media};
 
 /// How long after the post a page is fetched at most, so that a post that spreads does not bring
@@ -19,9 +20,6 @@ use crate::{Community, Env, Error, media};
 const DELAY_MS_MAX: u64 = 60_000;
 /// How long a preview is good, in ms.
 const GOOD_FOR_MS: i64 = 7 * 24 * 3_600 * 1_000;
-/// What is read of a page, in bytes.
-const PAGE_BYTES_MAX: usize = MIB;
-const DEADLINE: Duration = Duration::from_secs(15);
 
 /// Fetches the page a post links to.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -43,22 +41,43 @@ impl Job for FetchCard {
     }
 }
 
+/// The page whose preview a post is to have: its first link, unless it is a boost or has media.
+fn link_of(env: &Env, status: &Status) -> Option<String> {
+    if status.boost_of_id.is_some() || !status.media_ids.0.is_empty() {
+        return None;
+    }
+    page::first_link(&status.content).filter(|url| !env.site.is_local(url))
+}
+
 /// Asks for the preview of a new post's first link, if it has one and no media.
 ///
 /// # Errors
 /// The database's.
 pub(crate) fn wanted(tx: &mut Tx, env: &Env, status: &Status) -> Result<(), Error> {
-    if status.boost_of_id.is_some() || !status.media_ids.0.is_empty() {
-        return Ok(());
-    }
-    let Some(url) = page::first_link(&status.content) else { return Ok(()) };
-    if env.site.is_local(&url) {
-        return Ok(());
-    }
+    let Some(url) = link_of(env, status) else { return Ok(()) };
     let wait_ms = env.random.below(DELAY_MS_MAX) as i64;
     let job = FetchCard { status: status.id, url };
     env.jobs.enqueue_at(tx, env.clock.now().plus_ms(wait_ms), &job)?;
     Ok(())
+}
+
+/// Brings the preview of a post that was edited in line with its first link: another link takes
+/// the old preview away and asks for its own.
+///
+/// # Errors
+/// The database's.
+pub(crate) fn changed(tx: &mut Tx, env: &Env, status: Id) -> Result<(), Error> {
+    let status = statuses::by_id(tx, status)?;
+    let shown: Option<String> = match status.card_id {
+        Some(card) => tx.value("SELECT url FROM cards WHERE id = ?1", params![card])?,
+        None => None,
+    };
+    let link = link_of(env, &status);
+    if shown.is_some() && shown == link {
+        return Ok(());
+    }
+    tx.execute("UPDATE statuses SET card_id = NULL WHERE id = ?1", params![status.id])?;
+    wanted(tx, env, &status)
 }
 
 /// Handles the noun's job.
@@ -84,39 +103,16 @@ async fn run(community: &Community, fetch: &Fetch, job: FetchCard) -> Result<(),
         .map_err(Failure::retry)?;
     let now = community.env().clock.now();
     if let Some((card, _)) = known.filter(|(_, at)| now.since_ms(*at) < GOOD_FOR_MS) {
-        let unit = move |tx: &mut Tx, _: &Env| attach(tx, job.status, card);
+        let unit = move |tx: &mut Tx, env: &Env| attach(tx, env, &job, card);
         return community.write(Class::Housekeeping, unit).await.map_err(Failure::retry);
     }
-    let Some(found) = look(fetch, &job.url).await else { return Ok(()) };
+    let files = &community.env().media;
+    let Some(found) = look::look(fetch, files, &job.url).await else { return Ok(()) };
     let unit = move |tx: &mut Tx, env: &Env| keep(tx, env, &job, &found);
     community.write(Class::Housekeeping, unit).await.map_err(Failure::retry)
 }
 
-/// Fetches and reads the page; none when there is nothing to show.
-async fn look(fetch: &Fetch, address: &str) -> Option<page::Preview> {
-    let url = Url::parse(address).ok()?;
-    let request = Request::new(url)
-        .accept("text/html, application/xhtml+xml")
-        .limit_bytes(PAGE_BYTES_MAX)
-        .deadline(DEADLINE);
-    let answer = fetch.get(request).await.and_then(|answer| answer.success(fetch.now()));
-    let answer = match answer {
-        Ok(answer) => answer,
-        Err(error) => {
-            tracing::debug!(%error, address, "no preview");
-            return None;
-        }
-    };
-    if !matches!(answer.media_type().as_str(), "text/html" | "application/xhtml+xml") {
-        return None;
-    }
-    let (html, final_url) = (answer.body, answer.final_url);
-    // Parsing a large page takes a while; hostile ones longer.
-    let read = move || page::read(&String::from_utf8_lossy(&html), &final_url);
-    tokio::task::spawn_blocking(read).await.ok().flatten()
-}
-
-fn keep(tx: &mut Tx, env: &Env, job: &FetchCard, found: &page::Preview) -> Result<(), Error> {
+fn keep(tx: &mut Tx, env: &Env, job: &FetchCard, found: &preview::Preview) -> Result<(), Error> {
     let known: Option<Id> = tx.value("SELECT id FROM cards WHERE url = ?1", params![job.url])?;
     let id = known.unwrap_or_else(|| env.ids.next());
     let image = match found.image.as_deref() {
@@ -139,12 +135,21 @@ fn keep(tx: &mut Tx, env: &Env, job: &FetchCard, found: &page::Preview) -> Resul
     )?;
     let id: Option<Id> = tx.value("SELECT id FROM cards WHERE url = ?1", params![job.url])?;
     match id {
-        Some(id) => attach(tx, job.status, id),
+        Some(id) => attach(tx, env, job, id),
         None => Ok(()),
     }
 }
 
-fn attach(tx: &mut Tx, status: Id, card: Id) -> Result<(), Error> {
-    tx.execute("UPDATE statuses SET card_id = ?2 WHERE id = ?1", params![status, card])?;
+/// Gives the post its preview, unless it was edited or deleted meanwhile.
+fn attach(tx: &mut Tx, env: &Env, job: &FetchCard, card: Id) -> Result<(), Error> {
+    let status = match statuses::by_id(tx, job.status) {
+        Ok(status) => status,
+        Err(Error::NotFound(_)) => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    if link_of(env, &status).as_deref() == Some(&*job.url) {
+        let sql = "UPDATE statuses SET card_id = ?2 WHERE id = ?1";
+        tx.execute(sql, params![status.id, card])?;
+    }
     Ok(())
 }

@@ -2,30 +2,16 @@
 //! cut to size; no markup of the page is kept.
 
 use scraper::{Html, Selector};
-use serde_json::{Value, json};
 use url::Url;
 
-/// The longest address that is followed, in bytes.
-const ADDRESS_BYTES_MAX: usize = 2_048;
+use super::preview::{
+    ADDRESS_BYTES_MAX, Kind, Preview, TITLE_CHARACTERS_MAX, line, player, side, web,
+};
+
 /// Tags of a page that are read.
 const TAGS_MAX: usize = 2_000;
-/// The longest title or name, in characters.
-const TITLE_CHARACTERS_MAX: usize = 300;
 /// The longest description, in characters.
 const DESCRIPTION_CHARACTERS_MAX: usize = 1_000;
-
-/// What is shown of a page.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Preview {
-    title: String,
-    description: String,
-    provider: String,
-    author: String,
-    language: Option<String>,
-    image_description: String,
-    /// The address of its picture.
-    pub(super) image: Option<String>,
-}
 
 /// The first link in safe HTML that leads to a page, not to a person or a hashtag.
 pub(super) fn first_link(html: &str) -> Option<String> {
@@ -44,13 +30,9 @@ pub(super) fn first_link(html: &str) -> Option<String> {
     })
 }
 
-fn web(url: Url) -> Option<String> {
-    let fits = matches!(url.scheme(), "https" | "http") && url.as_str().len() <= ADDRESS_BYTES_MAX;
-    fits.then(|| url.into())
-}
-
-/// What the page at `url` says of itself; none when it has no title.
-pub(super) fn read(html: &str, url: &Url) -> Option<Preview> {
+/// What the page at `url` says of itself, and where its oEmbed document lies; none when it has no
+/// title.
+pub(super) fn read(html: &str, url: &Url) -> Option<(Preview, Option<Url>)> {
     let page = Html::parse_document(beginning(html));
     let metas = Selector::parse("meta[content]").ok()?;
     let meta = |names: &[&str], most: usize| -> String {
@@ -81,7 +63,11 @@ pub(super) fn read(html: &str, url: &Url) -> Option<Preview> {
     });
     let image = meta(&["og:image", "og:image:url", "twitter:image"], ADDRESS_BYTES_MAX);
     let image = Some(image).filter(|image| !image.is_empty());
-    Some(Preview {
+    let published = meta(&["article:published_time"], TITLE_CHARACTERS_MAX);
+    let player = player(&meta(&["twitter:player"], ADDRESS_BYTES_MAX));
+    let pixels = |name| side(meta(&[name], TITLE_CHARACTERS_MAX).parse().unwrap_or(0));
+    let preview = Preview {
+        kind: if player.is_some() { Kind::Video } else { Kind::Link },
         title,
         description: meta(
             &["og:description", "twitter:description", "description"],
@@ -90,9 +76,15 @@ pub(super) fn read(html: &str, url: &Url) -> Option<Preview> {
         provider: meta(&["og:site_name"], TITLE_CHARACTERS_MAX),
         author: meta(&["author"], TITLE_CHARACTERS_MAX),
         language: language.map(str::to_owned),
+        published_at: published.parse().ok(),
         image_description: meta(&["og:image:alt"], DESCRIPTION_CHARACTERS_MAX),
         image: image.and_then(|image| web(url.join(&image).ok()?)),
-    })
+        width: if player.is_some() { pixels("twitter:player:width") } else { 0 },
+        height: if player.is_some() { pixels("twitter:player:height") } else { 0 },
+        embed_url: player.unwrap_or_default(),
+        ..Preview::default()
+    };
+    Some((preview, document(&page, url)))
 }
 
 /// The first tags of a page, where what it says of itself stands: parsing takes a time that grows
@@ -101,38 +93,46 @@ fn beginning(html: &str) -> &str {
     html.match_indices('<').nth(TAGS_MAX).map_or(html, |(at, _)| &html[..at])
 }
 
-/// One line of plain text, without signs that change how their surroundings are shown.
-fn line(text: &str, most: usize) -> String {
-    let harmless = |c: &char| {
-        let turns = matches!(c, '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}');
-        !c.is_control() && !turns && !matches!(c, '\u{2066}'..='\u{2069}')
-    };
-    let words: Vec<&str> = text.split_whitespace().collect();
-    words.join(" ").chars().filter(harmless).take(most).collect()
-}
-
-impl Preview {
-    /// The preview as the Mastodon API has it, but for its picture.
-    pub(super) fn facts(&self, url: &str) -> Value {
-        json!({
-            "url": url,
-            "title": self.title,
-            "description": self.description,
-            "language": self.language,
-            "type": "link",
-            "author_name": self.author,
-            "provider_name": self.provider,
-            "image_description": self.image_description,
-        })
-    }
+/// The address of the page's oEmbed document in JSON.
+fn document(page: &Html, url: &Url) -> Option<Url> {
+    let links = Selector::parse("link[rel~=alternate][href]").ok()?;
+    let is_oembed = |kind: &str| kind.trim().eq_ignore_ascii_case("application/json+oembed");
+    let found =
+        page.select(&links).find(|link| link.value().attr("type").is_some_and(is_oembed))?;
+    let address = web(url.join(found.value().attr("href")?).ok()?)?;
+    Url::parse(&address).ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn page(html: &str) -> Option<Preview> {
+    fn whole(html: &str) -> Option<(Preview, Option<Url>)> {
         read(html, &Url::parse("https://a.example/dir/page").unwrap())
+    }
+
+    fn page(html: &str) -> Option<Preview> {
+        whole(html).map(|(preview, _)| preview)
+    }
+
+    #[test]
+    fn players_times_and_other_documents_of_a_page_are_found() {
+        let (found, document) = whole(
+            "<title>T</title><meta name='twitter:player' content='https://p.example/1'>
+             <meta name='twitter:player:width' content='640'>
+             <meta property='article:published_time' content='2024-01-02T03:04:05+01:00'>
+             <link rel='alternate' type='application/json+oembed' href='/o?x=1'>",
+        )
+        .unwrap();
+        assert_eq!((found.kind, found.width), (Kind::Video, 640));
+        assert_eq!(found.published_at.unwrap().to_string(), "2024-01-02T02:04:05.000Z");
+        assert_eq!(document.unwrap().as_str(), "https://a.example/o?x=1");
+        let (found, document) = whole(
+            "<title>T</title><meta name='twitter:player' content='http://p.example/1'>
+             <link rel='alternate' type='application/json+oembed' href='file:///etc/passwd'>",
+        )
+        .unwrap();
+        assert_eq!((found.kind, document), (Kind::Link, None));
     }
 
     #[test]

@@ -41,8 +41,8 @@ pub use picture::{PIXELS_MAX, PictureError};
 pub use proxy::{Proxy, Wanted};
 pub use sniff::{Form, content_type_of, sniff};
 pub use store::Store;
-pub(crate) use upload::store_emoji;
 pub use upload::{Body, NewMedia, set_thumbnail, store_avatar, store_header, upload};
+pub(crate) use upload::{look_at, store_emoji};
 pub(crate) use work::detach;
 pub use work::{ProcessFilm, PruneMedia, RemoveFiles, register};
 

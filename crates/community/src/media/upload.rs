@@ -173,6 +173,17 @@ pub(crate) async fn store_emoji(
     }
 }
 
+/// The width and height of a picture that is not kept, in pixels, and its blurred preview; none
+/// when it cannot be read.
+pub(crate) async fn look_at(files: &Files, bytes: Vec<u8>) -> Option<(u32, u32, String)> {
+    let work = |bytes: &[u8], form| {
+        let picture = picture::decode(bytes, form)?;
+        let (width, height) = picture.size();
+        Ok((width, height, picture.blurhash()?))
+    };
+    small_picture(files, "image", Body::Bytes(bytes), u64::MAX, work).await.ok()
+}
+
 /// Has `work` done on a picture that is not an attachment.
 pub(crate) async fn small_picture<T: Send + 'static>(
     files: &Files,

@@ -208,6 +208,7 @@ CREATE INDEX statuses_by_missing_parent ON statuses (in_reply_to_uri)
   WHERE in_reply_to_uri IS NOT NULL AND in_reply_to_id IS NULL;
 CREATE UNIQUE INDEX statuses_by_boost ON statuses (boost_of_id, account_id)
   WHERE boost_of_id IS NOT NULL;
+CREATE INDEX statuses_by_card ON statuses (card_id, id) WHERE card_id IS NOT NULL;
 CREATE INDEX statuses_public ON statuses (id) WHERE visibility = 0 AND boost_of_id IS NULL;
 CREATE INDEX statuses_public_local ON statuses (id)
   WHERE visibility = 0 AND boost_of_id IS NULL AND local = 1;

@@ -8,7 +8,7 @@ use super::{Draft, Status, View, by_id, load_one};
 use crate::federation::{self, Message};
 use crate::media::{self, Media, MediaChange};
 use crate::notifications::{self, Kind};
-use crate::{Env, Error, search, tags};
+use crate::{Env, Error, cards, search, tags};
 
 /// Versions kept of one post.
 const VERSIONS_MAX: i64 = 100;
@@ -93,6 +93,7 @@ pub fn edit(tx: &mut Tx, env: &Env, by: Id, id: Id, edit: &Edit) -> Result<(), E
     write(tx, &new, now)?;
     relink(tx, env, &new, &people.iter().map(|(_, one)| one.id).collect::<Vec<_>>())?;
     search::status_changed(tx, env, &new, true)?;
+    cards::changed(tx, env, id)?;
     tell(tx, env, &new)
 }
 

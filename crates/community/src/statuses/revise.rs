@@ -9,7 +9,7 @@ use super::{Media, Status, publish};
 use crate::accounts::Account;
 use crate::federation::order::{self, Version};
 use crate::notifications::{self, Kind};
-use crate::{Env, Error, emojis, search, tags};
+use crate::{Env, Error, cards, emojis, search, tags};
 
 /// Versions kept of one post.
 const HISTORY_MAX: i64 = 100;
@@ -54,6 +54,7 @@ pub(super) fn receive(
         emojis::upsert_remote(tx, env, &by.domain, &remote.emojis)?;
         if before != after {
             search::status_marked(tx, env, known.id)?;
+            cards::changed(tx, env, known.id)?;
             tell(tx, env, known)?;
         }
     }

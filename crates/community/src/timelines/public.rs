@@ -211,8 +211,8 @@ pub fn link(
 ) -> Result<Vec<View>, Error> {
     let (order, bounds) = range.sql("s.id", 1);
     let sql = format!(
-        "SELECT s.id FROM statuses s JOIN cards c ON c.id = s.card_id
-         WHERE c.url = ?4 AND s.visibility = 0 AND s.boost_of_id IS NULL AND {bounds}
+        "SELECT s.id FROM statuses s WHERE s.card_id = (SELECT id FROM cards WHERE url = ?4)
+           AND s.card_id IS NOT NULL AND s.visibility = 0 AND s.boost_of_id IS NULL AND {bounds}
          ORDER BY s.id {order} LIMIT ?3"
     );
     let url = url.to_owned();

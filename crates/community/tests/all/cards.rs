@@ -1,10 +1,12 @@
 //! Previews of what posts link to.
 
 use weir_base::Id;
-use weir_community::statuses::{self, Visibility};
+use weir_community::statuses::{self, Edit, Visibility};
+use weir_community::timelines::{self, Range};
 
 use crate::origin::Origin;
 use crate::place::{Place, places, until};
+use crate::proxy::png;
 
 async fn card(place: &Place, id: Id) -> Option<(serde_json::Value, String)> {
     let load = move |tx: &mut weir_db::Tx, env: &weir_community::Env| {
@@ -13,27 +15,123 @@ async fn card(place: &Place, id: Id) -> Option<(serde_json::Value, String)> {
     place.read(load).await.unwrap().card
 }
 
+/// Waits until the post has a preview with this title.
+async fn titled(place: &Place, id: Id, title: &str) -> serde_json::Value {
+    place.clock.advance(60_000);
+    place.jobs.wake();
+    let shown = async || card(place, id).await.is_some_and(|(facts, _)| facts["title"] == title);
+    until(title, shown).await;
+    card(place, id).await.unwrap().0
+}
+
+async fn edit(place: &Place, by: Id, post: Id, text: &str) {
+    let edit = Edit { text: text.into(), ..Edit::default() };
+    place.write(move |tx, env| statuses::edit(tx, env, by, post, &edit)).await.unwrap();
+}
+
 #[tokio::test]
 async fn a_page_is_fetched_a_little_later_and_once_for_all_posts_that_link_to_it() {
     let html = b"<title>A page</title><meta property='og:image' content='/i.png'>".to_vec();
-    let origin = Origin::serve([("/page", "text/html; charset=utf-8", html)]).await;
-    for (place, asked) in places().into_iter().zip([1, 2]) {
+    let pages = [("/page", "text/html; charset=utf-8", html), ("/i.png", "image/png", png(40, 20))];
+    let origin = Origin::serve(pages).await;
+    for (place, asked) in places().into_iter().zip([2, 4]) {
         let alice = place.person("alice").await;
         let text = format!("look @alice #here {}/page", origin.base);
         let first = place.post(alice, &text, Visibility::Public).await;
         assert_eq!(card(&place, first).await, None);
         let running = place.start(|_, _| {});
-        place.clock.advance(60_000);
-        place.jobs.wake();
-        until("the first card", async || card(&place, first).await.is_some()).await;
+        titled(&place, first, "A page").await;
         let second = place.post(alice, &text, Visibility::Public).await;
-        place.clock.advance(60_000);
-        place.jobs.wake();
-        until("the second card", async || card(&place, second).await.is_some()).await;
-        let (facts, image) = card(&place, second).await.unwrap();
-        assert_eq!((&facts["title"], &facts["type"]), (&"A page".into(), &"link".into()));
+        let facts = titled(&place, second, "A page").await;
+        assert_eq!((&facts["width"], &facts["height"]), (&40.into(), &20.into()));
+        assert!(facts["blurhash"].as_str().unwrap().len() > 6);
+        assert_eq!(facts["type"], "link");
+        let (_, image) = card(&place, second).await.unwrap();
         assert!(image.starts_with("/media_proxy/card/"), "{image}");
         assert_eq!(origin.asked(), asked);
+        let url = format!("{}/page", origin.base);
+        let linked = place
+            .read(move |tx, env| {
+                timelines::link(tx, env, None, &url, Range { limit: 10, ..Range::default() })
+            })
+            .await
+            .unwrap();
+        let linked: Vec<Id> = linked.iter().map(|view| view.status.id).collect();
+        assert_eq!(linked, [second, first]);
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn pages_with_an_oembed_document_are_shown_as_pictures_and_players() {
+    let page = |name: &str| {
+        format!(
+            "<title>{name}</title><meta property='og:image' content='/none.png'>
+             <link rel='alternate' type='application/json+oembed' href='/{name}.json'>"
+        )
+        .into_bytes()
+    };
+    let photo = r#"{"type":"photo","url":"/p.png","width":9,"height":9,"author_name":"Bob"}"#;
+    let film = r#"{"type":"video","html":"<iframe src='https://play.test/7'></iframe>",
+                   "width":640,"height":360,"provider_name":"Play"}"#;
+    let origin = Origin::serve([
+        ("/photo", "text/html", page("photo")),
+        ("/photo.json", "application/json", photo.into()),
+        ("/p.png", "image/png", png(30, 60)),
+        ("/film", "text/html", page("film")),
+        ("/film.json", "application/json", film.into()),
+        ("/broken", "text/html", page("broken")),
+        ("/broken.json", "application/json", vec![b'['; 100_000]),
+    ])
+    .await;
+    for place in places() {
+        let alice = place.person("alice").await;
+        let mut posts = Vec::new();
+        for name in ["photo", "film", "broken"] {
+            let text = format!("{}/{name}", origin.base);
+            posts.push((place.post(alice, &text, Visibility::Public).await, name));
+        }
+        let running = place.start(|_, _| {});
+        let mut shown = Vec::new();
+        for (post, name) in posts {
+            shown.push(titled(&place, post, name).await);
+        }
+        let kinds: Vec<&str> = shown.iter().map(|one| one["type"].as_str().unwrap()).collect();
+        assert_eq!(kinds, ["photo", "video", "link"]);
+        assert_eq!(shown[0]["embed_url"], format!("{}/p.png", origin.base));
+        assert_eq!((&shown[0]["width"], &shown[0]["height"]), (&30.into(), &60.into()));
+        assert_eq!(shown[0]["authors"][0]["name"], "Bob");
+        let html = shown[1]["html"].as_str().unwrap();
+        assert!(html.contains("src=\"https://play.test/7\" width=\"640\" height=\"360\""));
+        assert_eq!(shown[1]["provider_name"], "Play");
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn an_edit_with_another_link_gets_another_preview() {
+    let origin = Origin::serve([
+        ("/one", "text/html", b"<title>One</title>".to_vec()),
+        ("/two", "text/html", b"<title>Two</title>".to_vec()),
+    ])
+    .await;
+    for place in places() {
+        let alice = place.person("alice").await;
+        let running = place.start(|_, _| {});
+        let (one, two) = (format!("{}/one", origin.base), format!("{}/two", origin.base));
+        let post = place.post(alice, &one, Visibility::Public).await;
+        titled(&place, post, "One").await;
+        edit(&place, alice, post, &format!("now {one}")).await;
+        assert!(card(&place, post).await.is_some(), "the same link keeps its preview");
+        edit(&place, alice, post, &format!("rather {two}")).await;
+        assert_eq!(card(&place, post).await, None, "what is shown is never another page");
+        titled(&place, post, "Two").await;
+        edit(&place, alice, post, "neither").await;
+        assert_eq!(card(&place, post).await, None);
+        // Asked for by one version, fetched after the next.
+        let late = place.post(alice, &one, Visibility::Public).await;
+        edit(&place, alice, late, &two).await;
+        titled(&place, late, "Two").await;
         running.stop().await;
     }
 }

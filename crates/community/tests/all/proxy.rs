@@ -11,7 +11,7 @@ use weir_fetch::{Fetch, Options};
 use crate::origin::{Origin, fetch, remote_person};
 use crate::place::{Place, places};
 
-fn png(width: u32, height: u32) -> Vec<u8> {
+pub fn png(width: u32, height: u32) -> Vec<u8> {
     let mut bytes = std::io::Cursor::new(Vec::new());
     let image = image::RgbImage::from_fn(width, height, |x, y| {
         image::Rgb([(x % 256) as u8, (y % 256) as u8, (x * y % 256) as u8])

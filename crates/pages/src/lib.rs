@@ -178,7 +178,7 @@ fn settings() -> Router<Pages> {
 
 /// What staff does.
 fn staff() -> Router<Pages> {
-    use admin::{domains, first, instance, pending, people, reports};
+    use admin::{domains, first, instance, joining, pending, people, reports};
     Router::new()
         .route("/admin", get(first))
         .route("/admin/reports", get(reports::list))
@@ -187,6 +187,7 @@ fn staff() -> Router<Pages> {
         .route("/admin/people", get(people::list))
         .route("/admin/people/{id}", get(people::page).post(people::act))
         .route("/admin/domains", get(domains::page).post(domains::act))
+        .route("/admin/joining", get(joining::page).post(joining::act))
         .route("/admin/instance", get(instance::page).post(instance::save))
         .route("/admin/rules", post(instance::rules))
 }

@@ -37,6 +37,8 @@ pub struct Outside {
     pub fetch: Fetch,
     /// The key for push services.
     pub vapid: Arc<Vapid>,
+    /// Certificates, in PEM, that are trusted besides those everybody trusts.
+    pub extra_ca: Vec<Vec<u8>>,
 }
 
 impl Outside {
@@ -64,12 +66,12 @@ impl Outside {
             allow_private: checked.modes.dev,
             allow_http: checked.modes.dev,
             resolve,
-            extra_ca,
+            extra_ca: extra_ca.clone(),
             user_agent: format!("Weir/{} (+{base}/)", env!("CARGO_PKG_VERSION")),
             clock: Clock::system(),
             ..Options::default()
         })?;
         let vapid = Arc::new(Vapid::open(data, base.to_owned())?);
-        Ok(Self { fetch, vapid })
+        Ok(Self { fetch, vapid, extra_ca })
     }
 }

@@ -27,8 +27,12 @@ pub fn registry(
     media::register(&mut registry, community);
     moderation::register(&mut registry, community);
     search::register(&mut registry, community);
-    mail::register(&mut registry, community, &mailer(config, &community.env().site.domain)?);
-    let Outside { fetch, vapid } = outside.clone();
+    mail::register(
+        &mut registry,
+        community,
+        &mailer(config, &community.env().site.domain, &outside.extra_ca)?,
+    );
+    let Outside { fetch, vapid, .. } = outside.clone();
     weir_mastodon::push::register(&mut registry, community.clone(), fetch, vapid);
     statuses::register(&mut registry, community);
     federation::chores::register(&mut registry, community);
@@ -39,14 +43,14 @@ pub fn registry(
     Ok(registry)
 }
 
-fn mailer(config: &Config, domain: &str) -> Result<Mailer, MailError> {
+fn mailer(config: &Config, domain: &str, extra_ca: &[Vec<u8>]) -> Result<Mailer, MailError> {
     let from = match config.mail.from.as_str() {
         "" => sender(domain),
         from => from.to_owned(),
     };
     match config.mail.smtp_url.expose().as_str() {
         "" => Mailer::to_log(&from),
-        url => Mailer::to_server(url, &from),
+        url => Mailer::to_server(url, &from, extra_ca),
     }
 }
 
@@ -73,9 +77,9 @@ mod tests {
             [("a.social", "a.social"), ("localhost:80", "localhost"), ("127.0.0.2:80", "localhost")]
         {
             assert_eq!(sender(domain), format!("Weir <weir@{sender_host}>"));
-            assert!(mailer(&Config::default(), domain).is_ok(), "{domain}");
+            assert!(mailer(&Config::default(), domain, &[]).is_ok(), "{domain}");
         }
-        assert!(mailer(&Config::default(), "[::1]:80").is_ok());
+        assert!(mailer(&Config::default(), "[::1]:80", &[]).is_ok());
     }
 
     /// The kinds of jobs that stand in the source of any part.

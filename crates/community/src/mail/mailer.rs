@@ -1,8 +1,11 @@
 //! The ways a mail can go.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use lettre::message::Mailbox;
+use lettre::transport::smtp::client::{Certificate, Tls, TlsParameters};
+use lettre::transport::smtp::response::{Category, Code};
 use lettre::{
     AsyncFileTransport, AsyncSmtpTransport, AsyncTransport, Message, Tokio1Executor,
     transport::smtp,
@@ -10,6 +13,9 @@ use lettre::{
 use weir_base::Id;
 
 use super::Mail;
+
+/// How long the mail server may take to answer.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// Hands mails over. Clones share the connections.
 #[derive(Clone)]
@@ -50,7 +56,11 @@ impl MailError {
     pub fn is_permanent(&self) -> bool {
         match self {
             Self::Address(..) | Self::Content(_) => true,
-            Self::Smtp(error) => error.is_permanent(),
+            // A log-in that is refused (53x) is mended in the configuration, not in the mail.
+            Self::Smtp(error) => {
+                let is_log_in = |code: Code| code.category == Category::Unspecified3;
+                error.is_permanent() && !error.status().is_some_and(is_log_in)
+            }
             Self::Url(_) | Self::File(_) => false,
         }
     }
@@ -75,19 +85,38 @@ impl Mailer {
 
     /// Sends by the server at `url`: `smtps://` is encrypted from the first byte; `smtp://` turns
     /// encryption on where the server offers it, and insists on it before a password is sent.
+    /// `?tls=none`, `opportunistic` or `required` at its end says otherwise. `extra_ca` are
+    /// certificates, in PEM, that are trusted besides those everybody trusts.
     ///
     /// # Errors
     /// [`MailError::Url`], or as [`to_log`](Self::to_log).
-    pub fn to_server(url: &str, from: &str) -> Result<Self, MailError> {
-        let chosen = url.contains("tls=") || url.starts_with("smtps:");
-        let more = if url.contains('?') { '&' } else { '?' };
-        let url = match (chosen, url.contains('@')) {
-            (true, _) => url.to_owned(),
-            (false, true) => format!("{url}{more}tls=required"),
-            (false, false) => format!("{url}{more}tls=opportunistic"),
+    pub fn to_server(url: &str, from: &str, extra_ca: &[Vec<u8>]) -> Result<Self, MailError> {
+        let (bare, query) = url.split_once('?').unwrap_or((url, ""));
+        let chosen = query.split('&').find_map(|pair| pair.strip_prefix("tls="));
+        let secrecy = match (bare.starts_with("smtps:"), chosen) {
+            (true, _) => "wrapper",
+            (false, Some(chosen)) => chosen,
+            (false, None) if bare.contains('@') => "required",
+            (false, None) => "opportunistic",
         };
-        let smtp = AsyncSmtpTransport::<Tokio1Executor>::from_url(&url).map_err(MailError::Url)?;
-        Ok(Self { from: mailbox(from)?, way: Way::Smtp(Box::new(smtp.build())) })
+        let url = match (secrecy, chosen) {
+            ("wrapper", _) | (_, Some(_)) => url.to_owned(),
+            (secrecy, None) if query.is_empty() => format!("{bare}?tls={secrecy}"),
+            (secrecy, None) => format!("{url}&tls={secrecy}"),
+        };
+        let mut smtp =
+            AsyncSmtpTransport::<Tokio1Executor>::from_url(&url).map_err(MailError::Url)?;
+        if !extra_ca.is_empty() {
+            let tls = trusting(host_of(bare), extra_ca).map_err(MailError::Url)?;
+            smtp = smtp.tls(match secrecy {
+                "wrapper" => Tls::Wrapper(tls),
+                "required" => Tls::Required(tls),
+                "opportunistic" => Tls::Opportunistic(tls),
+                _ => Tls::None,
+            });
+        }
+        let smtp = smtp.timeout(Some(ANSWER_TIME_MAX)).build();
+        Ok(Self { from: mailbox(from)?, way: Way::Smtp(Box::new(smtp)) })
     }
 
     /// Whether mails reach people.
@@ -121,6 +150,20 @@ impl Mailer {
         }
         Ok(())
     }
+}
+
+/// The host of `scheme://USER:PASSWORD@HOST:PORT`.
+fn host_of(url: &str) -> String {
+    let parsed = url::Url::parse(url).ok();
+    parsed.and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default()
+}
+
+fn trusting(host: String, extra_ca: &[Vec<u8>]) -> Result<TlsParameters, smtp::Error> {
+    let mut tls = TlsParameters::builder(host);
+    for pem in extra_ca {
+        tls = tls.add_root_certificate(Certificate::from_pem(pem)?);
+    }
+    tls.build()
 }
 
 fn mailbox(address: &str) -> Result<Mailbox, MailError> {

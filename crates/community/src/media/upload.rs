@@ -217,7 +217,11 @@ fn check(env: &Env, body: &Body) -> Result<(Form, u64), Error> {
 
 fn wrong(field: &'static str) -> Error {
     metrics::counter!("weir_community_media_refused_total", "reason" => "form").increment(1);
-    Error::invalid(field, "ERR_INVALID", "content type is not one of those that are taken")
+    let message = match field {
+        "file" => "content type is not one of those that are taken",
+        _ => "must be a picture: JPEG, PNG, WebP or GIF",
+    };
+    Error::invalid(field, "ERR_INVALID", message)
 }
 
 fn too_large(field: &'static str, bytes_max: u64) -> Error {

@@ -7,8 +7,8 @@ mod sign_ups;
 
 pub use domains::{ApplyBlock, apply_block};
 pub use networks::{
-    Access, access_from, block_email_domain, block_network, blocked_email_domains,
-    email_is_blocked, unblock_email_domain,
+    Access, NetworkBlock, access_from, block_email_domain, block_network, blocked_email_domains,
+    blocked_networks, email_is_blocked, unblock_email_domain, unblock_network,
 };
 pub use people::{
     SeverFollows, delete_status, sensitize, set_disabled, silence, suspend, unsuspend,

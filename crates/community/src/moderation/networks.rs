@@ -34,10 +34,7 @@ pub fn access_from(tx: &mut Tx, env: &Env, ip: IpAddr) -> Result<Access, Error> 
         |row| Ok((row.get(0)?, row.get(1)?)),
     )?;
     let hits = blocks.iter().filter(|(network, _)| contains(network, ip));
-    let worst = hits.map(|(_, severity)| match severity.as_str() {
-        "sign_up_requires_approval" => Access::SignUpByApproval,
-        _ => Access::NoSignUp,
-    });
+    let worst = hits.map(|(_, severity)| access_of(severity));
     Ok(worst.max().unwrap_or(Access::Free))
 }
 
@@ -106,20 +103,69 @@ pub fn unblock_email_domain(tx: &mut Tx, domain: &str) -> Result<(), Error> {
     Ok(())
 }
 
+/// A network from which people join with restraint, or not at all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NetworkBlock {
+    /// The network, like `192.0.2.0/24`.
+    pub network: String,
+    /// What may be done from there.
+    pub access: Access,
+    /// Why, for staff.
+    pub comment: String,
+    /// When it ends by itself.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// The networks that are blocked now, in the order in which they were.
+///
+/// # Errors
+/// The database's.
+pub fn blocked_networks(tx: &mut Tx, env: &Env) -> Result<Vec<NetworkBlock>, Error> {
+    let now = env.clock.now();
+    let list = tx.query(
+        "SELECT network, severity, comment, expires_at FROM ip_blocks
+         WHERE expires_at IS NULL OR expires_at > ?1 ORDER BY id LIMIT ?2",
+        params![now, NETWORKS_MAX],
+        |row| {
+            let severity: String = row.get(1)?;
+            let access = access_of(&severity);
+            Ok(NetworkBlock {
+                network: row.get(0)?,
+                access,
+                comment: row.get(2)?,
+                expires_at: row.get(3)?,
+            })
+        },
+    )?;
+    Ok(list)
+}
+
+fn access_of(severity: &str) -> Access {
+    match severity {
+        "sign_up_requires_approval" => Access::SignUpByApproval,
+        _ => Access::NoSignUp,
+    }
+}
+
+/// People may join from `network` again.
+///
+/// # Errors
+/// The database's.
+pub fn unblock_network(tx: &mut Tx, network: &str) -> Result<(), Error> {
+    tx.execute("DELETE FROM ip_blocks WHERE network = ?1", params![network])?;
+    Ok(())
+}
+
 /// Adds a network from which sign-ups are refused or looked at.
 ///
 /// # Errors
 /// [`Error::Invalid`] when it is no network.
-pub fn block_network(
-    tx: &mut Tx,
-    env: &Env,
-    network: &str,
-    access: Access,
-    expires_at: Option<Timestamp>,
-) -> Result<(), Error> {
+pub fn block_network(tx: &mut Tx, env: &Env, block: &NetworkBlock) -> Result<(), Error> {
+    let NetworkBlock { network, access, comment, expires_at } = block;
+    let network = network.trim();
     let start = network.split('/').next().unwrap_or_default();
     let fits = start.parse::<IpAddr>().is_ok_and(|ip| contains(network, ip));
-    if !fits || access == Access::Free {
+    if !fits || *access == Access::Free {
         return Err(Error::invalid("network", "ERR_INVALID", "is not a network like 192.0.2.0/24"));
     }
     let severity = match access {
@@ -127,10 +173,11 @@ pub fn block_network(
         _ => "sign_up_block",
     };
     tx.execute(
-        "INSERT INTO ip_blocks (id, network, severity, expires_at) VALUES (?1, ?2, ?3, ?4)
+        "INSERT INTO ip_blocks (id, network, severity, comment, expires_at)
+         VALUES (?1, ?2, ?3, ?4, ?5)
          ON CONFLICT (network) DO UPDATE SET severity = excluded.severity,
-           expires_at = excluded.expires_at",
-        params![env.ids.next(), network, severity, expires_at],
+           comment = excluded.comment, expires_at = excluded.expires_at",
+        params![env.ids.next(), network, severity, comment.trim(), *expires_at],
     )?;
     Ok(())
 }

@@ -12,5 +12,6 @@ mod people;
 mod place;
 mod proxy;
 mod search;
+mod smtp;
 mod walk;
 mod working;

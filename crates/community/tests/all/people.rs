@@ -127,7 +127,15 @@ async fn a_network_can_be_kept_out_or_looked_at() {
             [("192.0.2.0/28", Access::NoSignUp), ("2001:db8::/32", Access::SignUpByApproval)]
         {
             place
-                .write(move |tx, env| moderation::block_network(tx, env, network, access, None))
+                .write(move |tx, env| {
+                    let block = moderation::NetworkBlock {
+                        network: network.into(),
+                        access,
+                        comment: String::new(),
+                        expires_at: None,
+                    };
+                    moderation::block_network(tx, env, &block)
+                })
                 .await
                 .unwrap();
         }

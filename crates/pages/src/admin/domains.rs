@@ -1,11 +1,11 @@
-//! `/admin/domains`: servers, and mail domains, that are blocked.
+//! `/admin/domains`: servers that are blocked.
 
 use askama::Template;
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use http::StatusCode;
+use weir_community::Error;
 use weir_community::hosts::{self, Block, Severity};
-use weir_community::{Error, moderation};
 use weir_db::Class;
 
 use super::{frame, staff};
@@ -22,7 +22,6 @@ struct DomainsPage<'a> {
     frame: Frame,
     section: &'static str,
     blocks: Vec<Block>,
-    mail_domains: Vec<String>,
     fields: &'a Fields,
     wrong: Problems,
 }
@@ -43,17 +42,11 @@ async fn form(
     wrong: Problems,
 ) -> Result<Response, Fault> {
     staff(visitor)?;
-    let (blocks, mail_domains) = pages
-        .community
-        .read(Class::Interactive, |tx, _| {
-            Ok((hosts::blocks(tx)?, moderation::blocked_email_domains(tx)?))
-        })
-        .await?;
+    let blocks = pages.community.read(Class::Interactive, |tx, _| hosts::blocks(tx)).await?;
     let page = DomainsPage {
         frame: frame(pages, visitor, "Servers", fields),
         section: "domains",
         blocks,
-        mail_domains,
         fields,
         wrong,
     };
@@ -85,14 +78,6 @@ pub async fn act(
                 "unblock" => {
                     hosts::unblock(tx, env, &field("domain"))?;
                     "unblocked"
-                }
-                "block_mail" => {
-                    moderation::block_email_domain(tx, env, &field("mail_domain"))?;
-                    "done"
-                }
-                "unblock_mail" => {
-                    moderation::unblock_email_domain(tx, &field("mail_domain"))?;
-                    "done"
                 }
                 _ => return Err(Error::NotFound("Action")),
             };

@@ -2,6 +2,7 @@
 
 pub mod domains;
 pub mod instance;
+pub mod joining;
 pub mod pending;
 pub mod people;
 pub mod reports;

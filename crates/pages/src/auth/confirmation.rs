@@ -1,6 +1,5 @@
 //! `/auth/confirmation`: the link that proves an address, and how to get it again.
 
-use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
@@ -9,11 +8,11 @@ use weir_community::{Error, accounts};
 use weir_db::Class;
 use weir_http::ClientIp;
 
+use super::mailed;
 use super::sign_up::say;
 use crate::Pages;
 use crate::fault::Fault;
 use crate::form::{Fields, Form};
-use crate::frame::{Frame, show_form};
 use crate::visitor::Visitor;
 
 /// `GET /auth/confirmation?token=`
@@ -56,25 +55,10 @@ pub async fn confirm(
     }
 }
 
-#[derive(Template)]
-#[template(path = "auth/ask_mail.html")]
-pub(super) struct AskMailPage<'a> {
-    pub(super) frame: Frame,
-    pub(super) title: &'a str,
-    pub(super) text: &'a str,
-    pub(super) action: &'a str,
-}
-
 /// `GET /auth/confirmation/new`
 pub async fn ask(State(pages): State<Pages>, visitor: Visitor) -> Result<Response, Fault> {
-    let title = "Send the mail again";
-    let page = AskMailPage {
-        frame: pages.frame(&visitor, title),
-        title,
-        text: "Give the address with which you signed up.",
-        action: "/auth/confirmation/new",
-    };
-    show_form(&pages, &visitor, &page)
+    let text = "Give the address with which you signed up.";
+    mailed::ask(&pages, &visitor, "Send the mail again", text, "/auth/confirmation/new")
 }
 
 /// `POST /auth/confirmation/new`
@@ -83,9 +67,7 @@ pub async fn send(
     ip: ClientIp,
     Form { visitor, fields }: Form,
 ) -> Result<Response, Fault> {
-    let email = fields.get("email").trim().to_owned();
-    pages.mails.take(&ip.source().to_string()).map_err(Fault::too_many)?;
-    pages.mails.take(&email.to_lowercase()).map_err(Fault::too_many)?;
+    let email = mailed::address(&pages, ip, &fields)?;
     pages
         .community
         .write(Class::Interactive, move |tx, env| {
@@ -96,6 +78,7 @@ pub async fn send(
             }
         })
         .await?;
-    let text = "If an account with this address waits for its confirmation, a mail is on its way.";
-    say(&pages, &visitor, "Look into your mail", text, None)
+    let text = "If an account with this address waits for its confirmation, a mail is on its way. \
+                Look among the unwanted mails too if it does not come.";
+    mailed::on_its_way(&pages, &visitor, text)
 }

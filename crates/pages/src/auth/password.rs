@@ -8,7 +8,7 @@ use weir_community::{Error, users};
 use weir_db::Class;
 use weir_http::ClientIp;
 
-use super::confirmation::AskMailPage;
+use super::mailed;
 use super::sign_up::say;
 use crate::Pages;
 use crate::fault::Fault;
@@ -19,14 +19,9 @@ use crate::visitor::Visitor;
 
 /// `GET /auth/password/new`
 pub async fn ask(State(pages): State<Pages>, visitor: Visitor) -> Result<Response, Fault> {
-    let title = "Forgot the password?";
-    let page = AskMailPage {
-        frame: pages.frame(&visitor, title),
-        title,
-        text: "Give the mail address of your account. We send you a link to choose a new password.",
-        action: "/auth/password/new",
-    };
-    show_form(&pages, &visitor, &page)
+    let text =
+        "Give the mail address of your account. We send you a link to choose a new password.";
+    mailed::ask(&pages, &visitor, "Forgot the password?", text, "/auth/password/new")
 }
 
 /// `POST /auth/password/new`
@@ -35,16 +30,14 @@ pub async fn send(
     ip: ClientIp,
     Form { visitor, fields }: Form,
 ) -> Result<Response, Fault> {
-    let email = fields.get("email").trim().to_owned();
-    pages.mails.take(&ip.source().to_string()).map_err(Fault::too_many)?;
-    pages.mails.take(&email.to_lowercase()).map_err(Fault::too_many)?;
+    let email = mailed::address(&pages, ip, &fields)?;
     pages
         .community
         .write(Class::Interactive, move |tx, env| users::ask_reset(tx, env, &email))
         .await?;
     let text = "If there is an account with this address, a mail with a link is on its way. The \
-                link works for a day.";
-    say(&pages, &visitor, "Look into your mail", text, None)
+                link works for a day. Look among the unwanted mails too if it does not come.";
+    mailed::on_its_way(&pages, &visitor, text)
 }
 
 #[derive(Template)]

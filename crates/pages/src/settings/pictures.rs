@@ -48,6 +48,7 @@ pub async fn submit(
     let me = visitor.person()?;
     let WithUploads { form, mut uploads } = match sent {
         Ok(sent) => sent,
+        Err(FormError::TooLarge) => return refuse(&pages, &visitor, too_large()),
         Err(error) => return refuse(&pages, &visitor, Problems::one("avatar", &error.to_string())),
     };
     check_token(&visitor, &form.form_token)?;
@@ -81,6 +82,12 @@ pub async fn submit(
         Ok(_) => Ok(done(profile::PATH, "saved")),
         Err(error) => refuse(&pages, &visitor, Problems::from_error(error)?),
     }
+}
+
+/// Which of the two it was is not known: what comes behind is no longer read.
+fn too_large() -> Problems {
+    let most = PICTURE_BYTES_MAX / weir_base::MIB;
+    Problems::one("avatar", &format!("a picture may have {most} MiB; choose a smaller one"))
 }
 
 fn refuse(pages: &Pages, visitor: &Visitor, wrong: Problems) -> Result<Response, Fault> {

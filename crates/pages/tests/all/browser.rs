@@ -69,8 +69,43 @@ impl Browser {
         let body = url::form_urlencoded::Serializer::new(String::new())
             .extend_pairs(fields.iter())
             .finish();
-        let response =
-            self.router.clone().oneshot(request.body(Body::from(body)).unwrap()).await.unwrap();
+        self.exchange(request.body(Body::from(body)).unwrap()).await
+    }
+
+    /// Sends `fields` and `files` (name and content) as a form with files does.
+    pub async fn upload(
+        &mut self,
+        path: &str,
+        fields: &[(String, String)],
+        files: &[(&str, &[u8])],
+    ) -> Answer {
+        let mut body = Vec::new();
+        let mut part = |head: String, content: &[u8]| {
+            let head = format!("--edge\r\nContent-Disposition: form-data; {head}\r\n\r\n");
+            body.extend_from_slice(head.as_bytes());
+            body.extend_from_slice(content);
+            body.extend_from_slice(b"\r\n");
+        };
+        for (name, value) in fields {
+            part(format!("name=\"{name}\""), value.as_bytes());
+        }
+        for (name, content) in files {
+            let kind = "Content-Type: application/octet-stream";
+            part(format!("name=\"{name}\"; filename=\"picture.png\"\r\n{kind}"), content);
+        }
+        body.extend_from_slice(b"--edge--\r\n");
+        let cookies: Vec<String> =
+            self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let request = Request::post(path)
+            .header("host", "weir.test")
+            .header("cookie", cookies.join("; "))
+            .header("origin", self.base.clone())
+            .header("content-type", "multipart/form-data; boundary=edge");
+        self.exchange(request.body(Body::from(body)).unwrap()).await
+    }
+
+    async fn exchange(&mut self, request: Request<Body>) -> Answer {
+        let response = self.router.clone().oneshot(request).await.unwrap();
         let status = response.status().as_u16();
         let text = |name: &str| {
             let value = response.headers().get(name).and_then(|value| value.to_str().ok());

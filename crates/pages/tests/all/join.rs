@@ -24,7 +24,7 @@ fn site(registrations: Registrations, confirm_email: bool) -> Site {
 }
 
 impl Site {
-    async fn staff(&self, name: &str) -> (Id, Browser) {
+    pub async fn staff(&self, name: &str) -> (Id, Browser) {
         let id = self.person(name).await;
         let change = UserChange { role: Some(Role::Admin), ..UserChange::default() };
         self.write(move |tx, env| users::change(tx, env, id, &change)).await;
@@ -192,7 +192,7 @@ async fn staff_works_off_a_report_and_nobody_else_sees_it() {
     let report = site.write(move |tx, env| reports::create(tx, env, carol, &new, "")).await.id;
     let page = format!("/admin/reports/{report}");
     let mut bobs = site.log_in("bob").await;
-    for path in ["/admin/reports", &page, "/admin/people", "/admin/instance", "/admin/domains"] {
+    for path in ["/admin/reports", &page, "/admin/people", "/admin/instance", "/admin/joining"] {
         assert_eq!(bobs.get(path).await.status, 403, "{path}");
         assert_eq!(staff.get(path).await.status, 200, "{path}");
     }

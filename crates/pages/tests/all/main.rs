@@ -3,7 +3,9 @@
 mod authorize;
 mod browser;
 mod join;
+mod joining;
 mod log_in;
 mod migration;
+mod pictures;
 mod public;
 mod site;

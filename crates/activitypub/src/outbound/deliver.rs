@@ -11,8 +11,11 @@ use weir_jobs::{Claimed, Delay, Failure, Job, Last, Queue, Retry};
 use super::send::{self, Tried};
 use crate::ActivityPub;
 
-/// The wait before the second try, where the other side names none, in ms.
+/// The wait before the second try, where the other side names none; and the shortest, in ms.
 const SECOND_TRY_AFTER_MS: i64 = 15_000;
+/// The longest wait that the other side may ask for, in ms: a day. Who asks for years would have
+/// what is new wait behind what nobody wants any more.
+const ASKED_MAX_MS: i64 = 24 * 60 * 60 * 1_000;
 /// Tries after the first, over about eight days.
 const TRIES_MAX: u32 = 22;
 
@@ -55,13 +58,18 @@ impl Job for Redeliver {
     }
 }
 
+/// The wait that the other side asks for (`Retry-After`), within bounds.
+fn asked(after_ms: Option<i64>) -> Option<i64> {
+    after_ms.map(|ms| ms.clamp(SECOND_TRY_AFTER_MS, ASKED_MAX_MS))
+}
+
 /// Works a first try: what may work later is left to [`Redeliver`].
 pub async fn first(face: ActivityPub, claim: Claimed<Deliver>) -> Result<(), Failure> {
     let Claimed { id, job, .. } = claim;
     let Tried::Later { reason, after_ms } = attempt(&face, &job).await? else { return Ok(()) };
     tracing::debug!(inbox = job.inbox, reason, "not delivered yet");
     let env = face.community().env();
-    let at = env.clock.now().plus_ms(after_ms.unwrap_or(0).max(SECOND_TRY_AFTER_MS));
+    let at = env.clock.now().plus_ms(asked(after_ms).unwrap_or(SECOND_TRY_AFTER_MS));
     let again = Redeliver(job);
     let write = face.community().write(Class::Outbound, move |tx: &mut Tx, env| {
         // Under the first one's id, for that may run again after a crash.
@@ -81,7 +89,9 @@ pub async fn again(face: ActivityPub, claim: Claimed<Redeliver>) -> Result<(), F
             face.outbound().payloads.ended(job.payload, job.inbox);
             Err(Failure::Discard(reason))
         }
-        Tried::Later { reason, after_ms } => Err(Failure::Retry { reason, after_ms }),
+        Tried::Later { reason, after_ms } => {
+            Err(Failure::Retry { reason, after_ms: asked(after_ms) })
+        }
     }
 }
 

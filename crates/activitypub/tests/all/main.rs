@@ -8,3 +8,4 @@ mod peer;
 mod place;
 mod replies;
 mod resolver;
+mod told;

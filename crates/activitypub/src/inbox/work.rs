@@ -161,6 +161,8 @@ impl ActivityPub {
                 Ok(_) => Prepared::Not(Outcome::Done),
                 Err(error) => failed(error),
             },
+            // To somebody here: nothing is to be asked.
+            Parsed::Move(target, work) if self.urls().is_own(&target) => Prepared::Run(*work),
             Parsed::Move(target, work) => match self.refresh(&target).await {
                 Ok(_) => Prepared::Run(*work),
                 Err(error) => failed(error),

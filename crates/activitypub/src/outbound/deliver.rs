@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use weir_base::Id;
-use weir_community::federation::host_of;
+use weir_community::Env;
+use weir_community::federation::{self, host_of};
 use weir_db::{Class, Tx};
 use weir_jobs::{Claimed, Delay, Failure, Job, Last, Queue, Retry};
 
@@ -83,7 +84,7 @@ pub async fn first(face: ActivityPub, claim: Claimed<Deliver>) -> Result<(), Fai
 pub async fn again(face: ActivityPub, claim: Claimed<Redeliver>) -> Result<(), Failure> {
     let Claimed { attempt: number, job: Redeliver(job), .. } = claim;
     match attempt(&face, &job).await? {
-        Tried::Taken | Tried::Refused(_) => Ok(()),
+        Tried::Taken | Tried::Refused(_) | Tried::Gone(_) => Ok(()),
         Tried::Later { reason, .. } if number >= TRIES_MAX => {
             count("given_up");
             face.outbound().payloads.ended(job.payload, job.inbox);
@@ -109,6 +110,15 @@ async fn attempt(face: &ActivityPub, job: &Deliver) -> Result<Tried, Failure> {
         Tried::Refused(reason) => {
             tracing::debug!(inbox = job.inbox, reason, "not delivered");
             count("refused");
+        }
+        Tried::Gone(reason) => {
+            tracing::debug!(inbox = job.inbox, reason, "an inbox is forgotten");
+            count("gone");
+            let (domain, inbox) = (job.domain.clone(), job.inbox.clone());
+            let forget =
+                move |tx: &mut Tx, env: &Env| federation::forget_inbox(tx, env, &domain, &inbox);
+            let written = face.community().write(Class::Outbound, forget).await;
+            written.map_err(Failure::retry)?;
         }
         Tried::Later { .. } => {
             count("later");

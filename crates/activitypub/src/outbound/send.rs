@@ -20,6 +20,8 @@ pub enum Tried {
     Taken,
     /// The other side will never take it.
     Refused(String),
+    /// There is no such inbox any more (410).
+    Gone(String),
     /// It may work later.
     Later {
         /// What went wrong.
@@ -118,6 +120,7 @@ fn judge(face: &ActivityPub, answer: Result<Response, Error>) -> Tried {
         Error::Status { status, retry_after_ms, .. } if is_passing(status) => {
             Tried::Later { reason, after_ms: retry_after_ms }
         }
+        Error::Status { status: StatusCode::GONE, .. } => Tried::Gone(reason),
         Error::Status { .. } => Tried::Refused(reason),
         _ => Tried::Later { reason, after_ms: error.retry_after_ms() },
     }

@@ -8,6 +8,7 @@ use url::Url;
 use weir_fetch::{Request, Response};
 
 use super::RemoteError;
+use super::links;
 use super::policy::Standing;
 use crate::signature::{self, Form, Outgoing};
 use crate::wire::{self, ACCEPT, BYTES_MAX, Object, Uri};
@@ -16,10 +17,19 @@ use crate::{ActivityPub, Signing};
 impl ActivityPub {
     /// The thing whose id is `uri`, from its own server.
     pub(super) async fn document(&self, uri: &Uri) -> Result<Object, RemoteError> {
-        let mut at = uri.clone();
+        let answer = self.get(uri, ACCEPT).await?;
+        self.document_in(uri, answer).await
+    }
+
+    /// The thing whose id is `uri`, or to whose id that leads; `answer` is what stands at `uri`.
+    async fn document_in(&self, uri: &Uri, answer: Response) -> Result<Object, RemoteError> {
+        let (mut at, mut answer) = (uri.clone(), Some(answer));
         // A URL of a thing may lead to the thing's id, once.
         for _ in 0..2 {
-            let response = self.get(&at, ACCEPT).await?;
+            let response = match answer.take() {
+                Some(answer) => answer,
+                None => self.get(&at, ACCEPT).await?,
+            };
             let body = Self::activity_json(&at, &response)?;
             let object = wire::parse_object(&body)
                 .map_err(|error| RemoteError::Wire(at.to_string(), error))?;
@@ -34,6 +44,32 @@ impl ActivityPub {
             at = id;
         }
         Err(RemoteError::Unfit(uri.to_string(), "its id leads elsewhere"))
+    }
+
+    /// As [`document`](Self::document), also by the page that people see of it: that names the
+    /// document in a `Link` header or element.
+    pub(super) async fn document_of_page(&self, uri: &Uri) -> Result<Object, RemoteError> {
+        let response = self.get(uri, ACCEPT).await?;
+        if wire::is_media_type(&response.media_type()) {
+            return self.document_in(uri, response).await;
+        }
+        let nowhere = || RemoteError::Unfit(uri.to_string(), "it leads to no ActivityPub document");
+        let base = response.final_url.clone();
+        let leads_to = match links::of_headers(&response.headers, &base) {
+            Some(url) => Some(url),
+            None if response.media_type() == "text/html" => {
+                let body = response.body.clone();
+                let read = tokio::task::spawn_blocking(move || links::of_page(&body, &base));
+                read.await.ok().flatten()
+            }
+            None => None,
+        };
+        let document: Uri =
+            leads_to.and_then(|url| url.as_str().parse().ok()).ok_or_else(nowhere)?;
+        if self.urls().is_own(&document) {
+            return Err(nowhere());
+        }
+        self.document(&document).await
     }
 
     fn activity_json(at: &Uri, response: &Response) -> Result<bytes::Bytes, RemoteError> {

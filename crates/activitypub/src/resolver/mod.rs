@@ -8,6 +8,7 @@ mod budget;
 mod document;
 mod error;
 mod job;
+mod links;
 mod policy;
 mod port;
 mod post;

@@ -41,7 +41,7 @@ impl ActivityPub {
         if self.urls().is_own(&uri) {
             return Err(Error::NotFound("Record"));
         }
-        let object = self.document(&uri).await?;
+        let object = self.document_of_page(&uri).await?;
         let id = object.id().cloned().unwrap_or(uri);
         let found = match object {
             Object::Actor(actor) => Found::Account(self.take_in(&actor).await?),

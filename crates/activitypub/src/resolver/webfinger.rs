@@ -1,10 +1,12 @@
 //! Asking by WebFinger (RFC 7033) who is behind an address.
 
 use serde::Deserialize;
+use url::Url;
 use weir_base::KIB;
 use weir_fetch::Request;
 
 use super::RemoteError;
+use super::links;
 use super::policy::Standing;
 use crate::ActivityPub;
 use crate::wire::{self, Uri};
@@ -48,21 +50,25 @@ impl ActivityPub {
             return Err(RemoteError::Refused(domain.into()));
         }
         let address = format!("{username}@{domain}");
+        let resource = format!("acct:{address}");
         // A server for development speaks with others of its kind.
         let (scheme, _) = self.urls().origin();
         let unfit = |why| RemoteError::Unfit(address.clone(), why);
         let url = format!("{scheme}://{domain}/.well-known/webfinger");
-        let mut url = url::Url::parse(&url).map_err(|_| unfit("its domain is none"))?;
-        url.query_pairs_mut().append_pair("resource", &format!("acct:{address}"));
-        self.finder().budgets.take(url.host_str().unwrap_or_default())?;
-        let request = Request::new(url).accept("application/jrd+json, application/json");
-        let response = self.fetch().get(request.limit_bytes(BYTES_MAX)).await?;
-        if matches!(response.status.as_u16(), 404 | 410) {
-            return Err(RemoteError::Gone(address));
-        }
-        let response = response.success(self.now())?;
-        let descriptor: Descriptor =
-            serde_json::from_slice(&response.body).map_err(|_| unfit("its answer is not JSON"))?;
+        let mut url = Url::parse(&url).map_err(|_| unfit("its domain is none"))?;
+        url.query_pairs_mut().append_pair("resource", &resource);
+        let answer = match self.descriptor(&address, url).await {
+            // A domain whose server lies elsewhere may say so in host-meta (RFC 7033 grew out of
+            // that).
+            Err(error) if !error.is_passing() => {
+                match self.described_at(domain, &resource).await? {
+                    Some(url) => self.descriptor(&address, url).await,
+                    None => Err(error),
+                }
+            }
+            answer => answer,
+        };
+        let descriptor = answer?;
         let actor = descriptor
             .links
             .iter()
@@ -77,6 +83,47 @@ impl ActivityPub {
         let subject = subject.strip_prefix("acct:").unwrap_or(subject);
         let (username, domain) = subject.split_once('@').unwrap_or((username, domain));
         Ok(Answer { username: username.into(), domain: domain.to_lowercase(), actor })
+    }
+
+    async fn descriptor(&self, address: &str, url: Url) -> Result<Descriptor, RemoteError> {
+        let request = Request::new(url.clone()).accept("application/jrd+json, application/json");
+        self.finder().budgets.take(url.host_str().unwrap_or_default())?;
+        let response = self.fetch().get(request.limit_bytes(BYTES_MAX)).await?;
+        if matches!(response.status.as_u16(), 404 | 410) {
+            return Err(RemoteError::Gone(address.to_owned()));
+        }
+        let response = response.success(self.now())?;
+        serde_json::from_slice(&response.body)
+            .map_err(|_| RemoteError::Unfit(address.to_owned(), "its answer is not JSON"))
+    }
+
+    /// Where the host-meta of `domain` has accounts asked for, if that is elsewhere than where
+    /// they were just asked for, on a server this one speaks with.
+    async fn described_at(&self, domain: &str, resource: &str) -> Result<Option<Url>, RemoteError> {
+        let (scheme, _) = self.urls().origin();
+        let Ok(url) = Url::parse(&format!("{scheme}://{domain}/.well-known/host-meta")) else {
+            return Ok(None);
+        };
+        let asked = url.join("/.well-known/webfinger").ok();
+        self.finder().budgets.take(url.host_str().unwrap_or_default())?;
+        let request = Request::new(url).accept("application/xrd+xml, application/xml");
+        let response = match self.fetch().get(request.limit_bytes(BYTES_MAX)).await {
+            Ok(response) if response.status.is_success() => response,
+            _ => return Ok(None),
+        };
+        let (body, resource) = (response.body, resource.to_owned());
+        let read = tokio::task::spawn_blocking(move || links::of_host_meta(&body, &resource));
+        let Some(found) = read.await.ok().flatten() else { return Ok(None) };
+        let same = |asked: &Url| asked.origin() == found.origin() && asked.path() == found.path();
+        if asked.is_some_and(|asked| same(&asked)) {
+            return Ok(None);
+        }
+        let host = found.host_str().unwrap_or_default();
+        let authority = found.port().map_or(host.to_owned(), |port| format!("{host}:{port}"));
+        Ok(match self.standing(&authority).await? {
+            Standing::Welcome => Some(found),
+            Standing::Refused | Standing::Own => None,
+        })
     }
 
     /// Who is behind `username@domain`, and that the domain which is named in the answer says so

@@ -3,6 +3,7 @@
 mod deliveries;
 mod documents;
 mod forwarding;
+mod gone;
 mod inbox;
 mod peer;
 mod place;

@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 use axum::Router;
 use axum::extract::{Path, Query, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
-use axum::response::{IntoResponse, Response};
+use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{get, post};
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, Uri, header};
@@ -135,6 +135,11 @@ impl Peer {
         self.inner.instead.lock().insert(path.to_owned(), (StatusCode::OK, document));
     }
 
+    /// Answers whoever asks for `path` with this page for people from now on.
+    pub fn put_page(&self, path: &str, html: &str) {
+        self.put(path, Value::String(html.to_owned()));
+    }
+
     /// Answers whoever asks for `path` with this status from now on.
     pub fn withhold(&self, path: &str, status: StatusCode) {
         self.inner.instead.lock().insert(path.to_owned(), (status, Value::Null));
@@ -184,6 +189,9 @@ async fn instead(State(peer): State<Peer>, request: Request, next: Next) -> Resp
     match other {
         Some((status, value)) => {
             peer.inner.fetched.lock().push(path);
+            if let Value::String(html) = value {
+                return (status, Html(html)).into_response();
+            }
             (status, document(&value)).into_response()
         }
         None => next.run(request).await,

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use weir_base::{Id, Timestamp};
 use weir_db::{Tx, ids, params};
 
+use super::{AskOrigin, Hearsay};
 use crate::statuses::Status;
 use crate::{Env, Error, hosts};
 
@@ -17,6 +18,12 @@ const PROBED_EVERY_MS: i64 = 24 * 60 * 60 * 1_000;
 const CONCERNED_MAX: usize = 5_000;
 /// Posts looked back at for whom a person spoke with lately.
 const LATELY_POSTS_MAX: usize = 200;
+
+/// Accounts whose inbox is forgotten in one unit.
+const FORGOTTEN_MAX: usize = 1_000;
+/// How old what is known of an account must be for its server to be asked because of a dead
+/// inbox, in ms.
+const ASKED_AGAIN_AFTER_MS: i64 = 60 * 60 * 1_000;
 
 /// For whom an activity is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -133,6 +140,44 @@ pub fn inboxes(
         .filter(|(url, _)| !env.site.is_local(url))
         .map(|(url, domain)| Inbox { url, domain })
         .collect())
+}
+
+/// The server `domain` says that `inbox` is there no more (410): nothing is sent there again
+/// unless a profile names it anew. Where it was the inbox of a person, that person is looked for,
+/// and is gone here too if their server says so.
+///
+/// # Errors
+/// The database's.
+pub fn forget_inbox(tx: &mut Tx, env: &Env, domain: &str, inbox: &str) -> Result<(), Error> {
+    // In parts: what is left is met again by the next delivery.
+    tx.execute(
+        "UPDATE accounts SET shared_inbox = '' WHERE id IN (
+           SELECT id FROM accounts WHERE domain = ?1 AND domain <> '' AND shared_inbox = ?2
+           LIMIT ?3)",
+        params![domain, inbox, FORGOTTEN_MAX],
+    )?;
+    let owners: Vec<(String, Timestamp)> = tx.query(
+        "UPDATE accounts SET inbox = '' WHERE id IN (
+           SELECT id FROM accounts WHERE domain = ?1 AND domain <> '' AND inbox = ?2
+           LIMIT ?3) RETURNING uri, fetched_at",
+        params![domain, inbox, FORGOTTEN_MAX],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
+    for (uri, fetched_at) in owners {
+        // Who names a dead inbox again and again is not asked each time.
+        if env.clock.now().since_ms(fetched_at) < ASKED_AGAIN_AFTER_MS {
+            continue;
+        }
+        let ask = AskOrigin {
+            said: Hearsay::Delete,
+            actor: uri.clone(),
+            object: uri,
+            in_reply_to: None,
+            told_by: domain.to_owned(),
+        };
+        env.jobs.enqueue_unique(tx, &ask.key(), env.clock.now(), &ask)?;
+    }
+    Ok(())
 }
 
 /// Those of `domains` that nothing is sent to.

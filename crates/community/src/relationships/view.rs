@@ -169,17 +169,22 @@ pub struct Bonds {
 /// The database's.
 pub fn bonds(tx: &mut Tx, reader: Id, others: &[Id], now: Timestamp) -> Result<Bonds, Error> {
     let list = ids(others);
-    let rows: Vec<(i64, Id)> = tx.query(
-        "SELECT 1 - boosts, target_id FROM follows WHERE account_id = ?1 AND target_id IN ids(?2)
-         UNION ALL SELECT 2, target_id FROM blocks WHERE account_id = ?1 AND target_id IN ids(?2)
-         UNION ALL SELECT 3, account_id FROM blocks WHERE target_id = ?1 AND account_id IN ids(?2)
-         UNION ALL SELECT 4, target_id FROM mutes WHERE account_id = ?1 AND target_id IN ids(?2)
-           AND (expires_at IS NULL OR expires_at > ?3)",
+    let rows: Vec<(i64, Id, String)> = tx.query(
+        "SELECT 1 - boosts, target_id, '' FROM follows
+           WHERE account_id = ?1 AND target_id IN ids(?2)
+         UNION ALL SELECT 2, target_id, '' FROM blocks
+           WHERE account_id = ?1 AND target_id IN ids(?2)
+         UNION ALL SELECT 3, account_id, '' FROM blocks
+           WHERE target_id = ?1 AND account_id IN ids(?2)
+         UNION ALL SELECT 4, target_id, '' FROM mutes
+           WHERE account_id = ?1 AND target_id IN ids(?2)
+             AND (expires_at IS NULL OR expires_at > ?3)
+         UNION ALL SELECT 5, 0, domain FROM account_domain_blocks WHERE account_id = ?1",
         &[weir_db::ToValue::to_value(&reader), list, weir_db::ToValue::to_value(&now)],
-        |row| Ok((row.get(0)?, row.get(1)?)),
+        |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
     )?;
     let mut bonds = Bonds::default();
-    for (kind, id) in rows {
+    for (kind, id, domain) in rows {
         match kind {
             0 | 1 => {
                 bonds.following.insert(id);
@@ -193,13 +198,14 @@ pub fn bonds(tx: &mut Tx, reader: Id, others: &[Id], now: Timestamp) -> Result<B
             3 => {
                 bonds.blocked_by.insert(id);
             }
-            _ => {
+            4 => {
                 bonds.muting.insert(id);
+            }
+            _ => {
+                bonds.domains.insert(domain);
             }
         }
     }
-    let domains = "SELECT domain FROM account_domain_blocks WHERE account_id = ?1";
-    bonds.domains = tx.column(domains, params![reader])?.into_iter().collect();
     Ok(bonds)
 }
 

@@ -106,7 +106,21 @@ impl Poll {
 /// # Errors
 /// The database's.
 pub fn load(tx: &mut Tx, env: &Env, reader: Option<Id>, list: &[Id]) -> Result<Vec<View>, Error> {
-    load_where(tx, env, reader, list, false)
+    Ok(load_where(tx, env, reader, list, false)?.0)
+}
+
+/// As [`load`], and how `reader` stands to everybody whom these posts concern: who wrote and who
+/// boosted them, whom they answer, whom they mention.
+///
+/// # Errors
+/// The database's.
+pub(crate) fn load_with_bonds(
+    tx: &mut Tx,
+    env: &Env,
+    reader: Id,
+    list: &[Id],
+) -> Result<(Vec<View>, Bonds), Error> {
+    load_where(tx, env, Some(reader), list, false)
 }
 
 /// The posts of `list` without any reader's state, whoever may see them: for streams and
@@ -115,7 +129,7 @@ pub fn load(tx: &mut Tx, env: &Env, reader: Option<Id>, list: &[Id]) -> Result<V
 /// # Errors
 /// The database's.
 pub fn load_for_all(tx: &mut Tx, env: &Env, list: &[Id]) -> Result<Vec<View>, Error> {
-    load_where(tx, env, None, list, true)
+    Ok(load_where(tx, env, None, list, true)?.0)
 }
 
 fn load_where(
@@ -124,27 +138,32 @@ fn load_where(
     reader: Option<Id>,
     list: &[Id],
     all_visible: bool,
-) -> Result<Vec<View>, Error> {
+) -> Result<(Vec<View>, Bonds), Error> {
     if list.is_empty() {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), Bonds::default()));
     }
     let mut rows = rows(tx, list)?;
     let boosted: Vec<Id> = rows.values().filter_map(|status| status.boost_of_id).collect();
     rows.extend(self::rows(tx, &boosted)?);
-    let all: Vec<Id> = rows.keys().copied().collect();
     let authors: HashSet<Id> = rows.values().map(|status| status.account_id).collect();
     let authors: Vec<Id> = authors.into_iter().collect();
     let accounts: HashMap<Id, Arc<Account>> = accounts::by_ids(tx, &authors)?
         .into_iter()
         .map(|account| (account.id, Arc::new(account)))
         .collect();
-    let now = env.clock.now();
+    let mut parts = Parts::default();
+    parts.load_mentions(tx, &rows)?;
     let bonds = match reader {
-        Some(reader) => relationships::bonds(tx, reader, &authors, now)?,
+        Some(reader) => {
+            let people = parts.people(&rows);
+            relationships::bonds(tx, reader, &people, env.clock.now())?
+        }
         None => Bonds::default(),
     };
-    let mentioned = match reader {
-        Some(reader) => visibility::mentioning(tx, reader, &all)?,
+    let closed: Vec<Id> =
+        rows.values().filter(|status| !status.visibility.is_open()).map(|one| one.id).collect();
+    let mentioned = match reader.filter(|_| !closed.is_empty()) {
+        Some(reader) => visibility::mentioning(tx, reader, &closed)?,
         None => HashSet::new(),
     };
     rows.retain(|_, status| {
@@ -159,8 +178,9 @@ fn load_where(
                 available: account.is_available(),
             })
     });
-    let parts = Parts::load(tx, reader, &rows)?;
-    Ok(list.iter().filter_map(|id| assemble(*id, &rows, &accounts, &parts, reader)).collect())
+    parts.load(tx, reader, &rows)?;
+    let shown = list.iter().filter_map(|id| assemble(*id, &rows, &accounts, &parts, reader));
+    Ok((shown.collect(), bonds))
 }
 
 /// The post `id` as `reader` sees it.
@@ -178,6 +198,11 @@ fn rows(tx: &mut Tx, list: &[Id]) -> Result<HashMap<Id, Status>, Error> {
     let rows: Vec<Status> =
         tx.records("SELECT {} FROM statuses WHERE id IN ids(?1)", &[ids(list)])?;
     Ok(rows.into_iter().map(|status| (status.id, status)).collect())
+}
+
+/// Those of `rows` that are no boosts: what hangs on posts hangs on these.
+fn posts_of(rows: &HashMap<Id, Status>) -> Vec<Id> {
+    rows.values().filter(|status| status.boost_of_id.is_none()).map(|status| status.id).collect()
 }
 
 fn assemble(
@@ -221,21 +246,35 @@ struct Parts {
 }
 
 impl Parts {
-    fn load(tx: &mut Tx, reader: Option<Id>, rows: &HashMap<Id, Status>) -> Result<Self, Error> {
-        let mut parts = Self::default();
-        let posts: Vec<Id> =
-            rows.values().filter(|status| status.boost_of_id.is_none()).map(|s| s.id).collect();
+    /// Everybody whom `rows` concern, once the mentions are loaded.
+    fn people(&self, rows: &HashMap<Id, Status>) -> Vec<Id> {
+        let of_rows = rows.values().flat_map(|status| {
+            std::iter::once(status.account_id).chain(status.in_reply_to_account_id)
+        });
+        let mentioned = self.mentions.values().flatten().map(|mention| mention.account_id);
+        let people: HashSet<Id> = of_rows.chain(mentioned).collect();
+        people.into_iter().collect()
+    }
+
+    /// Everything but the mentions.
+    fn load(
+        &mut self,
+        tx: &mut Tx,
+        reader: Option<Id>,
+        rows: &HashMap<Id, Status>,
+    ) -> Result<(), Error> {
+        let posts = posts_of(rows);
         if posts.is_empty() {
-            return Ok(parts);
+            return Ok(());
         }
-        parts.load_media(tx, rows)?;
-        parts.load_mentions_and_tags(tx, &posts)?;
-        parts.load_polls(tx, reader, rows)?;
-        parts.load_links(tx, rows)?;
+        self.load_media(tx, rows)?;
+        self.load_tags(tx, &posts)?;
+        self.load_polls(tx, reader, rows)?;
+        self.load_links(tx, rows)?;
         if let Some(reader) = reader {
-            parts.load_states(tx, reader, rows, &posts)?;
+            self.load_states(tx, reader, rows, &posts)?;
         }
-        Ok(parts)
+        Ok(())
     }
 
     fn load_media(&mut self, tx: &mut Tx, rows: &HashMap<Id, Status>) -> Result<(), Error> {
@@ -248,12 +287,16 @@ impl Parts {
         Ok(())
     }
 
-    fn load_mentions_and_tags(&mut self, tx: &mut Tx, posts: &[Id]) -> Result<(), Error> {
+    fn load_mentions(&mut self, tx: &mut Tx, rows: &HashMap<Id, Status>) -> Result<(), Error> {
+        let posts = posts_of(rows);
+        if posts.is_empty() {
+            return Ok(());
+        }
         let mentions = tx.query(
             "SELECT m.status_id, a.id, a.username, a.domain, a.url, a.uri
              FROM mentions m JOIN accounts a ON a.id = m.account_id
              WHERE m.status_id IN ids(?1) AND m.silent = 0 ORDER BY a.id",
-            &[ids(posts)],
+            &[ids(&posts)],
             |row| {
                 let view = MentionView {
                     account_id: row.get(1)?,
@@ -268,6 +311,10 @@ impl Parts {
         for (status, mention) in mentions {
             self.mentions.entry(status).or_default().push(mention);
         }
+        Ok(())
+    }
+
+    fn load_tags(&mut self, tx: &mut Tx, posts: &[Id]) -> Result<(), Error> {
         let tags = tx.query(
             &format!(
                 "SELECT s.status_id, {} FROM status_tags s JOIN tags t ON t.id = s.tag_id

@@ -7,7 +7,7 @@ use weir_db::{Class, Dialect, Tx, Value, params};
 
 use super::Range;
 use super::feeds::{Source, newest};
-use crate::relationships::{self, Bonds};
+use crate::relationships::Bonds;
 use crate::statuses::{self, View, Visibility};
 use crate::{Community, Env, Error, lists};
 
@@ -116,8 +116,7 @@ fn page(
         let wanted = (range.limit - shown.len()) + 10;
         let ids = candidates(tx, env, sources, next, wanted)?;
         let Some(&last) = ids.last() else { break };
-        let views = statuses::load(tx, env, Some(reader), &ids)?;
-        let bonds = bonds_of(tx, env, reader, &views)?;
+        let (views, bonds) = statuses::load_with_bonds(tx, env, reader, &ids)?;
         for view in views {
             let excluded = list.is_none() && excluded.contains(&view.status.account_id);
             let fits = !excluded && belongs(&view, reader, &bonds, list);
@@ -191,17 +190,6 @@ fn trim(ids: &mut Vec<Id>, wanted: usize, ascending: bool) {
     }
     ids.dedup();
     ids.truncate(wanted);
-}
-
-fn bonds_of(tx: &mut Tx, env: &Env, reader: Id, views: &[View]) -> Result<Bonds, Error> {
-    let mut people: HashSet<Id> = HashSet::new();
-    for view in views {
-        people.extend([view.status.account_id, view.post().status.account_id]);
-        people.extend(view.post().status.in_reply_to_account_id);
-        people.extend(view.post().mentions.iter().map(|mention| mention.account_id));
-    }
-    let people: Vec<Id> = people.into_iter().collect();
-    relationships::bonds(tx, reader, &people, env.clock.now())
 }
 
 /// Whether a post belongs into the reader's home timeline (or list).

@@ -33,6 +33,8 @@ pub const DISPLAY_NAME_CHARACTERS_MAX: usize = 30;
 pub const NOTE_CHARACTERS_MAX: usize = 500;
 /// Fields of a profile.
 pub const FIELDS_MAX: usize = 4;
+/// How many websites may name an account as author.
+pub const ATTRIBUTION_DOMAINS_MAX: usize = 10;
 /// The longest name or value of a field, in characters.
 pub const FIELD_CHARACTERS_MAX: usize = 255;
 
@@ -78,6 +80,14 @@ weir_db::record! {
         pub indexable: bool,
         /// Whether its followers and followees are hidden.
         pub hide_collections: bool,
+        /// Whether its media has a place of its own on the profile.
+        pub show_media: bool,
+        /// Whether media in its replies stands there too.
+        pub show_media_replies: bool,
+        /// Whether what it features has a place of its own on the profile.
+        pub show_featured: bool,
+        /// Websites that may name it as author.
+        pub attribution_domains: Json<Vec<String>>,
         /// Whether the person has died.
         pub memorial: bool,
         /// Other accounts of the same person, by actor id.

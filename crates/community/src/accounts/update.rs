@@ -6,8 +6,8 @@ use weir_base::Id;
 use weir_db::{Json, Tx, params};
 
 use super::{
-    Account, DISPLAY_NAME_CHARACTERS_MAX, FIELD_CHARACTERS_MAX, FIELDS_MAX, Field,
-    NOTE_CHARACTERS_MAX, by_id,
+    ATTRIBUTION_DOMAINS_MAX, Account, DISPLAY_NAME_CHARACTERS_MAX, FIELD_CHARACTERS_MAX,
+    FIELDS_MAX, Field, NOTE_CHARACTERS_MAX, by_id,
 };
 use crate::federation::{self, Message};
 use crate::{Env, Error, media, search, text};
@@ -39,6 +39,14 @@ pub struct ProfileChange {
     pub indexable: Option<bool>,
     /// Whether followers and followees are hidden.
     pub hide_collections: Option<bool>,
+    /// Whether media has a place of its own on the profile.
+    pub show_media: Option<bool>,
+    /// Whether media in replies stands there too.
+    pub show_media_replies: Option<bool>,
+    /// Whether what is featured has a place of its own on the profile.
+    pub show_featured: Option<bool>,
+    /// Websites that may name this account as author.
+    pub attribution_domains: Option<Vec<String>>,
     /// Other accounts of the same person, by actor id.
     pub also_known_as: Option<Vec<String>>,
 }
@@ -67,7 +75,9 @@ pub fn update_profile(
         "UPDATE accounts SET display_name = ?2, note = ?3, note_source = ?4, fields = ?5,
            fields_source = ?6, avatar = ?7, avatar_description = ?8, header = ?9,
            header_description = ?10, locked = ?11, kind = ?12, discoverable = ?13,
-           indexable = ?14, hide_collections = ?15, also_known_as = ?16
+           indexable = ?14, hide_collections = ?15, also_known_as = ?16,
+           show_media = ?17, show_media_replies = ?18, show_featured = ?19,
+           attribution_domains = ?20
          WHERE id = ?1",
         params![
             by,
@@ -85,7 +95,11 @@ pub fn update_profile(
             account.discoverable,
             account.indexable,
             account.hide_collections,
-            account.also_known_as
+            account.also_known_as,
+            account.show_media,
+            account.show_media_replies,
+            account.show_featured,
+            account.attribution_domains
         ],
     )?;
     search::account_changed(tx, env, by)?;
@@ -120,10 +134,35 @@ fn check(change: &ProfileChange) -> Result<(), Error> {
             format!("can be {FIELDS_MAX} at most"),
         ));
     }
+    let websites = change.attribution_domains.as_deref().unwrap_or_default();
+    let is_domain = |domain: &String| {
+        domain.len() <= 255
+            && domain.contains('.')
+            && domain.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '.'))
+    };
+    let websites = domains(websites);
+    if websites.len() > ATTRIBUTION_DOMAINS_MAX || !websites.iter().all(is_domain) {
+        let message = format!("must be domains of websites, {ATTRIBUTION_DOMAINS_MAX} at most");
+        return Err(Error::invalid("attribution_domains", "ERR_INVALID", message));
+    }
     if fields.iter().any(|(name, value)| long(name) || long(value)) {
         return too_long("fields", FIELD_CHARACTERS_MAX);
     }
     Ok(())
+}
+
+/// The domains as they are kept: each once, without what people write around them.
+fn domains(websites: &[String]) -> Vec<String> {
+    let mut kept: Vec<String> = Vec::new();
+    for website in websites {
+        let website = website.trim().to_lowercase();
+        let bare = website.trim_start_matches("https://").trim_start_matches("http://");
+        let bare = bare.trim_end_matches('/').trim_start_matches("*.");
+        if !bare.is_empty() && !kept.iter().any(|known| known == bare) {
+            kept.push(bare.to_owned());
+        }
+    }
+    kept
 }
 
 fn apply(account: &mut Account, change: &ProfileChange, env: &Env) {
@@ -169,9 +208,15 @@ fn apply(account: &mut Account, change: &ProfileChange, env: &Env) {
         (&mut account.discoverable, change.discoverable),
         (&mut account.indexable, change.indexable),
         (&mut account.hide_collections, change.hide_collections),
+        (&mut account.show_media, change.show_media),
+        (&mut account.show_media_replies, change.show_media_replies),
+        (&mut account.show_featured, change.show_featured),
     ];
     for (target, value) in flags {
         *target = value.unwrap_or(*target);
+    }
+    if let Some(websites) = &change.attribution_domains {
+        account.attribution_domains = Json(domains(websites));
     }
     if let Some(known_as) = &change.also_known_as {
         account.also_known_as = Json(known_as.clone());

@@ -4,6 +4,7 @@ mod breadth;
 mod cards;
 mod emojis;
 mod hostile_html;
+mod later;
 mod media;
 mod migration;
 mod order;

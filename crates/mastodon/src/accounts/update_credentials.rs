@@ -28,6 +28,10 @@ pub struct Change {
     discoverable: Option<bool>,
     hide_collections: Option<bool>,
     indexable: Option<bool>,
+    show_media: Option<bool>,
+    show_media_replies: Option<bool>,
+    show_featured: Option<bool>,
+    attribution_domains: Option<Vec<String>>,
     fields_attributes: Option<Vec<FieldChange>>,
     source: Option<Defaults>,
 }
@@ -113,6 +117,10 @@ impl Change {
             discoverable: self.discoverable,
             indexable: self.indexable,
             hide_collections: self.hide_collections,
+            show_media: self.show_media,
+            show_media_replies: self.show_media_replies,
+            show_featured: self.show_featured,
+            attribution_domains: self.attribution_domains,
             ..ProfileChange::default()
         };
         (change, self.source)

@@ -64,6 +64,12 @@ pub struct Account {
     pub last_status_at: Option<String>,
     /// Whether followers and followees are hidden.
     pub hide_collections: Option<bool>,
+    /// Whether its media has a place of its own on the profile.
+    pub show_media: bool,
+    /// Whether media in its replies stands there too.
+    pub show_media_replies: bool,
+    /// Whether what it features has a place of its own on the profile.
+    pub show_featured: bool,
     /// Whether search engines are to stay away; local accounts only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub noindex: Option<bool>,
@@ -267,6 +273,9 @@ pub(super) fn shape(
         statuses_count: account.statuses_count,
         last_status_at: account.last_status_at.map(Timestamp::date),
         hide_collections: Some(account.hide_collections),
+        show_media: account.show_media,
+        show_media_replies: account.show_media_replies,
+        show_featured: account.show_featured,
         noindex: account.is_local().then_some(!account.indexable),
         emojis: if shown { emojis.of(&account.domain, emoji_texts(account)) } else { Vec::new() },
         roles: role
@@ -348,7 +357,7 @@ pub fn credential_account(tx: &mut Tx, env: &Env, id: Id) -> Result<CredentialAc
             hide_collections: Some(row.hide_collections),
             discoverable: Some(row.discoverable),
             indexable: row.indexable,
-            attribution_domains: Vec::new(),
+            attribution_domains: row.attribution_domains.0,
             quote_policy: "nobody",
         },
         role: Role::of(UserRole::parse(&user.role).unwrap_or(UserRole::User)),

@@ -225,3 +225,35 @@ async fn somebodys_posts_are_seen_as_far_as_the_reader_may() {
         assert!(ids(&place, &format!("{path}?only_media=1"), &alice).await.is_empty());
     }
 }
+
+#[tokio::test]
+async fn what_a_profile_shows_and_which_websites_may_name_it_are_kept() {
+    for place in places() {
+        let alice = place.person("alice").await;
+        let path = "/api/v1/profile";
+        let before = place.get(path, &alice).await;
+        assert_eq!((&before["show_media"], &before["show_featured"]), (&json!(true), &json!(true)));
+        let change = json!({
+            "show_media": false, "show_media_replies": false, "show_featured": false,
+            "attribution_domains": ["https://Blog.test/", "blog.test", "b.test", ""],
+        });
+        let changed = place.done(Method::PATCH, path, &alice, change).await;
+        assert_eq!(changed["attribution_domains"], json!(["blog.test", "b.test"]));
+        let one = place.get(&format!("/api/v1/accounts/{}", alice.id), None).await;
+        for name in ["show_media", "show_media_replies", "show_featured"] {
+            assert_eq!((&changed[name], &one[name]), (&json!(false), &json!(false)), "{name}");
+        }
+        let me = place.get("/api/v1/accounts/verify_credentials", &alice).await;
+        assert_eq!(me["source"]["attribution_domains"], json!(["blog.test", "b.test"]));
+        place.done(Method::PATCH, path, &alice, json!({"show_media": true})).await;
+        assert_eq!(place.get(path, &alice).await["attribution_domains"][1], "b.test");
+        for wrong in [
+            json!(["a b"]),
+            json!(["x/y"]),
+            json!((0..11).map(|at| format!("{at}.test")).collect::<Vec<_>>()),
+        ] {
+            let wrong = json!({"attribution_domains": wrong});
+            assert_eq!(place.refused(Method::PATCH, path, &alice, wrong).await.0, 422);
+        }
+    }
+}

@@ -94,9 +94,9 @@ fn mark(job: &mut Fields, queue: &str, reason: &str, class: &str, judge: &Judge<
     let message: String = reason.chars().take(MESSAGE_CHARS_MAX).collect();
     job.set("error_message", message);
     job.set("error_class", class);
-    match job.get::<u32>("retry_count") {
+    match job.get::<i64>("retry_count") {
         Some(before) => {
-            let count = before.saturating_add(1);
+            let count = u32::try_from(before.saturating_add(1).max(0)).unwrap_or(u32::MAX);
             job.set("retry_count", count);
             job.set_time("retried_at", judge.now, judge.times);
             count
@@ -188,6 +188,7 @@ mod tests {
             (r#"{"retry":2,"retry_count":1}"#, "dead"),
             (r#"{"retry":true,"retry_count":23}"#, "retry"),
             (r#"{"retry":true,"retry_count":24}"#, "dead"),
+            (r#"{"retry":1,"retry_count":-1}"#, "retry"),
             (r#"{"retry_count":3}"#, "retry"),
             (r#"{"retry":0,"retry_for":60,"retry_count":9,"failed_at":1699999970.0}"#, "retry"),
             (r#"{"retry_for":60,"retry_count":9,"failed_at":1699999939000}"#, "dead"),

@@ -297,7 +297,9 @@ fn found(set: Set, queue: &str, at: Option<Timestamp>, raw: Vec<u8>) -> Found {
                 queue: in_queue.or_else(|| job.get("queue")).unwrap_or_default(),
                 lane: own["lane"].as_str().unwrap_or("").to_owned(),
                 kind: job.get("class").unwrap_or_default(),
-                failures: job.get::<u32>("retry_count").map_or(0, |count| count + 1),
+                failures: (job.get::<i64>("retry_count"))
+                    .and_then(|count| u32::try_from(count.saturating_add(1)).ok())
+                    .unwrap_or(0),
                 enqueued_at: enqueued_at.unwrap_or(Timestamp::from_ms(0)),
                 at,
                 reason: job.get("error_message"),

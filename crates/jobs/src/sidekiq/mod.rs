@@ -12,10 +12,9 @@
 //!
 //! # Guarantees
 //!
-//! - *A program's own jobs* lie in its database until they were pushed: [`Jobs::enqueue`](crate::Jobs::enqueue) is
-//!   as
-//!   it is without Redis. A crash between the push and the removal pushes again under the same
-//!   name (`jid`, made from the job's id).
+//! - *A program's own jobs* lie in its database until they were pushed: they are enqueued in a
+//!   transaction, as without Redis. A crash between the push and the removal pushes again under
+//!   the same name (`jid`, made from the job's id).
 //! - *Fetching is reliable*: a job that is taken moves, in one step, into a hash of the process
 //!   that holds it. When that process gives no sign of life for [`Options::lease`], any other
 //!   puts its jobs back; a process that starts under the same [`Options::place`] does so at once.

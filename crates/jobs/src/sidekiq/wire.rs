@@ -64,7 +64,7 @@ pub(crate) struct Job<'a> {
     #[serde(borrow)]
     pub(crate) jid: Cow<'a, str>,
     #[serde(default)]
-    pub(crate) retry_count: Option<u32>,
+    pub(crate) retry_count: Option<i64>,
     #[serde(default)]
     pub(crate) created_at: Option<serde_json::Number>,
     #[serde(default)]
@@ -94,7 +94,9 @@ impl<'a> Job<'a> {
 
     /// Which attempt this is, from 1.
     pub(crate) fn attempt(&self) -> u32 {
-        self.retry_count.map_or(1, |count| count.saturating_add(2))
+        // Sidekiq's button for a retry by hand takes one off, so it may be -1.
+        let count = self.retry_count.map_or(1, |count| count.saturating_add(2).max(1));
+        u32::try_from(count).unwrap_or(u32::MAX)
     }
 
     /// As handlers take it. `kind` is the name of its type here.

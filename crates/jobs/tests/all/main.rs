@@ -5,6 +5,7 @@ mod fairness;
 mod house;
 mod life;
 mod redis_server;
+mod ruby;
 mod start;
 mod tasks;
 mod units;

@@ -67,6 +67,15 @@ impl RedisServer {
     pub fn client(&self) -> redis::Client {
         redis::Client::open(self.url()).unwrap()
     }
+
+    /// What a command gives.
+    pub fn ask<T: redis::FromRedisValue>(&self, command: &[&str]) -> T {
+        let mut cmd = redis::Cmd::new();
+        for part in command {
+            cmd.arg(*part);
+        }
+        cmd.query(&mut self.client().get_connection().unwrap()).unwrap()
+    }
 }
 
 impl Drop for RedisServer {

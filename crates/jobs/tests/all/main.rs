@@ -4,6 +4,7 @@ mod conformance;
 mod fairness;
 mod house;
 mod life;
+mod redis_faults;
 mod redis_server;
 mod ruby;
 mod start;

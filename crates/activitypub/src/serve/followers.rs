@@ -3,14 +3,12 @@
 
 use axum::extract::{Path, Query, State};
 use axum::response::Response;
-use weir_community::relationships;
 
-use super::account::find_shown;
 use super::answer::Refusal;
-use super::page::{ACCOUNTS_PER_PAGE, Paged, Paging};
+use super::page::Paging;
+use super::people::{self, Side};
 use super::reader::Reader;
 use crate::ActivityPub;
-use crate::serve::people;
 
 /// The collection, or a page of it.
 pub async fn get(
@@ -19,17 +17,5 @@ pub async fn get(
     Query(paging): Query<Paging>,
     reader: Reader,
 ) -> Result<Response, Refusal> {
-    let account = find_shown(&face, &account).await?;
-    let kept = reader.of_public(&face).await?;
-    let of = account.id;
-    let id = face.urls().of_actor(of, "followers");
-    let paged = Paged { id, total: account.followers_count };
-    let Some(before) = paging.before().filter(|_| !account.hide_collections) else {
-        return Ok(paged.head(kept, face.urls(), !account.hide_collections));
-    };
-    let page = people::page(&face, move |tx| {
-        relationships::follower_ids(tx, of, before, ACCOUNTS_PER_PAGE)
-    });
-    let (items, next) = page.await?;
-    Ok(paged.page(kept, face.urls(), before, items, next))
+    people::collection(&face, &account, &paging, reader, Side::Followers).await
 }

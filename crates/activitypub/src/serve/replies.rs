@@ -5,7 +5,8 @@ use axum::extract::{Path, Query, State};
 use axum::response::Response;
 use serde::Deserialize;
 use weir_base::Id;
-use weir_db::{Class, Tx, params};
+use weir_community::statuses;
+use weir_db::{Class, Tx};
 
 use super::answer::Refusal;
 use super::reader::Reader;
@@ -34,13 +35,7 @@ pub async fn get(
     let (kept, view) = status::seen(&face, account.id, status, &reader).await?;
     let (of, after) = (view.status.id, paging.after.unwrap_or(Id::ZERO));
     let read = face.community().read(Class::Interactive, move |tx: &mut Tx, _| {
-        Ok(tx.query(
-            "SELECT s.id, s.uri FROM statuses s JOIN accounts a ON a.id = s.account_id
-             WHERE s.in_reply_to_id = ?1 AND s.id > ?2 AND s.visibility <= 1
-               AND a.suspended_at IS NULL AND a.deleted_at IS NULL ORDER BY s.id LIMIT ?3",
-            params![of, after, PER_PAGE],
-            |row| Ok((row.get::<Id>(0)?, row.get::<String>(1)?)),
-        )?)
+        statuses::open_replies(tx, of, after, PER_PAGE)
     });
     let replies = read.await?;
     let urls = face.urls();

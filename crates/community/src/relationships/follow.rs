@@ -69,6 +69,19 @@ pub fn follow(
     Ok(Following::Yes)
 }
 
+/// Whether the follow `id` of `target` by `by` still holds or waits for its answer.
+///
+/// # Errors
+/// The database's.
+pub fn is_wanted(tx: &mut Tx, by: Id, target: Id, id: Id) -> Result<bool, Error> {
+    let found: Option<i64> = tx.value(
+        "SELECT 1 FROM follow_requests WHERE account_id = ?1 AND target_id = ?2 AND id = ?3
+         UNION ALL SELECT 1 FROM follows WHERE account_id = ?1 AND target_id = ?2 AND id = ?3",
+        params![by, target, id],
+    )?;
+    Ok(found.is_some())
+}
+
 /// Whether one of the two blocks the other.
 pub(crate) fn blocked(tx: &mut Tx, one: Id, other: Id) -> Result<bool, Error> {
     let found: Option<i64> = tx.value(

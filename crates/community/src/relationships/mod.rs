@@ -13,7 +13,7 @@ pub use domains::{block_domain, blocked_domains, unblock_domain, with_domain};
 pub(crate) use follow::blocked;
 pub use follow::{
     FollowWish, Following, accept_request, end_quietly, follow, follower_ids, following_ids,
-    receive, reject_request, remove_follower, unfollow,
+    is_wanted, receive, reject_request, remove_follower, unfollow,
 };
 pub use lists::{Relation, familiar_followers, page};
 pub use profile::{endorse, set_note, unendorse};

@@ -43,7 +43,7 @@ pub use remote::{RemoteMedia, RemoteMention, RemotePoll, RemoteStatus};
 pub use scheduled::{
     PublishScheduled, Scheduled, reschedule, schedule, scheduled, scheduled_one, unschedule,
 };
-pub use thread::{Thread, thread};
+pub use thread::{Thread, open_replies, thread};
 pub use touched::{Touch, Touched};
 pub(crate) use view::load_with_bonds;
 pub use view::{MentionView, Poll, ReaderState, View, load, load_for_all, load_one};

@@ -22,6 +22,26 @@ pub struct Thread {
     pub descendants: Vec<View>,
 }
 
+/// Ids and addresses of what answers post `of` and everybody may see, the oldest first, from after
+/// id `after`, at most `limit`.
+///
+/// # Errors
+/// The database's.
+pub fn open_replies(
+    tx: &mut Tx,
+    of: Id,
+    after: Id,
+    limit: usize,
+) -> Result<Vec<(Id, String)>, Error> {
+    Ok(tx.query(
+        "SELECT s.id, s.uri FROM statuses s JOIN accounts a ON a.id = s.account_id
+         WHERE s.in_reply_to_id = ?1 AND s.id > ?2 AND s.visibility <= 1
+           AND a.suspended_at IS NULL AND a.deleted_at IS NULL ORDER BY s.id LIMIT ?3",
+        params![of, after, limit],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?)
+}
+
 /// What stands around post `id`, as far as `reader` may see it.
 ///
 /// # Errors

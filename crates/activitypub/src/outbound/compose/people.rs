@@ -2,7 +2,7 @@
 
 use weir_base::Id;
 use weir_community::federation::Audience;
-use weir_community::{Error, statuses};
+use weir_community::{Error, relationships, statuses};
 use weir_db::{Json, params};
 
 use super::{Composed, Desk, One, parsed};
@@ -60,13 +60,8 @@ impl Desk<'_, '_> {
     }
 
     pub(super) fn follow(&mut self, id: Id, target: Id) -> One {
-        let there: Option<i64> = self.tx.value(
-            "SELECT 1 FROM follow_requests WHERE account_id = ?1 AND target_id = ?2 AND id = ?3
-             UNION ALL SELECT 1 FROM follows WHERE account_id = ?1 AND target_id = ?2 AND id = ?3",
-            params![self.by, target, id],
-        )?;
         // It was taken back before anybody heard of it.
-        if there.is_none() {
+        if !relationships::is_wanted(self.tx, self.by, target, id)? {
             return Ok(None);
         }
         let follow = self.towards(Kind::Follow, "follows", id, target)?;

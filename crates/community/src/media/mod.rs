@@ -9,6 +9,7 @@
 //! | `store` | files on disk |
 //! | `upload` | from a body to a row |
 //! | `work` | jobs: films, pruning, removing files |
+//! | `sweep` | files that no row names |
 //! | `address` | under which address each is reached |
 //! | `proxy`, `cache` | media of other servers, fetched when somebody looks at it |
 
@@ -20,6 +21,7 @@ mod picture;
 mod proxy;
 mod sniff;
 mod store;
+mod sweep;
 mod upload;
 mod work;
 pub(crate) mod workshop;
@@ -41,6 +43,7 @@ pub use picture::{PIXELS_MAX, PictureError};
 pub use proxy::{Proxy, Wanted};
 pub use sniff::{Form, content_type_of, sniff};
 pub use store::Store;
+pub use sweep::SweepFiles;
 pub use upload::{Body, NewMedia, set_thumbnail, store_avatar, store_header, upload};
 pub(crate) use upload::{look_at, store_emoji};
 pub(crate) use work::detach;

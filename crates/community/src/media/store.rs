@@ -3,9 +3,10 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
 
 use tempfile::{NamedTempFile, TempPath};
-use weir_base::Random;
+use weir_base::{Random, Timestamp};
 
 /// Random bytes in a name.
 const NAME_BYTES: usize = 18;
@@ -144,6 +145,29 @@ impl Store {
         }
     }
 
+    /// The folders in which files lie, but those that are not finished.
+    pub(crate) fn folders(&self) -> io::Result<Vec<String>> {
+        let mut folders = vec![String::from(WAITING)];
+        let is_shard = |name: &String| name.len() == 2;
+        for one in names_in(&self.root)?.into_iter().filter(is_shard) {
+            let below = names_in(&self.root.join(&one))?;
+            folders.extend(below.into_iter().filter(is_shard).map(|two| format!("{one}/{two}")));
+        }
+        Ok(folders)
+    }
+
+    /// The names of the files in one of [`folders`](Self::folders) that were last written before
+    /// `before`.
+    pub(crate) fn files_before(&self, folder: &str, before: Timestamp) -> io::Result<Vec<String>> {
+        let before = UNIX_EPOCH + Duration::from_millis(before.as_ms().try_into().unwrap_or(0));
+        let names = names_in(&self.root.join(folder))?.into_iter();
+        let files = names.map(|name| format!("{folder}/{name}")).filter(|name| {
+            let written = self.path_of_any(name).and_then(|path| fs::metadata(path).ok());
+            written.and_then(|file| file.modified().ok()).is_some_and(|at| at < before)
+        });
+        Ok(files.collect())
+    }
+
     /// The folder of what is not finished: for bodies that come in elsewhere.
     pub fn unfinished_folder(&self) -> PathBuf {
         self.root.join(UNFINISHED)
@@ -153,6 +177,17 @@ impl Store {
     pub fn root(&self) -> &Path {
         &self.root
     }
+}
+
+/// What lies in a folder; nothing when it is not there.
+fn names_in(folder: &Path) -> io::Result<Vec<String>> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let name =
+        |entry: io::Result<fs::DirEntry>| entry.map(|one| one.file_name().into_string().ok());
+    entries.filter_map(|entry| name(entry).transpose()).collect()
 }
 
 /// `ab/cd/abcd….ext`, as [`Store::put`] makes them.

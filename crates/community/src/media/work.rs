@@ -13,7 +13,7 @@ use super::film::{Film, FilmError, Plan};
 use super::picture::{self, PIXELS_SMALL_MAX};
 use super::sniff::{Form, SNIFFED_BYTES, sniff};
 use super::upload::{blocking, small_picture, store};
-use super::{Body, Media, Tools, size_meta};
+use super::{Body, Media, Tools, size_meta, sweep};
 use crate::{Community, Env, Error};
 
 /// How long an attachment may be without a post, in ms.
@@ -79,6 +79,7 @@ pub fn register(registry: &mut Registry, community: &Community) {
         Ok(vec![Outcome::Done; jobs.len()])
     });
     registry.periodic("prune_media", PRUNE_EVERY_MS, || PruneMedia {});
+    sweep::register(registry, community);
 }
 
 /// Enqueues the removal of stored files; empty names and whole addresses are passed over.

@@ -306,6 +306,8 @@ CREATE TABLE media (
   created_at BIGINT NOT NULL,
   unattached_at BIGINT NOT NULL DEFAULT 0
 );
+CREATE INDEX media_by_file ON media (file) WHERE file <> '';
+CREATE INDEX media_by_thumbnail ON media (thumbnail) WHERE thumbnail <> '';
 CREATE INDEX media_by_status ON media (status_id) WHERE status_id IS NOT NULL;
 CREATE INDEX media_unattached ON media (unattached_at) WHERE status_id IS NULL;
 

@@ -57,7 +57,7 @@ async fn polls_end_at_their_time_and_those_who_voted_are_told_once() {
             })
             .await
             .unwrap();
-        let running = place.start(|registry, community| statuses::register(registry, community));
+        let running = place.start(statuses::register);
         place.clock.advance(10 * MINUTE_MS);
         place.jobs.wake();
         until("the short poll's end", async || ended(&place, bob).await == [short]).await;
@@ -108,7 +108,7 @@ async fn scheduled_posts_appear_at_their_last_given_time_and_only_once() {
             })
             .await
             .unwrap();
-        let running = place.start(|registry, community| statuses::register(registry, community));
+        let running = place.start(statuses::register);
         let (first, moved, early) =
             (("first".to_owned(), 1), ("moved".into(), 0), ("early".into(), 0));
         for (minutes, expected) in [
@@ -151,7 +151,7 @@ async fn keys_of_requests_are_forgotten_after_an_hour_and_not_before() {
             place.write(move |tx, env| statuses::publish(tx, env, alice, &draft)).await.unwrap()
         };
         let first = send("one").await;
-        let running = place.start(|registry, community| statuses::register(registry, community));
+        let running = place.start(statuses::register);
         assert_eq!(send("one").await, first);
         place.clock.advance(30 * MINUTE_MS);
         let later = send("two").await;

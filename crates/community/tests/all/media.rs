@@ -12,7 +12,7 @@ use image::{Frame, ImageEncoder, RgbImage, Rgba, RgbaImage};
 use weir_base::Id;
 use weir_community::media::{self, Body, Media, MediaChange, NewMedia};
 use weir_community::statuses::{self, Draft};
-use weir_community::{Error, instance};
+use weir_community::{Error, accounts, instance};
 use weir_db::params;
 
 use crate::place::{Place, places, until};
@@ -352,5 +352,46 @@ async fn without_ffmpeg_films_are_kept_as_they_came_and_the_row_says_so() {
             image::codecs::gif::GifDecoder::new(Cursor::new(stored)).unwrap(),
         );
         assert_eq!(frames.count(), 2);
+    }
+}
+
+#[tokio::test]
+async fn files_that_no_row_names_go_after_a_day_and_all_others_stay() {
+    for place in places() {
+        let alice = place.person("alice").await;
+        let kept = upload(&place, alice, jpeg(9, 9)).await.unwrap();
+        let avatar = media::store_avatar(&place.community, Body::Bytes(jpeg(9, 9))).await.unwrap();
+        let used = avatar.clone();
+        place
+            .write(move |tx, env| {
+                let change =
+                    accounts::ProfileChange { avatar: Some(used.clone()), ..Default::default() };
+                accounts::update_profile(tx, env, alice, &change)?;
+                // Nothing else than what is looked at here removes files meanwhile.
+                Ok(tx.execute("UPDATE media SET status_id = 1", &[])?)
+            })
+            .await
+            .unwrap();
+        let lost = media::store_header(&place.community, Body::Bytes(jpeg(9, 9))).await.unwrap();
+        let fresh = media::store_header(&place.community, Body::Bytes(jpeg(9, 9))).await.unwrap();
+        let day = std::time::Duration::from_secs(24 * 3_600 + 60);
+        let now = u64::try_from(place.clock.now().as_ms()).unwrap();
+        let now = std::time::UNIX_EPOCH + std::time::Duration::from_millis(now);
+        for (name, at) in [
+            (&kept.file, now - day),
+            (&kept.thumbnail, now - day),
+            (&avatar, now - day),
+            (&lost, now - day),
+            (&fresh, now),
+        ] {
+            let file = std::fs::File::options().write(true).open(path(&place, name)).unwrap();
+            file.set_modified(at).unwrap();
+        }
+        let running = place.start(media::register);
+        until("the lost file's end", async || !path(&place, &lost).exists()).await;
+        running.stop().await;
+        for name in [&kept.file, &kept.thumbnail, &avatar, &fresh] {
+            assert!(path(&place, name).exists(), "{name}");
+        }
     }
 }

@@ -15,7 +15,7 @@ pub struct Cli {
     /// The configuration file; weir.toml in the current directory is read if there is one.
     #[arg(long, global = true, value_name = "FILE", env = "WEIR_CONFIG")]
     pub config: Option<PathBuf>,
-    /// The directory in which all state lies.
+    /// The directory in which all state lies; `data` if nothing else is configured.
     #[arg(long, global = true, value_name = "DIR")]
     pub data: Option<PathBuf>,
     /// Print data as JSON.
@@ -86,7 +86,7 @@ pub struct ServeArgs {
     /// and loopback only.
     #[arg(long)]
     pub dev: bool,
-    /// Trust the certificate authorities in this PEM file too, for what is fetched.
+    /// Trust the certificate authorities in this PEM file too, for what is fetched and for mail.
     #[arg(long, value_name = "FILE", requires = "dev")]
     pub extra_ca: Option<PathBuf>,
     /// Print the configuration in effect, with where each value comes from, and stop.

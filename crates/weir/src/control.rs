@@ -61,7 +61,14 @@ pub fn run(loaded: &Loaded, command: Command) -> Result<Value, String> {
 /// # Errors
 /// One line that says what to do.
 pub fn open_here(loaded: &Loaded) -> Result<(Parts, DataDir), String> {
-    let data = DataDir::open(&loaded.config.data).map_err(|error| error.to_string())?;
+    let path = &loaded.config.data;
+    if loaded.config.domain.is_empty() && !path.exists() {
+        return Err(format!(
+            "there is no data directory {}; name the one that `weir serve` uses with --data",
+            path.display()
+        ));
+    }
+    let data = DataDir::open(path).map_err(|error| error.to_string())?;
     let site = site::recall(&data, &loaded.config).map_err(|error| error.to_string())?;
     let parts = Parts::open(&loaded.config, data.path(), site);
     Ok((parts.map_err(|error| error.to_string())?, data))

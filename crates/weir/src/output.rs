@@ -44,6 +44,8 @@ pub fn configuration(loaded: &Loaded, json: bool) {
 pub fn value(value: &Value, json: bool) {
     if json {
         println!("{value}");
+    } else if value.as_array().is_some_and(Vec::is_empty) {
+        eprintln!("none");
     } else {
         print!("{}", for_people(value));
     }

@@ -31,8 +31,12 @@ pub enum SiteError {
         is: String,
     },
     /// Nobody said what stands after the @.
-    #[error("set `domain` in the file or as WEIR_DOMAIN, or start `weir serve` once before")]
-    Unknown,
+    #[error(
+        "nothing was served from the data directory {} yet: start `weir serve` with it once, name \
+         another with --data, or set `domain` in the file or as WEIR_DOMAIN",
+        .0.display()
+    )]
+    Unknown(PathBuf),
     /// The file cannot be read or written.
     #[error("cannot use {}: {source}", path.display())]
     File {
@@ -81,7 +85,7 @@ pub fn recall(data: &DataDir, config: &Config) -> Result<Site, SiteError> {
         Some(known) if config.domain.is_empty() || config.domain == known.domain => {
             Ok(Site { domain: known.domain, base: known.url })
         }
-        None if config.domain.is_empty() => Err(SiteError::Unknown),
+        None if config.domain.is_empty() => Err(SiteError::Unknown(data.path().to_owned())),
         _ => {
             let domain = config.domain.clone();
             let base = match config.http.public_url.as_str() {

@@ -204,7 +204,10 @@ fn accounts_are_made_changed_and_given_tokens() {
         Some(1)
     );
     let missing = run(&data, &["account", "show", "nobody"]);
-    assert_eq!(stderr(&missing), "weir: Account not found\n");
+    assert_eq!(
+        stderr(&missing),
+        "weir: Account not found; `weir account list` shows who is here\n"
+    );
 }
 
 #[test]
@@ -214,6 +217,11 @@ fn other_servers_are_blocked_and_unblocked() {
     let _server = Server::start(&data, &[]);
     assert_eq!(json(&run(&data, &["federation", "hosts", "--json"])), serde_json::json!([]));
     assert_eq!(run(&data, &["federation", "block", "Spam.example"]).status.code(), Some(0));
+    let hosts = json(&run(&data, &["federation", "hosts", "--json"]));
+    assert_eq!(
+        (&hosts[0]["host"], &hosts[0]["block"]),
+        (&"spam.example".into(), &"suspend".into())
+    );
     let shown = json(&run(&data, &["federation", "show", "spam.example", "--json"]));
     assert_eq!(shown["block"], "suspend");
     assert_eq!(run(&data, &["federation", "unblock", "spam.example"]).status.code(), Some(0));

@@ -118,7 +118,10 @@ pub(super) async fn execute(parts: &Parts, command: AccountCommand) -> Result<Va
         AccountCommand::Delete { name } => delete(parts, name).await,
         AccountCommand::Token { name, scopes } => token(parts, name, &scopes).await,
     };
-    done.map_err(|error| error.to_string())
+    done.map_err(|error| match error {
+        Error::NotFound(_) => format!("{error}; `weir account list` shows who is here"),
+        other => other.to_string(),
+    })
 }
 
 async fn create(

@@ -1,5 +1,7 @@
 //! `weir federation`
 
+use std::collections::HashSet;
+
 use clap::Subcommand;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -17,7 +19,7 @@ const PAGE: usize = 500;
 #[derive(Debug, Clone, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FederationCommand {
-    /// List the servers this one knows.
+    /// List the servers this one knows, and those that are blocked.
     #[command(after_help = "Example:\n  weir federation hosts --json")]
     Hosts,
     /// Show what is known of one server.
@@ -47,7 +49,12 @@ pub(super) async fn execute(parts: &Parts, command: FederationCommand) -> Result
         FederationCommand::Block { host } => block(parts, host.to_lowercase()).await,
         FederationCommand::Unblock { host } => unblock(parts, host.to_lowercase()).await,
     };
-    done.map_err(|error| error.to_string())
+    done.map_err(|error| match error {
+        Error::NotFound(_) => {
+            format!("{error}; `weir federation hosts` lists those that are known or blocked")
+        }
+        other => other.to_string(),
+    })
 }
 
 async fn list(parts: &Parts) -> Result<Value, Error> {
@@ -68,9 +75,28 @@ async fn list(parts: &Parts) -> Result<Value, Error> {
         }));
         match page.last() {
             Some((last, _)) if page.len() == PAGE => after.clone_from(&last.domain),
-            _ => return Ok(Value::Array(rows)),
+            _ => break,
         }
     }
+    // A server may be blocked before it ever spoke with this one.
+    let blocks = parts.community.read(Class::Interactive, |tx, _| hosts::blocks(tx)).await?;
+    let known: HashSet<String> = rows.iter().map(name_of).collect();
+    let unknown = blocks.into_iter().filter(|block| !known.contains(&block.domain));
+    rows.extend(unknown.map(|block| {
+        json!({
+            "host": block.domain,
+            "software": "",
+            "block": block.severity,
+            "delivered_at": null,
+            "failing_since": null,
+        })
+    }));
+    rows.sort_by_key(name_of);
+    Ok(Value::Array(rows))
+}
+
+fn name_of(row: &Value) -> String {
+    row["host"].as_str().unwrap_or_default().to_owned()
 }
 
 fn shown(time: Option<Timestamp>) -> Option<String> {

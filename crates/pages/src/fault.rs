@@ -20,12 +20,20 @@ pub struct Fault {
     pub advice: String,
     /// When it is worth trying again, in seconds.
     pub retry_after_s: Option<u64>,
+    /// Where to go on: address and words.
+    pub next: (&'static str, &'static str),
 }
 
 impl Fault {
     /// A fault.
     pub fn new(status: StatusCode, title: &'static str, advice: impl Into<String>) -> Self {
-        Self { status, title, advice: advice.into(), retry_after_s: None }
+        let next = ("/", "To the front page");
+        Self { status, title, advice: advice.into(), retry_after_s: None, next }
+    }
+
+    /// This fault, of which one goes on at `path`.
+    pub fn leading_to(self, path: &'static str, words: &'static str) -> Self {
+        Self { next: (path, words), ..self }
     }
 
     /// Nothing is here.
@@ -112,6 +120,17 @@ impl From<Error> for Fault {
                     "The server is busy. Try again in a few seconds.",
                 )
             },
+            Error::Db(error) if error.is_passing() => {
+                tracing::warn!(%error, "a page could not be served");
+                Self {
+                    retry_after_s: Some(5),
+                    ..Self::new(
+                        StatusCode::SERVICE_UNAVAILABLE,
+                        "The server cannot answer at present",
+                        "Nothing of what you sent has been kept. Try again in a moment.",
+                    )
+                }
+            }
             Error::Db(error) => Self::ours(&error),
         }
     }

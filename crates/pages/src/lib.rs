@@ -29,7 +29,9 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::from_fn_with_state;
+use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
+use http::{Method, Uri};
 use weir_community::Community;
 use weir_community::federation::SharedResolver;
 use weir_community::users::Door;
@@ -100,8 +102,21 @@ pub fn router(pages: Pages) -> Router {
 
 /// The answer to every path that nobody serves: a page that says so.
 pub fn nothing_here(pages: Pages) -> Router {
-    let nothing = async || fault::Fault::not_found();
-    with_layers(Router::new().fallback(nothing), pages)
+    with_layers(Router::new().fallback(elsewhere), pages)
+}
+
+/// The page of this address without the slashes at its end, if it has any.
+async fn elsewhere(method: Method, uri: Uri) -> Response {
+    let path = uri.path().trim_end_matches('/');
+    // Not `//host`, which leads to another server.
+    let is_ours = path.len() > 1 && !path.starts_with("//");
+    if method != Method::GET || path == uri.path() || !is_ours {
+        return fault::Fault::not_found().into_response();
+    }
+    match uri.query() {
+        Some(query) => Redirect::permanent(&format!("{path}?{query}")).into_response(),
+        None => Redirect::permanent(path).into_response(),
+    }
 }
 
 fn with_layers(router: Router<Pages>, pages: Pages) -> Router {

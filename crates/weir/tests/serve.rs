@@ -211,6 +211,16 @@ fn accounts_are_made_changed_and_given_tokens() {
 }
 
 #[test]
+fn a_command_makes_no_data_directory_of_a_mistyped_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let mistyped = dir.path().join("dtaa");
+    let answer = run(&mistyped, &["account", "list"]);
+    assert_eq!(answer.status.code(), Some(1));
+    assert!(stderr(&answer).contains("there is no data directory"), "{}", stderr(&answer));
+    assert!(!mistyped.exists());
+}
+
+#[test]
 fn other_servers_are_blocked_and_unblocked() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");

@@ -48,9 +48,10 @@ pub async fn confirm(
         Err(Error::NotFound(_)) => Err(Fault::new(
             StatusCode::NOT_FOUND,
             "This link does not work",
-            "It is old or has been used already. If you cannot log in, ask for a new mail on the \
-             log-in page.",
-        )),
+            "It is old or has been used already. Try to log in: if your address still waits for \
+             its confirmation, you can ask for a new mail there.",
+        )
+        .leading_to("/auth/sign_in", "Log in")),
         Err(error) => Err(error.into()),
     }
 }

@@ -52,8 +52,9 @@ fn dead_link() -> Fault {
     Fault::new(
         StatusCode::NOT_FOUND,
         "This link does not work",
-        "It is old or has been used already. Ask for a new one on the log-in page.",
+        "It is old or has been used already.",
     )
+    .leading_to("/auth/password/new", "Ask for a new one")
 }
 
 /// `GET /auth/password/edit?token=`

@@ -54,6 +54,14 @@ impl Site {
         Browser::new(self.router.clone(), &self.community.env().site.base)
     }
 
+    /// A browser at addresses that nobody serves.
+    pub fn lost(&self) -> Browser {
+        let door = Door { registrations: Registrations::Open, confirm_email: false };
+        let options = Options { door, throttle: true };
+        let pages = Pages::new(self.community.clone(), Arc::new(Nobody), options);
+        Browser::new(weir_pages::nothing_here(pages), &self.community.env().site.base)
+    }
+
     pub async fn person(&self, name: &str) -> Id {
         let user = NewUser {
             email: format!("{name}@mail.test"),

@@ -108,8 +108,8 @@ pub fn nothing_here(pages: Pages) -> Router {
 /// The page of this address without the slashes at its end, if it has any.
 async fn elsewhere(method: Method, uri: Uri) -> Response {
     let path = uri.path().trim_end_matches('/');
-    // Not `//host`, which leads to another server.
-    let is_ours = path.len() > 1 && !path.starts_with("//");
+    // Not `//host` and its like, which lead to another server.
+    let is_ours = path.len() > 1 && auth::sign_in::local_path(path) == path;
     if method != Method::GET || path == uri.path() || !is_ours {
         return fault::Fault::not_found().into_response();
     }

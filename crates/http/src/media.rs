@@ -72,7 +72,7 @@ async fn proxied(
     answer(&files, wanted, &key.key, &method, &headers).await
 }
 
-/// `/media_proxy/emoji/ID/static`
+/// `/media_proxy/emoji/ID/static`, `/avatar/ID/static`, `/header/ID/static`
 async fn still(
     State(files): State<Files>,
     Path((one, two)): Path<(String, String)>,
@@ -80,7 +80,13 @@ async fn still(
     method: Method,
     headers: HeaderMap,
 ) -> Response {
-    let wanted = two.parse().ok().filter(|_| one == "emoji").map(Wanted::StillEmoji);
+    let id = two.parse::<Id>().ok();
+    let wanted = match one.as_str() {
+        "emoji" => id.map(Wanted::StillEmoji),
+        "avatar" => id.map(Wanted::StillAvatar),
+        "header" => id.map(Wanted::StillHeader),
+        _ => None,
+    };
     answer(&files, wanted, &key.key, &method, &headers).await
 }
 

@@ -4,7 +4,7 @@
 use aws_lc_rs::hmac;
 use weir_base::Id;
 
-use super::{Files, Media};
+use super::{Files, Media, motion};
 use crate::Env;
 use crate::accounts::Account;
 
@@ -42,6 +42,31 @@ pub fn avatar_url(env: &Env, account: &Account) -> Option<String> {
 /// The address of an account's header; none when it has none.
 pub fn header_url(env: &Env, account: &Account) -> Option<String> {
     picture_url(env, account, "header", &account.header)
+}
+
+/// As [`avatar_url`], standing still.
+pub fn avatar_static_url(env: &Env, account: &Account) -> Option<String> {
+    still_url(env, account, "avatar", &account.avatar)
+}
+
+/// As [`header_url`], standing still.
+pub fn header_static_url(env: &Env, account: &Account) -> Option<String> {
+    still_url(env, account, "header", &account.header)
+}
+
+/// What is stored here moves only under some names; what lies elsewhere may move unless its name
+/// says otherwise. Still copies are made when somebody looks at them.
+fn still_url(env: &Env, account: &Account, what: &str, file: &str) -> Option<String> {
+    let name = file.to_lowercase();
+    let moves = match is_address(file) {
+        true => !name.ends_with(".jpg") && !name.ends_with(".jpeg"),
+        false => motion::form_of(file).is_some(),
+    };
+    if !moves {
+        return picture_url(env, account, what, file);
+    }
+    let path = proxy_path(&env.media, what, account.id, "static", file);
+    Some(format!("{}{path}", env.site.base))
 }
 
 fn picture_url(env: &Env, account: &Account, what: &str, file: &str) -> Option<String> {

@@ -3,7 +3,7 @@
 //! | file | what it holds |
 //! | --- | --- |
 //! | `sniff` | what a file is, by its first bytes |
-//! | `picture`, `gif` | pictures made anew without hidden data, small copies, blurred previews |
+//! | `picture`, `gif`, `motion` | pictures made anew without hidden data, small copies, blurred previews |
 //! | `film` | videos and sounds, by ffmpeg where it is installed |
 //! | `workshop` | where pictures are worked on, within a budget |
 //! | `store` | files on disk |
@@ -17,6 +17,7 @@ mod address;
 mod cache;
 mod film;
 mod gif;
+mod motion;
 mod picture;
 mod proxy;
 mod sniff;
@@ -35,7 +36,7 @@ use weir_db::{Json, Tx, params};
 
 use crate::{Env, Error};
 
-pub use address::{avatar_url, header_url, preview_url, url};
+pub use address::{avatar_static_url, avatar_url, header_static_url, header_url, preview_url, url};
 pub(crate) use address::{is_address, proxy_path};
 pub use cache::Opened;
 pub use film::Tools;

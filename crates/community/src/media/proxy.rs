@@ -15,12 +15,12 @@ use weir_base::{Id, MIB};
 use weir_db::{Class, Tx, params, texts};
 use weir_fetch::{Fetch, Request};
 
-use super::Body;
 use super::address::{is_address, proxy_key};
 use super::cache::{Cache, Opened};
 use super::picture::{self, PIXELS_SMALL_MAX};
 use super::sniff::{Form, SNIFFED_BYTES, sniff};
 use super::upload::{blocking, small_picture, unreadable};
+use super::{Body, motion};
 use crate::{Community, Env, Error};
 
 /// Files fetched at once.
@@ -45,8 +45,12 @@ pub enum Wanted {
     Small(Id),
     /// An account's avatar.
     Avatar(Id),
+    /// An account's avatar, standing still.
+    StillAvatar(Id),
     /// An account's header.
     Header(Id),
+    /// An account's header, standing still.
+    StillHeader(Id),
     /// An emoji.
     Emoji(Id),
     /// An emoji, standing still.
@@ -118,14 +122,26 @@ impl Proxy {
         if proxy_key(&self.0.community.env().media, wanted.id(), &source.url) != key {
             return Err(Error::NotFound("Media"));
         }
-        let original = self.get(&stem(&source.url, ""), || self.fetch(&source)).await?;
+        let original = self.original(&source).await?;
         let (mark, small): (_, bool) = match wanted {
             Wanted::Small(_) => ("small", true),
-            Wanted::StillEmoji(_) if may_move(original.content_type) => ("still", false),
+            Wanted::StillEmoji(_) | Wanted::StillAvatar(_) | Wanted::StillHeader(_)
+                if may_move(original.content_type) =>
+            {
+                ("still", false)
+            }
             _ => return Ok(original),
         };
         drop(original);
         self.get(&stem(&source.url, mark), || self.shrink(&source, small)).await
+    }
+
+    /// What the source points at: a file of ours, or what was fetched.
+    async fn original(&self, source: &Source) -> Result<Opened, Error> {
+        match self.0.community.env().media.store.path(&source.url) {
+            Some(path) => blocking(move || Opened::open(&path)).await,
+            None => self.get(&stem(&source.url, ""), || self.fetch(source)).await,
+        }
     }
 
     /// What is kept under `stem`, after `make` put it there if need be: once for all who ask.
@@ -198,7 +214,10 @@ impl Proxy {
     async fn shrink(&self, source: &Source, small: bool) -> Result<(), Failed> {
         let inner = &self.0;
         let files = &inner.community.env().media;
-        let original = inner.cache.get(&stem(&source.url, "")).ok_or(Failed::Busy)?;
+        let original = match files.store.path(&source.url) {
+            Some(path) => blocking(move || Opened::open(&path)).await.map_err(Failed::from)?,
+            None => inner.cache.get(&stem(&source.url, "")).ok_or(Failed::Busy)?,
+        };
         let body = match original.content_type.split('/').next() {
             Some("image") => read_all(original).await?,
             Some("video") => self.still(original).await?,
@@ -260,6 +279,7 @@ impl Wanted {
         match self {
             Self::Attachment(id) | Self::Small(id) | Self::Avatar(id) | Self::Header(id) => id,
             Self::Emoji(id) | Self::StillEmoji(id) | Self::Card(id) => id,
+            Self::StillAvatar(id) | Self::StillHeader(id) => id,
         }
     }
 }
@@ -329,11 +349,11 @@ fn source(tx: &mut Tx, wanted: Wanted) -> Result<Option<Source>, Error> {
              JOIN accounts a ON a.id = m.account_id WHERE m.id = ?1 AND a.suspended_at IS NULL",
             true,
         ),
-        Wanted::Avatar(_) => (
+        Wanted::Avatar(_) | Wanted::StillAvatar(_) => (
             "SELECT avatar, domain, '' FROM accounts WHERE id = ?1 AND suspended_at IS NULL",
             false,
         ),
-        Wanted::Header(_) => (
+        Wanted::Header(_) | Wanted::StillHeader(_) => (
             "SELECT header, domain, '' FROM accounts WHERE id = ?1 AND suspended_at IS NULL",
             false,
         ),
@@ -346,11 +366,17 @@ fn source(tx: &mut Tx, wanted: Wanted) -> Result<Option<Source>, Error> {
         let source = Source { url: row.get(0)?, domain: row.get(1)?, film };
         Ok((source, row.get(2)?))
     })?;
-    let Some((mut source, kind)) = row.filter(|(source, _)| is_address(&source.url)) else {
+    let Some((mut source, kind)) = row.filter(|(source, _)| may_be_asked(wanted, source)) else {
         return Ok(None);
     };
     source.film = source.film && kind != "image";
     Ok(if rejects_media(tx, &source.domain)? { None } else { Some(source) })
+}
+
+/// What lies elsewhere is reached through us; of what is ours only still copies are made here.
+fn may_be_asked(wanted: Wanted, source: &Source) -> bool {
+    let still = matches!(wanted, Wanted::StillAvatar(_) | Wanted::StillHeader(_));
+    is_address(&source.url) || still && motion::form_of(&source.url).is_some()
 }
 
 /// Whether staff rejects the media of `domain`, or of a domain above it.

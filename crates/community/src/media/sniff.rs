@@ -1,5 +1,7 @@
 //! What a file is, by its first bytes: never by its name or by what somebody says of it.
 
+use super::motion;
+
 /// A form of media that is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
@@ -165,10 +167,9 @@ impl Form {
 /// The media type of a stored file by the end of its name, which we gave it.
 pub fn content_type_of(name: &str) -> &'static str {
     let extension = name.rsplit('.').next().unwrap_or_default();
-    Form::ALL
-        .into_iter()
-        .find(|form| form.extension() == extension)
-        .map_or("application/octet-stream", Form::content_type)
+    let form = Form::ALL.into_iter().find(|form| form.extension() == extension);
+    let form = form.or_else(|| motion::form_of(name));
+    form.map_or("application/octet-stream", Form::content_type)
 }
 
 #[cfg(test)]

@@ -11,7 +11,9 @@ use weir_db::{Class, Json, Tx, params};
 
 use super::picture::{self, Encoded, PIXELS_KEPT_MAX, PIXELS_SMALL_MAX, PictureError};
 use super::sniff::{Form, SNIFFED_BYTES, sniff};
-use super::{Files, Media, ProcessFilm, check_description, get, gif, set_focus, size_meta, work};
+use super::{
+    Files, Media, ProcessFilm, check_description, get, gif, motion, set_focus, size_meta, work,
+};
 use crate::{Community, Env, Error};
 
 /// The largest avatar or header that is taken, in bytes.
@@ -123,7 +125,8 @@ pub async fn set_thumbnail(
 }
 
 /// Stores a picture as an avatar, 400 x 400 at most, and gives the file's name for
-/// [`ProfileChange`](crate::accounts::ProfileChange).
+/// [`ProfileChange`](crate::accounts::ProfileChange). What moves is kept as it is, without what
+/// was hidden in it, up to twice that size.
 ///
 /// # Errors
 /// As [`upload`].
@@ -147,11 +150,22 @@ async fn portrait(
     height: u32,
 ) -> Result<String, Error> {
     let files = &community.env().media;
-    let encoded = small_picture(files, field, body, PORTRAIT_BYTES_MAX, move |bytes, form| {
-        picture::decode(bytes, form)?.filling(width, height)?.encode(form)
-    })
-    .await?;
-    store(files, encoded.bytes, encoded.form).await
+    let work = move |bytes: &[u8], form| {
+        let picture = picture::decode(bytes, form)?;
+        let (own_width, own_height) = picture.size();
+        // What moves cannot be made smaller here: what is much too large stands still.
+        let fits = own_width <= width * 2 && own_height <= height * 2;
+        match Some(bytes).filter(|_| fits).and_then(|bytes| motion::clean(bytes, form)) {
+            Some(moving) => Ok((moving, motion::extension(form))),
+            None => {
+                let encoded = picture.filling(width, height)?.encode(form)?;
+                Ok((encoded.bytes, encoded.form.extension()))
+            }
+        }
+    };
+    let (bytes, extension) = small_picture(files, field, body, PORTRAIT_BYTES_MAX, work).await?;
+    let store = files.store.clone();
+    blocking(move || store.put(&bytes, extension)).await
 }
 
 /// Stores the picture of an emoji, as it moves and standing still; gives both files' names.

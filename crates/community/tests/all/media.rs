@@ -273,6 +273,51 @@ async fn avatars_are_cut_to_shape() {
     }
 }
 
+#[tokio::test]
+async fn avatars_that_move_keep_moving_and_have_a_copy_that_stands_still() {
+    for place in places() {
+        let alice = place.person("alice").await;
+        let moving = film(&["-an", "-f", "apng"], "moving.apng");
+        let store = async |bytes: Vec<u8>| {
+            media::store_avatar(&place.community, Body::Bytes(bytes)).await.unwrap()
+        };
+        let proxy = media::Proxy::new(place.community.clone(), crate::origin::fetch(), 1 << 20);
+        for (bytes, end, moves) in
+            [(moving, ".apng", true), (gif(3), ".gif", true), (gif(1), ".png", false)]
+        {
+            let name = store(bytes).await;
+            assert!(name.ends_with(end), "{name}");
+            let kept = std::fs::read(path(&place, &name)).unwrap();
+            assert!(!holds(&kept, b"SPYCAM1"));
+            let account = place
+                .write(move |tx, env| {
+                    let avatar = Some(name.clone());
+                    let change = accounts::ProfileChange { avatar, ..Default::default() };
+                    accounts::update_profile(tx, env, alice, &change)
+                })
+                .await
+                .unwrap();
+            let env = place.community.env();
+            let still = media::avatar_static_url(env, &account).unwrap();
+            assert_eq!(still == media::avatar_url(env, &account).unwrap(), !moves, "{still}");
+            let Some((_, key)) = still.split_once("/static?key=") else { continue };
+            let opened = proxy.open(media::Wanted::StillAvatar(alice), key).await.unwrap();
+            assert_eq!(opened.content_type, "image/png");
+            assert!(!opened.name.ends_with(end));
+            let mut bytes = Vec::new();
+            std::io::Read::read_to_end(&mut &opened.file, &mut bytes).unwrap();
+            assert!(
+                image::load_from_memory(&bytes).unwrap().width() > 9 && !holds(&bytes, b"fcTL")
+            );
+            assert!(proxy.open(media::Wanted::StillAvatar(alice), "x").await.is_err());
+            assert!(
+                proxy.open(media::Wanted::Avatar(alice), key).await.is_err(),
+                "ours is not proxied"
+            );
+        }
+    }
+}
+
 /// A film of half a second, made by ffmpeg, which `make test` installs.
 fn film(arguments: &[&str], name: &str) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();

@@ -243,7 +243,9 @@ pub(super) fn shape(
     let missing = |path: &str| format!("{}{path}", env.site.base);
     let avatar = media::avatar_url(env, account).filter(|_| shown);
     let avatar = avatar.unwrap_or_else(|| missing("/avatars/original/missing.png"));
+    let avatar_static = media::avatar_static_url(env, account).filter(|_| shown);
     let header = media::header_url(env, account).filter(|_| shown);
+    let header_static = media::header_static_url(env, account).filter(|_| shown);
     let header = header.unwrap_or_else(|| missing("/headers/original/missing.png"));
     let fields = account.fields.0.iter().filter(|_| shown).map(field).collect();
     let moved = account.moved_to_id.filter(|_| shown).and_then(|id| parts.moved.get(&id));
@@ -262,10 +264,10 @@ pub(super) fn shape(
         note: text(&account.note),
         url: account.url.clone(),
         uri: account.uri.clone(),
-        avatar_static: avatar.clone(),
+        avatar_static: avatar_static.unwrap_or_else(|| avatar.clone()),
         avatar,
         avatar_description: text(&account.avatar_description),
-        header_static: header.clone(),
+        header_static: header_static.unwrap_or_else(|| header.clone()),
         header,
         header_description: text(&account.header_description),
         followers_count: account.followers_count,

@@ -63,9 +63,9 @@ pub fn profile(tx: &mut Tx, env: &Env, id: Id) -> Result<Profile, Error> {
     Ok(Profile {
         id,
         fields: row.fields_source.0.iter().map(super::account::field).collect(),
-        avatar_static: avatar.clone(),
+        avatar_static: media::avatar_static_url(env, &row),
         avatar,
-        header_static: header.clone(),
+        header_static: media::header_static_url(env, &row),
         header,
         locked: row.locked,
         bot: row.is_bot(),

@@ -12,7 +12,7 @@ const FLOORS: &[&[&str]] = &[
     &["weir-mastodon", "weir-activitypub", "weir-pages", "weir-ddp", "weir-xmpp", "weir-console"],
     &["weir-storm"],
     &["weir"],
-    &["xtask"],
+    &["xtask", "features"],
 ];
 
 /// Crates that any program could use.

@@ -7,7 +7,8 @@ use axum::response::Response;
 use serde::Serialize;
 use weir_base::{Id, Timestamp};
 use weir_community::relationships::{self, Relation};
-use weir_db::{ToValue, ids};
+use weir_community::{Env, Error as CommunityError};
+use weir_db::{ToValue, Tx, ids};
 
 use crate::accounts::related::accounts_page;
 use crate::auth::{Person, ReadAccounts, ReadBlocks, ReadFollows, ReadMutes, WriteFollows};
@@ -92,12 +93,7 @@ pub async fn authorize(
     person: Person<WriteFollows>,
     At(other): At,
 ) -> Result<Json<Relationship>, Error> {
-    let by = person.id;
-    let done = face.write(move |tx, env| {
-        relationships::accept_request(tx, env, by, other)?;
-        entities::relationship(tx, env, by, other)
-    });
-    Ok(Json(done.await?))
+    answered(&face, person.id, other, relationships::accept_request).await
 }
 
 /// `POST /api/v1/follow_requests/:account_id/reject`
@@ -106,9 +102,18 @@ pub async fn reject(
     person: Person<WriteFollows>,
     At(other): At,
 ) -> Result<Json<Relationship>, Error> {
-    let by = person.id;
+    answered(&face, person.id, other, relationships::reject_request).await
+}
+
+/// Answers the request of `other`, and shows how the two stand to each other then.
+async fn answered(
+    face: &Face,
+    by: Id,
+    other: Id,
+    answer: fn(&mut Tx, &Env, Id, Id) -> Result<(), CommunityError>,
+) -> Result<Json<Relationship>, Error> {
     let done = face.write(move |tx, env| {
-        relationships::reject_request(tx, env, by, other)?;
+        answer(tx, env, by, other)?;
         entities::relationship(tx, env, by, other)
     });
     Ok(Json(done.await?))

@@ -3,7 +3,8 @@
 //! | file | what it holds |
 //! | --- | --- |
 //! | `sniff` | what a file is, by its first bytes |
-//! | `picture`, `gif`, `motion` | pictures made anew without hidden data, small copies, blurred previews |
+//! | `picture` | pictures made anew without hidden data, small copies, blurred previews |
+//! | `gif`, `motion` | pictures that move, without hidden data |
 //! | `film` | videos and sounds, by ffmpeg where it is installed |
 //! | `workshop` | where pictures are worked on, within a budget |
 //! | `store` | files on disk |

@@ -3,7 +3,8 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use weir_base::Id;
-use weir_community::{Error as CommunityError, tags, text};
+use weir_community::{Env, Error as CommunityError, tags, text};
+use weir_db::Tx;
 
 use crate::auth::{AnyScope, Person, Reader, WriteAccounts, WriteFollows};
 use crate::entities::{self, Tag};
@@ -36,12 +37,7 @@ pub async fn follow(
     person: Person<WriteFollows>,
     Path(name): Path<String>,
 ) -> Result<Json<Tag>, Error> {
-    let by = person.id;
-    let done = face.write(move |tx, env| {
-        let tag = tags::follow(tx, env, by, &name)?;
-        entities::tag(tx, env, Some(by), &tag)
-    });
-    Ok(Json(done.await?))
+    done(&face, person.id, name, tags::follow).await
 }
 
 /// Follows the hashtag no longer.
@@ -50,12 +46,7 @@ pub async fn unfollow(
     person: Person<WriteFollows>,
     Path(name): Path<String>,
 ) -> Result<Json<Tag>, Error> {
-    let by = person.id;
-    let done = face.write(move |tx, env| {
-        let tag = tags::unfollow(tx, env, by, &name)?;
-        entities::tag(tx, env, Some(by), &tag)
-    });
-    Ok(Json(done.await?))
+    done(&face, person.id, name, tags::unfollow).await
 }
 
 /// Shows the hashtag on one's profile.
@@ -64,12 +55,8 @@ pub async fn feature(
     person: Person<WriteAccounts>,
     Path(name): Path<String>,
 ) -> Result<Json<Tag>, Error> {
-    let by = person.id;
-    let done = face.write(move |tx, env| {
-        let featured = tags::feature(tx, env, by, &name)?;
-        entities::tag(tx, env, Some(by), &featured.tag)
-    });
-    Ok(Json(done.await?))
+    let verb = |tx: &mut Tx, env: &Env, by, name: &str| Ok(tags::feature(tx, env, by, name)?.tag);
+    done(&face, person.id, name, verb).await
 }
 
 /// Shows the hashtag on one's profile no longer.
@@ -78,13 +65,25 @@ pub async fn unfeature(
     person: Person<WriteAccounts>,
     Path(name): Path<String>,
 ) -> Result<Json<Tag>, Error> {
-    let by = person.id;
-    let done = face.write(move |tx, env| {
-        let tag = tags::by_name(tx, &name)?.ok_or(CommunityError::NotFound("Tag"))?;
+    let verb = |tx: &mut Tx, _: &Env, by, name: &str| {
+        let tag = tags::by_name(tx, name)?.ok_or(CommunityError::NotFound("Tag"))?;
         match tags::unfeature(tx, by, tag.id) {
-            Ok(()) | Err(CommunityError::NotFound(_)) => {}
-            Err(error) => return Err(error),
+            Ok(()) | Err(CommunityError::NotFound(_)) => Ok(tag),
+            Err(error) => Err(error),
         }
+    };
+    done(&face, person.id, name, verb).await
+}
+
+/// Does something with the hashtag of this name, and shows it as it is then.
+async fn done(
+    face: &Face,
+    by: Id,
+    name: String,
+    verb: impl Fn(&mut Tx, &Env, Id, &str) -> Result<tags::Tag, CommunityError> + Send + 'static,
+) -> Result<Json<Tag>, Error> {
+    let done = face.write(move |tx, env| {
+        let tag = verb(tx, env, by, &name)?;
         entities::tag(tx, env, Some(by), &tag)
     });
     Ok(Json(done.await?))

@@ -3,6 +3,7 @@ use serde_json::{Value, json};
 use weir_activitypub::signature::Form;
 use weir_activitypub::signature::key::PrivateKey;
 use weir_base::Id;
+use weir_community::relationships::{self, FollowWish};
 use weir_community::{accounts, hosts, statuses};
 
 use crate::peer::Peer;
@@ -155,5 +156,57 @@ async fn what_cannot_be_right_is_refused_at_once_in_the_protocols_form() {
         place.write(move |tx, env| hosts::unblock(tx, env, &domain)).await.unwrap();
         assert_eq!(place.send("/inbox", sign(&fresh, now), fresh).await, 202);
         assert_eq!(place.count("statuses").await, 0);
+    }
+}
+
+#[tokio::test]
+async fn somebody_elsewhere_moves_to_somebody_here_who_says_so() {
+    for place in places() {
+        let peer = Peer::start().await;
+        let (alice, fan) = (place.person("alice").await, place.person("fan").await);
+        let bob = place.stranger(&peer, "bob").await;
+        let running = place.start();
+        let wish = FollowWish::default();
+        place
+            .write(move |tx, env| {
+                relationships::follow(tx, env, fan, bob, &wish)?;
+                accounts::add_alias(tx, env, alice, bob)
+            })
+            .await
+            .unwrap();
+        until("the wish", async || !peer.activities("Follow").is_empty()).await;
+        let accept = json!({
+            "id": peer.at("/accepts/1"), "type": "Accept", "actor": peer.actor("bob"),
+            "object": peer.activities("Follow")[0],
+        });
+        assert_eq!(send(&place, &peer, Form::Cavage, "bob", &accept).await, 202);
+        let followers = async |of: Id| {
+            let read = place.read(move |tx, _| relationships::follower_ids(tx, of, Id::MAX, 9));
+            read.await.unwrap().into_iter().map(|(_, follower)| follower).collect::<Vec<Id>>()
+        };
+        until("the agreement", async || followers(bob).await == [fan]).await;
+        let new = actor_of(&place, alice).await;
+        let mut profile = json!({
+            "@context": "https://www.w3.org/ns/activitystreams",
+            "id": peer.at("/updates/1"), "type": "Update", "actor": peer.actor("bob"),
+            "object": {
+                "id": peer.actor("bob"), "type": "Person", "preferredUsername": "bob",
+                "inbox": peer.at("/users/bob/inbox"), "movedTo": new,
+            },
+        });
+        profile["object"]["publicKey"] = json!({
+            "id": format!("{}#main-key", peer.actor("bob")),
+            "owner": peer.actor("bob"),
+            "publicKeyPem": peer.public_pem(),
+        });
+        assert_eq!(send(&place, &peer, Form::Cavage, "bob", &profile).await, 202);
+        let moves = json!({
+            "id": peer.at("/moves/1"), "type": "Move", "actor": peer.actor("bob"),
+            "object": peer.actor("bob"), "target": new,
+        });
+        assert_eq!(send(&place, &peer, Form::Cavage, "bob", &moves).await, 202);
+        until("the move", async || followers(alice).await == [fan]).await;
+        until("the end", async || followers(bob).await.is_empty()).await;
+        running.stop().await;
     }
 }

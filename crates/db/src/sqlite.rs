@@ -177,6 +177,22 @@ pub(crate) fn execute(
     run().map(|changed| changed as u64).map_err(|error| failure(error, sql))
 }
 
+pub(crate) fn execute_each<'v, const N: usize>(
+    connection: &rusqlite::Connection,
+    sql: &str,
+    list: impl IntoIterator<Item = [Value<'v>; N]>,
+) -> Result<Vec<bool>, Failure> {
+    let sql = &*dialect::translate(crate::Dialect::Sqlite, sql);
+    let fail = |error| failure(error, sql);
+    let mut statement = connection.prepare_cached(sql).map_err(fail)?;
+    let mut changed = Vec::new();
+    for params in list {
+        let count = statement.execute(rusqlite::params_from_iter(params)).map_err(fail)?;
+        changed.push(count > 0);
+    }
+    Ok(changed)
+}
+
 pub(crate) fn query<T>(
     connection: &rusqlite::Connection,
     sql: &str,

@@ -91,6 +91,27 @@ impl<'c> Tx<'c> {
         })
     }
 
+    /// Runs a statement that changes at most one row once for each of `list`, and tells for which
+    /// of them it changed one. On SQLite this is the cheapest way to write many rows: the
+    /// statement is looked up once, and one that changes a single row needs no journal of its own.
+    /// On PostgreSQL each is a round trip: write many rows by one statement there.
+    pub fn execute_each<'v, const N: usize>(
+        &mut self,
+        sql: &str,
+        list: impl IntoIterator<Item = [Value<'v>; N]>,
+    ) -> Result<Vec<bool>, Error> {
+        self.statement(sql, |connection, sql| match connection {
+            Connection::Sqlite(connection) => sqlite::execute_each(connection, sql, list),
+            Connection::Postgres(connection) => {
+                let mut changed = Vec::new();
+                for params in list {
+                    changed.push(connection.execute(sql, &params)? > 0);
+                }
+                Ok(changed)
+            }
+        })
+    }
+
     /// Runs a query and maps each row.
     pub fn query<T>(
         &mut self,

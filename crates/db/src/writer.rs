@@ -66,7 +66,11 @@ impl Writer {
         let mut most_urgent = turn.class;
         let mut before = started;
         let untold = loop {
-            self.unit(&mut *work, &mut hooks);
+            if units.is_empty() {
+                self.first(&mut *work, &mut hooks);
+            } else {
+                self.unit(&mut *work, &mut hooks);
+            }
             units.push(work);
             let now = Instant::now();
             let done = (turn, now - before);
@@ -95,6 +99,27 @@ impl Writer {
             }
         }
         untold
+    }
+
+    /// Runs the first unit of the open transaction, which needs no savepoint: there is nothing else
+    /// to be kept. A savepoint copies every page that is changed in it, and a large unit closes its
+    /// group anyway.
+    fn first(&self, work: &mut dyn Work, hooks: &mut Vec<Hook>) {
+        let mut tx = Tx::new(Connection::Sqlite(&self.connection));
+        if work.run(&mut tx) {
+            hooks.append(&mut tx.hooks);
+            return;
+        }
+        drop(tx);
+        let again = if self.connection.is_autocommit() {
+            Ok(())
+        } else {
+            begin(&self.connection, "ROLLBACK")
+        };
+        if let Err(failure) = again.and_then(|()| begin(&self.connection, "BEGIN IMMEDIATE")) {
+            tracing::error!(error = %failure.error, "a transaction could not be begun again");
+            work.spoil(failure.error);
+        }
     }
 
     /// Runs one unit in a savepoint of the open transaction.

@@ -41,6 +41,12 @@ const CHUNKS: [usize; 3] = [100, 10, 1];
 
 /// Writes `rows` into the ready set.
 pub(crate) fn insert_ready(tx: &mut Tx, rows: &[NewRow]) -> Result<(), Error> {
+    if tx.dialect() == Dialect::Sqlite {
+        // Neighbours in the table one after the other: many lanes share few pages then.
+        let mut sorted: Vec<&NewRow> = rows.iter().collect();
+        sorted.sort_by(|one, other| (&one.lane, one.id).cmp(&(&other.lane, other.id)));
+        return tx.execute_each(INSERT, sorted.iter().map(|row| row.values())).map(|_| ());
+    }
     let mut rest = rows;
     for chunk in CHUNKS {
         if rest.len() < chunk {
@@ -56,6 +62,10 @@ pub(crate) fn insert_ready(tx: &mut Tx, rows: &[NewRow]) -> Result<(), Error> {
     }
     Ok(())
 }
+
+const INSERT: &str = "INSERT INTO jobs
+  (queue, lane, id, kind, failures, enqueued_at, unique_key, payload)
+  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
 
 fn insert_sql(rows: usize) -> String {
     let mut sql = String::from(
@@ -273,26 +283,51 @@ pub(crate) fn remove<'c>(
     queue: &str,
     claims: impl IntoIterator<Item = &'c Claim>,
 ) -> Result<Removed, Error> {
-    let mut lanes: BTreeMap<Arc<str>, Vec<Id>> = BTreeMap::new();
-    for claim in claims {
-        lanes.entry(claim.lane.clone()).or_default().push(claim.id);
-    }
+    let mut claims: Vec<(&Arc<str>, Id)> =
+        claims.into_iter().map(|claim| (&claim.lane, claim.id)).collect();
+    claims.sort_unstable();
+    let present = match tx.dialect() {
+        Dialect::Sqlite => remove_each(tx, queue, &claims)?,
+        Dialect::Postgres => remove_together(tx, queue, &claims)?,
+    };
     let mut removed = Removed::default();
-    for (lane, mut claimed) in lanes {
-        claimed.sort_unstable();
-        let (first, last) = (claimed.first().copied(), claimed.last().copied());
-        // The bounds keep PostgreSQL from walking through a long lane.
-        let gone: Vec<Id> = tx.column(
-            "DELETE FROM jobs WHERE queue = ?1 AND lane = ?2 AND id IN ids(?3)
-             AND id >= ?4 AND id <= ?5 RETURNING id",
-            params![queue, *lane, ids(&claimed), first, last],
-        )?;
-        removed.present.extend(&gone);
-        let claimed = claimed.into_iter().map(|id| id.0).collect();
-        removed.lanes.push((lane, claimed, gone.len()));
+    for run in claims.chunk_by(|one, next| one.0 == next.0) {
+        let claimed: Vec<i64> = run.iter().map(|(_, id)| id.0).collect();
+        let gone: Vec<Id> =
+            run.iter().map(|(_, id)| *id).filter(|id| present.binary_search(id).is_ok()).collect();
+        removed.lanes.push((run[0].0.clone(), claimed, gone.len()));
+        removed.present.extend(gone);
     }
     removed.present.sort_unstable();
     Ok(removed)
+}
+
+/// Row by row in the order of the table: the ids of those that were there, sorted.
+fn remove_each(tx: &mut Tx, queue: &str, claims: &[(&Arc<str>, Id)]) -> Result<Vec<Id>, Error> {
+    let params = claims.iter().map(|(lane, id)| {
+        [Value::Text(queue.into()), Value::Text((&***lane).into()), Value::Int(id.0)]
+    });
+    let sql = "DELETE FROM jobs WHERE queue = ?1 AND lane = ?2 AND id = ?3";
+    let gone = tx.execute_each(sql, params)?;
+    let mut present: Vec<Id> =
+        claims.iter().zip(gone).filter(|(_, gone)| *gone).map(|((_, id), _)| *id).collect();
+    present.sort_unstable();
+    Ok(present)
+}
+
+/// All lanes in one round trip: the ids of the rows that were there, sorted.
+fn remove_together(tx: &mut Tx, queue: &str, claims: &[(&Arc<str>, Id)]) -> Result<Vec<Id>, Error> {
+    let list: Vec<serde_json::Value> = (claims.iter())
+        .map(|(lane, id)| serde_json::json!({ "in_lane": &***lane, "with_id": id.0 }))
+        .collect();
+    let mut present: Vec<Id> = tx.column(
+        "DELETE FROM jobs USING json_to_recordset(?2::text::json)
+           AS claim(in_lane TEXT, with_id BIGINT)
+         WHERE queue = ?1 AND lane = claim.in_lane AND id = claim.with_id RETURNING id",
+        params![queue, serde_json::Value::from(list).to_string()],
+    )?;
+    present.sort_unstable();
+    Ok(present)
 }
 
 /// Rows that were removed.

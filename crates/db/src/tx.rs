@@ -276,6 +276,14 @@ impl Row<'_> {
         T::from_column(self, at)
     }
 
+    /// The text in column `at` (from 0), where a copy of it is not needed.
+    ///
+    /// # Errors
+    /// [`Error::Column`] when the column is missing, NULL or of another type.
+    pub fn str(&self, at: usize) -> Result<&str, Error> {
+        self.text(at)?.ok_or(Error::Column { column: at, expected: "TEXT" })
+    }
+
     pub(crate) fn int(&self, at: usize) -> Result<Option<i64>, Error> {
         let wrong = |_| Error::Column { column: at, expected: "BIGINT" };
         match self {

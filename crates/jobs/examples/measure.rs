@@ -79,13 +79,13 @@ async fn run(url: &str, path: &Path, what: &str, jobs: u64) -> Result<(), Box<dy
     let (clock, random) = (Clock::system(), Random::system());
     let engine = Jobs::open(db.clone(), clock, random)?;
     println!("== {what}");
-    let started = Instant::now();
+    let started = Start::now();
     for from in (0..jobs).step_by(BATCH as usize) {
         let (engine, what) = (engine.clone(), what.to_owned());
         let many = BATCH.min(jobs - from);
         db.write(Class::Inbound, move |tx: &mut Tx| bulk(&engine, tx, &what, from, many)).await?;
     }
-    rate("enqueued in bulk", jobs, started);
+    rate("enqueued in bulk", jobs, &started);
     if what == "tasks" {
         singles(&db, &engine).await?;
     }
@@ -105,18 +105,18 @@ async fn run(url: &str, path: &Path, what: &str, jobs: u64) -> Result<(), Box<dy
     let total: u64 = engine.stats().await.map(|stats| {
         stats.queues.iter().map(|queue| queue.depth).sum::<u64>() + stats.scheduled
     })?;
-    let (shutdown, started) = (CancellationToken::new(), Instant::now());
+    let (shutdown, started) = (CancellationToken::new(), Start::now());
     let workers = engine.start(registry, shutdown.clone())?;
     let mut tenths = Vec::new();
     while engine.queues().iter().map(|queue| queue.depth).sum::<u64>() > 0
         || done.load(Ordering::Relaxed) < total
     {
         tokio::time::sleep(Duration::from_millis(20)).await;
-        if started.elapsed().as_millis() / 500 > tenths.len() as u128 {
+        if started.0.elapsed().as_millis() / 500 > tenths.len() as u128 {
             tenths.push(done.load(Ordering::Relaxed));
         }
     }
-    rate("drained", total, started);
+    rate("drained", total, &started);
     let steps: Vec<u64> = tenths.windows(2).map(|pair| (pair[1] - pair[0]) * 2).collect();
     println!("  each half second, per s: {steps:?}");
     shutdown.cancel();
@@ -141,12 +141,13 @@ fn bulk(jobs: &Jobs, tx: &mut Tx, what: &str, from: u64, many: u64) -> Result<()
 
 async fn singles(db: &Db, jobs: &Jobs) -> Result<(), Box<dyn Error>> {
     let next = Arc::new(AtomicU64::new(0));
-    let started = Instant::now();
+    let started = Start::now();
+    let since = started.0;
     let running: Vec<_> = (0..64)
         .map(|_| {
             let (db, jobs, next) = (db.clone(), jobs.clone(), next.clone());
             tokio::spawn(async move {
-                while started.elapsed() < Duration::from_secs(2) {
+                while since.elapsed() < Duration::from_secs(2) {
                     let job = Task(Payload::new(next.fetch_add(1, Ordering::Relaxed)));
                     let jobs = jobs.clone();
                     let one = move |tx: &mut Tx| jobs.enqueue(tx, &job).map(|_| ());
@@ -159,11 +160,30 @@ async fn singles(db: &Db, jobs: &Jobs) -> Result<(), Box<dyn Error>> {
     for task in running {
         task.await??;
     }
-    rate("enqueued one by one from 64 tasks", next.load(Ordering::Relaxed), started);
+    rate("enqueued one by one from 64 tasks", next.load(Ordering::Relaxed), &started);
     Ok(())
 }
 
-fn rate(what: &str, count: u64, started: Instant) {
-    let seconds = started.elapsed().as_secs_f64();
-    println!("  {what}: {:.0} a second ({count} in {seconds:.2} s)", count as f64 / seconds);
+/// A moment, by the clock and by the processor time of this process so far.
+struct Start(Instant, f64);
+
+impl Start {
+    fn now() -> Self {
+        Self(Instant::now(), processor_s())
+    }
+}
+
+fn rate(what: &str, count: u64, start: &Start) {
+    let seconds = start.0.elapsed().as_secs_f64();
+    let each_us = (processor_s() - start.1) * 1e6 / count as f64;
+    let rate = count as f64 / seconds;
+    println!("  {what}: {rate:.0} a second ({count} in {seconds:.2} s, {each_us:.2} us of processor)");
+}
+
+/// Processor time of this process, in seconds; 0 where the system does not tell.
+fn processor_s() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let after_name = stat.rsplit(") ").next().unwrap_or_default();
+    let ticks = |at| after_name.split(' ').nth(at).and_then(|text: &str| text.parse::<f64>().ok());
+    (ticks(11).unwrap_or(0.0) + ticks(12).unwrap_or(0.0)) / 100.0
 }

@@ -4,50 +4,63 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
 use weir_db::{Class, Error};
 
 use crate::directory::QueueState;
-use crate::dispatch::AGAIN_AFTER;
-use crate::endings::{Ending, record};
+use crate::dispatch::{AGAIN_AFTER, Worker};
+use crate::endings::{Ending, Written, record};
 use crate::jobs::Inner;
 use crate::rows::{self, Claim};
 use crate::{Outcome, Retry};
 
-/// Ends that may wait to be written; tasks that end beyond them wait.
-pub(crate) const WAITING_MAX: usize = 20_000;
-/// Ends of one transaction.
-const GROUP_MAX: usize = 500;
+/// Handed-over lists that may wait to be written; tasks that end beyond them wait.
+pub(crate) const WAITING_MAX: usize = 64;
+/// Writers: while one group is written the next is gathered.
+pub(crate) const WRITERS: usize = 2;
+/// A group of so many is written at once.
+const GROUP_MIN: usize = 1_000;
+/// Ends of one transaction, about.
+const GROUP_MAX: usize = 4_000;
 /// How long the first of a group waits for others. With the commit this stays below the 50 ms
 /// after which an end is durable.
 const LINGER: Duration = Duration::from_millis(10);
 
-/// The end of a task.
-pub(crate) struct Ack {
-    pub(crate) state: Arc<QueueState>,
-    pub(crate) class: Class,
-    pub(crate) claim: Arc<Claim>,
-    pub(crate) retry: Retry,
+/// How a task ended.
+pub(crate) struct Ended {
+    pub(crate) claim: Claim,
     pub(crate) outcome: Outcome,
 }
 
+/// Ends of tasks of one kind.
+pub(crate) struct Acks {
+    state: Arc<QueueState>,
+    class: Class,
+    retry: Retry,
+    ended: Vec<Ended>,
+}
+
+impl Acks {
+    pub(crate) fn new(worker: &Worker, retry: Retry, ended: Vec<Ended>) -> Self {
+        Self { state: worker.state.clone(), class: worker.queue.class, retry, ended }
+    }
+}
+
+/// What the writers share.
+pub(crate) type Waiting = Arc<Mutex<mpsc::Receiver<Acks>>>;
+
 /// Writes what comes, until all senders are gone. While the database is away it asks again, until
 /// `cut`.
-pub(crate) async fn run(inner: Arc<Inner>, mut acks: mpsc::Receiver<Ack>, cut: CancellationToken) {
-    let mut group = Vec::new();
-    while acks.recv_many(&mut group, GROUP_MAX).await > 0 {
-        if group.len() < GROUP_MAX && !acks.is_closed() {
-            tokio::time::sleep(LINGER).await;
-            while group.len() < GROUP_MAX
-                && let Ok(ack) = acks.try_recv()
-            {
-                group.push(ack);
-            }
+pub(crate) async fn run(inner: Arc<Inner>, waiting: Waiting, cut: CancellationToken) {
+    loop {
+        let group = gather(&waiting).await;
+        if group.is_empty() {
+            return;
         }
-        let mut queues: BTreeMap<Arc<str>, Vec<Ack>> = BTreeMap::new();
-        for ack in group.drain(..) {
-            queues.entry(ack.state.name.clone()).or_default().push(ack);
+        let mut queues: BTreeMap<Arc<str>, Vec<Acks>> = BTreeMap::new();
+        for acks in group {
+            queues.entry(acks.state.name.clone()).or_default().push(acks);
         }
         for (_, acks) in queues {
             write(&inner, Arc::new(acks), &cut).await;
@@ -55,44 +68,70 @@ pub(crate) async fn run(inner: Arc<Inner>, mut acks: mpsc::Receiver<Ack>, cut: C
     }
 }
 
-async fn write(inner: &Arc<Inner>, acks: Arc<Vec<Ack>>, cut: &CancellationToken) {
+/// The next group; empty when nothing will come any more.
+async fn gather(waiting: &Waiting) -> Vec<Acks> {
+    let mut waiting = waiting.lock().await;
+    let mut group = Vec::new();
+    let mut count = 0;
+    let Some(first) = waiting.recv().await else { return group };
+    let mut add = |acks: Acks| {
+        count += acks.ended.len();
+        group.push(acks);
+        count
+    };
+    let mut so_far = add(first);
+    let due = tokio::time::Instant::now() + LINGER;
+    while so_far < GROUP_MIN
+        && let Ok(Some(acks)) = tokio::time::timeout_at(due, waiting.recv()).await
+    {
+        so_far = add(acks);
+    }
+    while so_far < GROUP_MAX
+        && let Ok(acks) = waiting.try_recv()
+    {
+        so_far = add(acks);
+    }
+    group
+}
+
+async fn write(inner: &Arc<Inner>, acks: Arc<Vec<Acks>>, cut: &CancellationToken) {
+    let count: usize = acks.iter().map(|acks| acks.ended.len()).sum();
     loop {
         let error = match commit(inner, acks.clone()).await {
             Ok(()) => return,
             Err(error) => error,
         };
         if error.is_passing() && !cut.is_cancelled() {
-            tracing::warn!(%error, count = acks.len(), "ends of jobs cannot be written yet");
+            tracing::warn!(%error, count, "ends of jobs cannot be written yet");
             tokio::time::sleep(AGAIN_AFTER).await;
             continue;
         }
         // Nothing that a repeat would mend: the jobs run again at the next start.
-        metrics::counter!("weir_jobs_unacknowledged_total").increment(acks.len() as u64);
-        tracing::error!(%error, count = acks.len(), "ends of jobs were not written");
+        metrics::counter!("weir_jobs_unacknowledged_total").increment(count as u64);
+        tracing::error!(%error, count, "ends of jobs were not written");
         return;
     }
 }
 
 /// All of `acks`, which are of one queue, in one transaction.
-async fn commit(inner: &Arc<Inner>, acks: Arc<Vec<Ack>>) -> Result<(), Error> {
-    let Some((class, state)) = acks.first().map(|ack| (ack.class, ack.state.clone())) else {
-        return Ok(());
+async fn commit(inner: &Arc<Inner>, acks: Arc<Vec<Acks>>) -> Result<(), Error> {
+    let Some(first) = acks.first() else { return Ok(()) };
+    let (class, state) = (first.class, first.state.clone());
+    let (shared, queue) = (inner.clone(), state.clone());
+    let write = move |tx: &mut weir_db::Tx| -> Result<Written, Error> {
+        let claims = acks.iter().flat_map(|acks| &acks.ended).map(|ended| &ended.claim);
+        let removed = rows::remove(tx, &queue.name, claims)?;
+        let mut endings = Vec::new();
+        for Acks { retry, ended, .. } in acks.iter() {
+            for Ended { claim, outcome } in ended {
+                if removed.has(claim.id) {
+                    endings.push(Ending { claim, retry: *retry, outcome: outcome.clone() });
+                }
+            }
+        }
+        record(tx, &shared, &queue, removed, endings)
     };
-    let shared = inner.clone();
-    inner
-        .db
-        .write(class, move |tx| {
-            let claims = acks.iter().map(|ack| &*ack.claim);
-            let removed = rows::remove(tx, &state.name, claims)?;
-            let endings = (acks.iter())
-                .filter(|ack| removed.has(ack.claim.id))
-                .map(|ack| Ending {
-                    claim: &ack.claim,
-                    retry: ack.retry,
-                    outcome: ack.outcome.clone(),
-                })
-                .collect();
-            record(tx, &shared, &state, removed, endings)
-        })
-        .await
+    let written = inner.db.write(class, write).await?;
+    written.tell(inner, &state);
+    Ok(())
 }

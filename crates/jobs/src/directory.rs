@@ -8,6 +8,7 @@ use parking_lot::{Mutex, RwLock};
 use tokio::sync::Notify;
 use weir_base::{Id, Timestamp};
 
+use crate::places::Places;
 use crate::turns::Turns;
 
 /// Payloads of one read take about this much memory at most.
@@ -26,8 +27,10 @@ pub(crate) struct QueueState {
     /// Tells its dispatcher to look again.
     pub(crate) wake: Notify,
     pub(crate) paused: AtomicBool,
-    /// Jobs (tasks) or batches (units) that run now.
-    pub(crate) running: AtomicUsize,
+    /// How many jobs (tasks) or batches (units) run now, and may.
+    pub(crate) places: Places,
+    /// Tasks that were taken and have not ended.
+    pub(crate) taken: AtomicUsize,
     /// Smoothed size of a payload.
     payload_bytes: AtomicI64,
 }
@@ -60,7 +63,8 @@ impl QueueState {
             turns: Mutex::new(Turns::new()),
             wake: Notify::new(),
             paused: AtomicBool::new(false),
-            running: AtomicUsize::new(0),
+            places: Places::new(),
+            taken: AtomicUsize::new(0),
             payload_bytes: AtomicI64::new(256),
         }
     }
@@ -71,15 +75,23 @@ impl QueueState {
         self.wake.notify_one();
     }
 
-    /// Rows `ids` of `lane` are settled; `gone` of them were removed just now.
-    pub(crate) fn removed(&self, lane: &str, ids: &[i64], gone: usize) {
-        self.turns.lock().removed(lane, ids, gone);
+    /// Rows are settled: by lane their ids, and how many of them were removed just now.
+    pub(crate) fn removed(&self, lanes: &[(Arc<str>, Vec<i64>, usize)]) {
+        let mut turns = self.turns.lock();
+        for (lane, ids, gone) in lanes {
+            turns.removed(lane, ids, *gone);
+        }
+        drop(turns);
         self.wake.notify_one();
     }
 
-    /// `count` jobs of `lane` ended, after `us` µs of work in all.
-    pub(crate) fn finished(&self, lane: &Arc<str>, count: usize, us: i64) {
-        self.turns.lock().finished(lane, count, us);
+    /// Jobs ended: lane, how many, ns of work in all.
+    pub(crate) fn finished(&self, lanes: &[(Arc<str>, usize, i64)]) {
+        let mut turns = self.turns.lock();
+        for (lane, count, ns) in lanes {
+            turns.finished(lane, *count, *ns);
+        }
+        drop(turns);
         self.wake.notify_one();
     }
 
@@ -89,14 +101,9 @@ impl QueueState {
         self.wake.notify_one();
     }
 
-    /// A job or batch starts.
-    pub(crate) fn begin(&self) {
-        self.running.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// A job or batch ended.
-    pub(crate) fn end(&self) {
-        self.running.fetch_sub(1, Ordering::Relaxed);
+    /// `count` tasks that were taken ended, or wait again.
+    pub(crate) fn untaken(&self, count: usize) {
+        self.taken.fetch_sub(count, Ordering::Relaxed);
         self.wake.notify_one();
     }
 

@@ -1,5 +1,6 @@
 //! One queue's dispatcher: whose turn it is, the read of their rows, and their start.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use weir_base::Id;
 
-use crate::acks::Ack;
+use crate::acks::{Acks, Ended};
 use crate::directory::QueueState;
 use crate::jobs::Inner;
 use crate::registry::{Handler, Run};
@@ -23,10 +24,16 @@ const TASKS_MAX: usize = 64;
 /// Batches of a queue of units in preparation or in the database at once, likewise: one is
 /// prepared while another is written.
 const BATCHES_MAX: usize = 2;
-/// A batch should occupy the writer for about this long, in µs.
-const BATCH_US: i64 = 5_000;
-/// Jobs in one batch, and in one read.
-const BATCH_JOBS_MAX: usize = 500;
+/// A batch should occupy the writer for about this long, in ns.
+const BATCH_NS: i64 = 5_000_000;
+/// Jobs in one batch of units.
+const BATCH_JOBS_MAX: usize = 2_000;
+/// Tasks are taken ahead for about this much work, in ns, so that quick ones never wait for a read.
+const AHEAD_NS: i64 = 10_000_000;
+/// The most tasks that are taken ahead.
+const AHEAD_MAX: usize = 8_192;
+/// Tasks of one read.
+const READ_MAX: usize = 2_048;
 /// The wait before the database is asked again after it failed.
 pub(crate) const AGAIN_AFTER: Duration = Duration::from_millis(500);
 
@@ -36,7 +43,8 @@ pub(crate) struct Worker {
     pub(crate) queue: Queue,
     pub(crate) state: Arc<QueueState>,
     pub(crate) handlers: Arc<BTreeMap<&'static str, Handler>>,
-    pub(crate) acks: mpsc::Sender<Ack>,
+    pub(crate) waited: metrics::Histogram,
+    pub(crate) acks: mpsc::Sender<Acks>,
     pub(crate) runs: TaskTracker,
     /// Take nothing new.
     pub(crate) stop: CancellationToken,
@@ -51,6 +59,7 @@ impl Worker {
         // One slow or dead neighbour never has all the places.
         let lane_running_max = if units { usize::MAX } else { self.running_max().div_ceil(4) };
         self.state.turns.lock().configure(self.queue.order, units, lane_running_max);
+        self.state.places.set_most(self.running_max());
     }
 
     /// Dispatches until it is told to stop.
@@ -103,23 +112,36 @@ impl Worker {
     fn select(&self) -> Vec<Pick> {
         let closed =
             self.state.paused.load(Ordering::Relaxed) || self.inner.quiet.load(Ordering::Relaxed);
-        let running = self.state.running.load(Ordering::Relaxed);
-        let free = self.running_max().saturating_sub(running);
-        if closed || free == 0 {
+        if closed {
             return Vec::new();
         }
         let mut turns = self.state.turns.lock();
         let budget = if self.is_unit() {
-            usize::try_from(BATCH_US / turns.job_us()).unwrap_or(1).clamp(1, BATCH_JOBS_MAX)
+            let fits = usize::try_from(BATCH_NS / turns.job_ns()).unwrap_or(1);
+            if self.state.places.free() == 0 { 0 } else { fits.clamp(1, BATCH_JOBS_MAX) }
         } else {
-            free.min(BATCH_JOBS_MAX)
+            self.room(turns.job_ns())
         };
         turns.select(budget.min(self.state.claim_max()))
     }
 
+    /// How many tasks to take: as many as places are free, and of quick ones some ahead.
+    fn room(&self, job_ns: i64) -> usize {
+        let places = self.state.places.most();
+        let fits = usize::try_from(AHEAD_NS / job_ns).unwrap_or(1).min(AHEAD_MAX);
+        let most = if self.queue.running_max > 0 { places } else { fits.max(places) };
+        let room = most.saturating_sub(self.state.taken.load(Ordering::Relaxed));
+        // Not in driblets: a read costs as much as many quick jobs.
+        if most > places && room < most / 4 { 0 } else { room.min(READ_MAX) }
+    }
+
     async fn read(&self, picks: Arc<Vec<Pick>>) -> Result<Vec<Vec<Claim>>, weir_db::Error> {
         let name = self.state.name.clone();
-        let read = move |tx: &mut weir_db::Tx| rows::read(tx, &name, &picks);
+        let handlers = self.handlers.clone();
+        let read = move |tx: &mut weir_db::Tx| {
+            let known = |kind: &str| handlers.get_key_value(kind).map(|(kind, _)| *kind);
+            rows::read(tx, &name, &picks, &known)
+        };
         self.inner.db.read(self.queue.class, read).await
     }
 
@@ -128,8 +150,6 @@ impl Worker {
     fn take(&self, picks: &[Pick], found: Vec<Vec<Claim>>) -> Vec<Claim> {
         let is_unit = self.is_unit();
         let now = self.inner.clock.now();
-        let waited = metrics::histogram!("weir_jobs_wait_seconds",
-            "queue" => self.state.name.to_string());
         let mut taken = Vec::new();
         let mut turns = self.state.turns.lock();
         for (pick, mut claims) in picks.iter().zip(found) {
@@ -143,8 +163,12 @@ impl Worker {
             taken.append(&mut claims);
         }
         drop(turns);
-        for claim in &taken {
-            waited.record(now.since_ms(claim.enqueued_at).max(0) as f64 / 1_000.0);
+        // A recorder keeps each value until it is read: of many claims one in so many.
+        for claim in taken.iter().step_by(1 + taken.len() / 64) {
+            self.waited.record(now.since_ms(claim.enqueued_at).max(0) as f64 / 1_000.0);
+        }
+        if !is_unit {
+            self.state.taken.fetch_add(taken.len(), Ordering::Relaxed);
         }
         let bytes = taken.iter().map(|claim| claim.payload.len()).sum();
         self.state.saw_payloads(taken.len(), bytes);
@@ -152,12 +176,12 @@ impl Worker {
     }
 
     async fn start(self: &Arc<Self>, claims: Vec<Claim>) {
-        let mut kinds: BTreeMap<String, Vec<Claim>> = BTreeMap::new();
+        let mut kinds: BTreeMap<Cow<'static, str>, Vec<Claim>> = BTreeMap::new();
         for claim in claims {
             kinds.entry(claim.kind.clone()).or_default().push(claim);
         }
         for (kind, claims) in kinds {
-            let handler = self.handlers.get(kind.as_str());
+            let handler = self.handlers.get(&*kind);
             match handler.filter(|handler| handler.run.is_unit() == self.is_unit()) {
                 None => self.unhandled(&kind, claims).await,
                 Some(handler) => match &handler.run {
@@ -166,7 +190,7 @@ impl Worker {
                         if self.free_keys(&claims).await {
                             tasks::start(self, handler, run, claims);
                         } else {
-                            self.give_back(&claims);
+                            self.give_back_tasks(&claims);
                         }
                     }
                 },
@@ -200,28 +224,42 @@ impl Worker {
         }
     }
 
+    /// The same for tasks.
+    pub(crate) fn give_back_tasks(&self, claims: &[Claim]) {
+        self.give_back(claims);
+        self.state.untaken(claims.len());
+    }
+
     /// Rows that came after the start, from an older or newer version of the program.
     async fn unhandled(&self, kind: &str, claims: Vec<Claim>) {
         tracing::error!(queue = %self.state.name, kind, "no handler here: moved to the dead set");
-        for claim in claims {
-            self.state.finished(&claim.lane, 1, 1);
-            let outcome =
-                Outcome::Dead(format!("no handler of queue {} knows it", self.state.name));
-            self.acknowledge(Arc::new(claim), Retry::DEFAULT, outcome).await;
+        let count = claims.len();
+        let work: Vec<_> = claims.iter().map(|claim| (claim.lane.clone(), 1, 1)).collect();
+        self.state.finished(&work);
+        let reason = format!("no handler of queue {} knows it", self.state.name);
+        let dead = |claim| Ended { claim, outcome: Outcome::Dead(reason.clone()) };
+        let ended = claims.into_iter().map(dead).collect();
+        self.acknowledge(Acks::new(self, Retry::DEFAULT, ended)).await;
+        if !self.is_unit() {
+            self.state.untaken(count);
         }
     }
 
-    /// Hands an end over to be written, waiting when too many are.
-    pub(crate) async fn acknowledge(&self, claim: Arc<Claim>, retry: Retry, outcome: Outcome) {
-        let ack = Ack { state: self.state.clone(), class: self.queue.class, claim, retry, outcome };
+    /// Hands ends over to be written, waiting when too many are.
+    pub(crate) async fn acknowledge(&self, acks: Acks) {
         // The receiver goes last of all, after everything that could send.
-        let _ = self.acks.send(ack).await;
+        let _ = self.acks.send(acks).await;
+    }
+
+    /// Says of a failed attempt in the log.
+    pub(crate) fn log_failure(&self, claim: &Claim, reason: &str) {
+        let (queue, kind) = (&self.state.name, &*claim.kind);
+        tracing::warn!(%queue, kind, id = %claim.id, attempt = claim.attempt, reason, "job failed");
     }
 
     /// The reason of a failed attempt, in the log and as an outcome.
     pub(crate) fn failed(&self, claim: &Claim, reason: String) -> Outcome {
-        let (queue, kind) = (&self.state.name, &claim.kind);
-        tracing::warn!(%queue, kind, id = %claim.id, attempt = claim.attempt, reason, "job failed");
+        self.log_failure(claim, &reason);
         Outcome::Retry { reason, after_ms: None }
     }
 }

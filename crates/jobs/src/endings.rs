@@ -1,9 +1,11 @@
 //! How jobs end: their rows go, or move to the retry set or the dead set, in one transaction.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use weir_base::Timestamp;
 use weir_db::{Error, Tx};
 
 use crate::directory::QueueState;
@@ -15,6 +17,9 @@ use crate::{KindStats, Last, Outcome, Retry};
 /// A reason is cut to this many bytes in its row.
 const REASON_BYTES_MAX: usize = 1_000;
 
+/// How many ended, by kind and outcome.
+pub(crate) type Counts = BTreeMap<(Cow<'static, str>, &'static str), u64>;
+
 /// Counts of what ended since the process started.
 #[derive(Default)]
 pub(crate) struct Totals {
@@ -22,14 +27,14 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
-    pub(crate) fn count(&self, ended: &BTreeMap<(String, &'static str), u64>) {
+    pub(crate) fn count(&self, ended: &Counts) {
         let mut kinds = self.kinds.lock();
         for ((kind, outcome), count) in ended {
-            metrics::counter!("weir_jobs_ended_total", "kind" => kind.clone(),
+            metrics::counter!("weir_jobs_ended_total", "kind" => kind.to_string(),
                 "outcome" => *outcome)
             .increment(*count);
-            let stats = kinds.entry(kind.clone()).or_default();
-            stats.kind.clone_from(kind);
+            let stats = kinds.entry(kind.to_string()).or_default();
+            stats.kind = kind.to_string();
             match *outcome {
                 "done" => stats.done += count,
                 "retry" => stats.retried += count,
@@ -65,56 +70,75 @@ pub(crate) fn free_keys<'c>(
     Ok(())
 }
 
-/// Writes what follows the removal of `removed`, and tells the directory after the commit.
+/// What was written of ends, to be told once it is committed.
+pub(crate) struct Written {
+    removed: Removed,
+    ended: Counts,
+    first_due: Option<Timestamp>,
+    died: i64,
+}
+
+impl Written {
+    /// Tells the directory of what was committed.
+    pub(crate) fn tell(&self, inner: &Inner, queue: &QueueState) {
+        queue.removed(&self.removed.lanes);
+        inner.totals.count(&self.ended);
+        if let Some(due_at) = self.first_due {
+            inner.later.due(due_at);
+        }
+        if self.died > 0 {
+            inner.later.died(self.died);
+        }
+    }
+}
+
+/// Writes what follows the removal of `removed`.
 pub(crate) fn record(
     tx: &mut Tx,
     inner: &Arc<Inner>,
-    queue: &Arc<QueueState>,
+    queue: &QueueState,
     removed: Removed,
     endings: Vec<Ending<'_>>,
-) -> Result<(), Error> {
+) -> Result<Written, Error> {
     let now = inner.clock.now();
-    let mut ended: BTreeMap<(String, &'static str), u64> = BTreeMap::new();
-    let (mut first_due, mut died) = (None, 0);
-    for Ending { claim, retry, outcome } in endings {
-        let outcome = settle(tx, inner, claim, retry, outcome)?;
-        *ended.entry((claim.kind.clone(), outcome.name())).or_default() += 1;
-        match outcome {
-            Settled::Gone(_) => {}
-            Settled::Retry(delay_ms, reason) => {
-                let due_at = now.plus_ms(delay_ms);
-                rows::insert_retry(tx, due_at, &queue.name, claim, &shortened(&reason))?;
-                first_due = Some(first_due.map_or(due_at, |first: _| due_at.min(first)));
+    let mut written = Written { removed, ended: Counts::new(), first_due: None, died: 0 };
+    for run in endings.chunk_by(|one, next| one.claim.kind == next.claim.kind) {
+        let mut done = 0;
+        for Ending { claim, retry, outcome } in run {
+            let outcome = settle(tx, inner, claim, *retry, outcome)?;
+            if let Settled::Gone("done") = outcome {
+                done += 1;
+                continue;
             }
-            Settled::Dead(reason) => {
-                rows::insert_dead(tx, now, &queue.name, claim, &shortened(&reason))?;
-                died += 1;
+            *written.ended.entry((claim.kind.clone(), outcome.name())).or_default() += 1;
+            match outcome {
+                Settled::Gone(_) => {}
+                Settled::Retry(delay_ms, reason) => {
+                    let due_at = now.plus_ms(delay_ms);
+                    rows::insert_retry(tx, due_at, &queue.name, claim, shortened(reason))?;
+                    let first = written.first_due.map_or(due_at, |first| due_at.min(first));
+                    written.first_due = Some(first);
+                }
+                Settled::Dead(reason) => {
+                    rows::insert_dead(tx, now, &queue.name, claim, shortened(reason))?;
+                    written.died += 1;
+                }
             }
+        }
+        if done > 0 {
+            *written.ended.entry((run[0].claim.kind.clone(), "done")).or_default() += done;
         }
     }
-    let (inner, queue) = (inner.clone(), queue.clone());
-    tx.after_commit(move || {
-        for (lane, ids, gone) in &removed.lanes {
-            queue.removed(lane, ids, *gone);
-        }
-        inner.totals.count(&ended);
-        if let Some(due_at) = first_due {
-            inner.later.due(due_at);
-        }
-        if died > 0 {
-            inner.later.died(died);
-        }
-    });
-    Ok(())
+    Ok(written)
 }
 
-enum Settled {
+enum Settled<'o> {
     Gone(&'static str),
-    Retry(i64, String),
-    Dead(String),
+    Retry(i64, &'o str),
+    Dead(&'o str),
 }
 
-impl Settled {
+impl Settled<'_> {
     fn name(&self) -> &'static str {
         match self {
             Self::Gone(name) => name,
@@ -125,13 +149,13 @@ impl Settled {
 }
 
 /// What the job's policy makes of its outcome.
-fn settle(
+fn settle<'o>(
     tx: &mut Tx,
     inner: &Inner,
     claim: &Claim,
     retry: Retry,
-    outcome: Outcome,
-) -> Result<Settled, Error> {
+    outcome: &'o Outcome,
+) -> Result<Settled<'o>, Error> {
     let name = outcome.name();
     Ok(match outcome {
         Outcome::Done | Outcome::Discard(_) => Settled::Gone(name),
@@ -154,10 +178,10 @@ fn settle(
     })
 }
 
-fn shortened(reason: &str) -> String {
+fn shortened(reason: &str) -> &str {
     let mut end = reason.len().min(REASON_BYTES_MAX);
     while !reason.is_char_boundary(end) {
         end -= 1;
     }
-    reason[..end].to_owned()
+    &reason[..end]
 }

@@ -121,7 +121,7 @@ impl Jobs {
                 name: state.name.to_string(),
                 depth: turns.depth(),
                 lanes: turns.lanes() as u64,
-                running: state.running.load(Ordering::Relaxed) as u64,
+                running: state.places.held() as u64,
                 oldest_age_ms,
                 paused: state.paused.load(Ordering::Relaxed),
             }

@@ -86,7 +86,7 @@ impl Keeper {
                 let turns = state.turns.lock();
                 (turns.depth(), turns.lanes())
             };
-            let running = state.running.load(std::sync::atomic::Ordering::Relaxed);
+            let running = state.places.held();
             let age_s = state.oldest_age_ms(now) as f64 / 1_000.0;
             metrics::gauge!("weir_jobs_depth_jobs", "queue" => queue.clone()).set(depth as f64);
             metrics::gauge!("weir_jobs_waiting_lanes", "queue" => queue.clone()).set(lanes as f64);

@@ -41,6 +41,7 @@ mod jobs;
 mod keeper;
 mod later;
 mod mend;
+mod places;
 mod registry;
 mod retry;
 mod rows;

@@ -40,7 +40,7 @@ impl Jobs {
         )?;
         let Some(key) = ready else { return Ok(false) };
         free(tx, key, id)?;
-        tx.after_commit(move || state.removed(&entry.lane, &[id.0], 1));
+        tx.after_commit(move || state.removed(&[(entry.lane.into(), vec![id.0], 1)]));
         Ok(true)
     }
 

@@ -1,6 +1,5 @@
 //! Who handles which job type.
 
-use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::ops::Range;
@@ -50,7 +49,7 @@ pub(crate) enum Run {
 
 pub(crate) type Prepare =
     Arc<dyn Fn(Arc<Vec<Claim>>) -> BoxFuture<'static, PreparedBatch> + Send + Sync>;
-pub(crate) type RunTask = Arc<dyn Fn(Arc<Claim>) -> BoxFuture<'static, Outcome> + Send + Sync>;
+pub(crate) type RunTask = Arc<dyn Fn(&Claim) -> BoxFuture<'static, Outcome> + Send + Sync>;
 pub(crate) type RunItems =
     Arc<dyn Fn(&mut Tx, Range<usize>) -> Result<Vec<Outcome>, weir_db::Error> + Send + Sync>;
 
@@ -144,19 +143,12 @@ impl Registry {
         F: Fn(Claimed<J>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<(), Failure>> + Send + 'static,
     {
-        let run = Arc::new(run);
-        let erased: RunTask = Arc::new(move |claim| {
-            let run = run.clone();
-            Box::pin(async move {
-                let (mut jobs, mut broken) = parse::<J>(std::slice::from_ref(&claim));
-                match (jobs.pop(), broken.pop().flatten()) {
-                    (Some(job), _) => match run(job).await {
-                        Ok(()) => Outcome::Done,
-                        Err(failure) => failure.into(),
-                    },
-                    (None, outcome) => outcome.unwrap_or(Outcome::Done),
-                }
-            })
+        let erased: RunTask = Arc::new(move |claim| match parse_one::<J>(claim) {
+            Ok(job) => {
+                let work = run(job);
+                Box::pin(async move { work.await.map_or_else(Outcome::from, |()| Outcome::Done) })
+            }
+            Err(broken) => Box::pin(std::future::ready(broken)),
         });
         self.add::<J>(Run::Task(erased));
     }
@@ -222,28 +214,31 @@ impl Run {
 }
 
 /// The jobs that parse, in order, and for each claim what it ended with if it does not.
-fn parse<J: Job>(claims: &[impl Borrow<Claim>]) -> (Vec<Claimed<J>>, Vec<Option<Outcome>>) {
+fn parse<J: Job>(claims: &[Claim]) -> (Vec<Claimed<J>>, Vec<Option<Outcome>>) {
     let mut jobs = Vec::with_capacity(claims.len());
     let mut broken = Vec::with_capacity(claims.len());
     for claim in claims {
-        let claim = claim.borrow();
-        let parsed = match claim.jid {
-            None => serde_json::from_str(&claim.payload),
-            Some(_) => args::read(&claim.payload),
-        };
-        match parsed {
+        match parse_one(claim) {
             Ok(job) => {
-                let (id, enqueued_at) = (claim.id, claim.enqueued_at);
-                let (attempt, jid) = (claim.attempt, claim.jid.clone());
-                jobs.push(Claimed { id, attempt, enqueued_at, job, jid });
+                jobs.push(job);
                 broken.push(None);
             }
-            Err(error) => {
-                broken.push(Some(Outcome::Dead(format!("the payload does not parse: {error}"))));
-            }
+            Err(outcome) => broken.push(Some(outcome)),
         }
     }
     (jobs, broken)
+}
+
+fn parse_one<J: Job>(claim: &Claim) -> Result<Claimed<J>, Outcome> {
+    let (id, attempt, enqueued_at) = (claim.id, claim.attempt, claim.enqueued_at);
+    let parsed = match claim.jid {
+        None => serde_json::from_str(&claim.payload),
+        Some(_) => args::read(&claim.payload),
+    };
+    match parsed {
+        Ok(job) => Ok(Claimed { id, attempt, enqueued_at, job, jid: claim.jid.clone() }),
+        Err(error) => Err(Outcome::Dead(format!("the payload does not parse: {error}"))),
+    }
 }
 
 fn batch<P, R>(

@@ -1,10 +1,10 @@
 //! The rows of jobs: how they are written, read, moved and removed.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use weir_base::{Id, Timestamp};
-use weir_db::{Dialect, Error, Row, Tx, Value, ids, params};
+use weir_db::{Dialect, Error, Row, Tx, Value, params};
 
 use crate::turns::Pick;
 
@@ -24,7 +24,7 @@ pub(crate) struct NewRow {
 pub(crate) struct Claim {
     pub(crate) lane: Arc<str>,
     pub(crate) id: Id,
-    pub(crate) kind: String,
+    pub(crate) kind: Cow<'static, str>,
     /// This attempt, from 1.
     pub(crate) attempt: u32,
     pub(crate) enqueued_at: Timestamp,
@@ -33,6 +33,9 @@ pub(crate) struct Claim {
     /// Its name in Redis, if it came from there; then `payload` is its array of arguments.
     pub(crate) jid: Option<Arc<str>>,
 }
+
+/// Gives a kind that has a handler without a copy of its name.
+pub(crate) type Kinds<'k> = &'k dyn Fn(&str) -> Option<&'static str>;
 
 /// The columns of a row in `jobs`, in the order of [`NewRow`].
 const COLUMNS: usize = 8;
@@ -132,7 +135,7 @@ pub(crate) fn insert_retry(
             claim.id,
             queue,
             *claim.lane,
-            claim.kind,
+            *claim.kind,
             claim.attempt,
             claim.enqueued_at,
             claim.unique_key,
@@ -159,7 +162,7 @@ pub(crate) fn insert_dead(
             died_at,
             queue,
             *claim.lane,
-            claim.kind,
+            *claim.kind,
             claim.attempt,
             claim.enqueued_at,
             claim.payload,
@@ -185,16 +188,21 @@ pub(crate) fn free_key(tx: &mut Tx, key: &str, id: Id) -> Result<(), Error> {
 }
 
 /// Reads the rows that `picks` tell, one list for each pick, in order of id.
-pub(crate) fn read(tx: &mut Tx, queue: &str, picks: &[Pick]) -> Result<Vec<Vec<Claim>>, Error> {
+pub(crate) fn read(
+    tx: &mut Tx,
+    queue: &str,
+    picks: &[Pick],
+    kinds: Kinds<'_>,
+) -> Result<Vec<Vec<Claim>>, Error> {
     let mut found: Vec<Vec<Claim>> = match tx.dialect() {
-        Dialect::Sqlite => read_one_by_one(tx, queue, picks)?,
-        Dialect::Postgres => read_together(tx, queue, picks)?,
+        Dialect::Sqlite => read_one_by_one(tx, queue, picks, kinds)?,
+        Dialect::Postgres => read_together(tx, queue, picks, kinds)?,
     };
     for (pick, claims) in picks.iter().zip(&mut found) {
         claims.retain(|claim| !pick.without.contains(&claim.id.0));
         claims.truncate(pick.oldest);
         if pick.newest > 0 {
-            let newest = read_newest(tx, queue, pick)?;
+            let newest = read_newest(tx, queue, pick, kinds)?;
             let known: Vec<Id> = claims.iter().map(|claim| claim.id).collect();
             let fresh = newest
                 .into_iter()
@@ -206,7 +214,12 @@ pub(crate) fn read(tx: &mut Tx, queue: &str, picks: &[Pick]) -> Result<Vec<Vec<C
     Ok(found)
 }
 
-fn read_one_by_one(tx: &mut Tx, queue: &str, picks: &[Pick]) -> Result<Vec<Vec<Claim>>, Error> {
+fn read_one_by_one(
+    tx: &mut Tx,
+    queue: &str,
+    picks: &[Pick],
+    kinds: Kinds<'_>,
+) -> Result<Vec<Vec<Claim>>, Error> {
     let read = |pick: &Pick| {
         if pick.oldest == 0 {
             return Ok(Vec::new());
@@ -215,7 +228,7 @@ fn read_one_by_one(tx: &mut Tx, queue: &str, picks: &[Pick]) -> Result<Vec<Vec<C
             "SELECT id, kind, failures, enqueued_at, unique_key, payload FROM jobs
              WHERE queue = ?1 AND lane = ?2 AND id >= ?3 ORDER BY id LIMIT ?4",
             params![queue, *pick.lane, pick.from, pick.oldest + pick.without.len()],
-            |row| claim(row, 0, &pick.lane),
+            |row| claim(row, 0, &pick.lane, kinds),
         )
     };
     picks.iter().map(read).collect()
@@ -223,7 +236,12 @@ fn read_one_by_one(tx: &mut Tx, queue: &str, picks: &[Pick]) -> Result<Vec<Vec<C
 
 /// One round trip for all lanes: PostgreSQL is on the other side of a socket. SQLite has no
 /// lateral join, and no socket either.
-fn read_together(tx: &mut Tx, queue: &str, picks: &[Pick]) -> Result<Vec<Vec<Claim>>, Error> {
+fn read_together(
+    tx: &mut Tx,
+    queue: &str,
+    picks: &[Pick],
+    kinds: Kinds<'_>,
+) -> Result<Vec<Vec<Claim>>, Error> {
     let list: Vec<serde_json::Value> = (picks.iter().enumerate())
         .map(|(place, pick)| {
             let most = if pick.oldest == 0 { 0 } else { pick.oldest + pick.without.len() };
@@ -246,7 +264,7 @@ fn read_together(tx: &mut Tx, queue: &str, picks: &[Pick]) -> Result<Vec<Vec<Cla
         |row| {
             let place: usize = row.get(0)?;
             if let (Some(pick), Some(claims)) = (picks.get(place), found.get_mut(place)) {
-                claims.push(claim(row, 1, &pick.lane)?);
+                claims.push(claim(row, 1, &pick.lane, kinds)?);
             }
             Ok(())
         },
@@ -254,21 +272,32 @@ fn read_together(tx: &mut Tx, queue: &str, picks: &[Pick]) -> Result<Vec<Vec<Cla
     Ok(found)
 }
 
-fn read_newest(tx: &mut Tx, queue: &str, pick: &Pick) -> Result<Vec<Claim>, Error> {
+fn read_newest(
+    tx: &mut Tx,
+    queue: &str,
+    pick: &Pick,
+    kinds: Kinds<'_>,
+) -> Result<Vec<Claim>, Error> {
     tx.query(
         "SELECT id, kind, failures, enqueued_at, unique_key, payload FROM jobs
          WHERE queue = ?1 AND lane = ?2 AND id >= ?3 ORDER BY id DESC LIMIT ?4",
         params![queue, *pick.lane, pick.from, pick.count() + pick.without.len()],
-        |row| claim(row, 0, &pick.lane),
+        |row| claim(row, 0, &pick.lane, kinds),
     )
 }
 
-fn claim(row: &Row<'_>, first: usize, lane: &Arc<str>) -> Result<Claim, Error> {
+fn claim(
+    row: &Row<'_>,
+    first: usize,
+    lane: &Arc<str>,
+    kinds: Kinds<'_>,
+) -> Result<Claim, Error> {
     let failures: u32 = row.get(first + 2)?;
+    let kind = row.str(first + 1)?;
     Ok(Claim {
         lane: lane.clone(),
         id: row.get(first)?,
-        kind: row.get(first + 1)?,
+        kind: kinds(kind).map_or_else(|| Cow::Owned(kind.to_owned()), Cow::Borrowed),
         attempt: failures.saturating_add(1),
         enqueued_at: row.get(first + 3)?,
         unique_key: row.get(first + 4)?,
@@ -285,7 +314,8 @@ pub(crate) fn remove<'c>(
 ) -> Result<Removed, Error> {
     let mut claims: Vec<(&Arc<str>, Id)> =
         claims.into_iter().map(|claim| (&claim.lane, claim.id)).collect();
-    claims.sort_unstable();
+    // Mostly in order already, which this sort is quick with.
+    claims.sort();
     let present = match tx.dialect() {
         Dialect::Sqlite => remove_each(tx, queue, &claims)?,
         Dialect::Postgres => remove_together(tx, queue, &claims)?,
@@ -331,7 +361,7 @@ fn remove_together(tx: &mut Tx, queue: &str, claims: &[(&Arc<str>, Id)]) -> Resu
 }
 
 /// Rows that were removed.
-#[derive(Default, Clone)]
+#[derive(Default)]
 pub(crate) struct Removed {
     /// Their ids, sorted.
     present: Vec<Id>,

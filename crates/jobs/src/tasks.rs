@@ -1,52 +1,189 @@
-//! Running tasks: beside each other, each with its timeout, acknowledged in groups.
+//! Running tasks: in short runs of neighbours, each with its timeout, acknowledged in groups.
+//!
+//! A job that ends at its first poll costs no task of the runtime. One that has to wait for
+//! something goes on in a task of its own, and keeps its place in the queue until it ends.
 
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 
-use crate::Outcome;
+use crate::acks::{Acks, Ended};
 use crate::dispatch::{Worker, panic_text};
 use crate::registry::{Handler, RunTask};
 use crate::rows::Claim;
+use crate::{Outcome, Retry};
 
-/// Starts `claims`.
+/// The work of one run, in ns: so long no other job of the runtime's thread gets its turn.
+const RUN_NS: i64 = 250_000;
+/// Jobs of one run.
+const RUN_JOBS_MAX: usize = 256;
+
+/// What the jobs of a run share.
+struct Run {
+    worker: Arc<Worker>,
+    handler: RunTask,
+    retry: Retry,
+    timeout: Duration,
+    seconds: metrics::Histogram,
+}
+
+/// How the first poll of a job went.
+enum First {
+    Ended(Outcome),
+    Waits(BoxFuture<'static, Outcome>),
+}
+
+/// Starts `claims`, all of one kind.
 pub(crate) fn start(worker: &Arc<Worker>, handler: &Handler, run: &RunTask, claims: Vec<Claim>) {
-    let (retry, timeout) = (handler.retry, handler.timeout);
-    for claim in claims {
-        let (worker, run) = (worker.clone(), run.clone());
-        worker.state.begin();
-        let runs = worker.runs.clone();
-        runs.spawn(async move {
-            let claim = Arc::new(claim);
-            let started = Instant::now();
-            let outcome = tokio::select! {
-                outcome = run_one(&worker, &run, &claim, timeout) => outcome,
-                // It stays in its row, and in flight: nobody takes it before the next start.
-                () = worker.cut.cancelled() => return,
-            };
-            let took = started.elapsed();
-            metrics::histogram!("weir_jobs_run_seconds", "kind" => claim.kind.clone())
-                .record(took.as_secs_f64());
-            let took_us = i64::try_from(took.as_micros()).unwrap_or(i64::MAX);
-            worker.acknowledge(claim.clone(), retry, outcome).await;
-            worker.state.finished(&claim.lane, 1, took_us);
-            worker.state.end();
-        });
+    let Some(kind) = claims.first().map(|claim| claim.kind.to_string()) else { return };
+    let run = Arc::new(Run {
+        worker: worker.clone(),
+        handler: run.clone(),
+        retry: handler.retry,
+        timeout: handler.timeout,
+        seconds: metrics::histogram!("weir_jobs_run_seconds", "kind" => kind),
+    });
+    let fits = usize::try_from(RUN_NS / worker.state.turns.lock().job_ns()).unwrap_or(1);
+    let mut claims = claims.into_iter();
+    loop {
+        let some: Vec<Claim> = claims.by_ref().take(fits.clamp(1, RUN_JOBS_MAX)).collect();
+        if some.is_empty() {
+            return;
+        }
+        worker.runs.spawn(run.clone().all(some));
     }
 }
 
-async fn run_one(worker: &Worker, run: &RunTask, claim: &Arc<Claim>, timeout: Duration) -> Outcome {
-    let body = async { run(claim.clone()).await };
-    let caught = AssertUnwindSafe(body).catch_unwind();
-    match tokio::time::timeout(timeout, caught).await {
-        Ok(Ok(Outcome::Retry { reason, after_ms })) => {
-            worker.failed(claim, reason.clone());
-            Outcome::Retry { reason, after_ms }
+impl Run {
+    /// Runs `claims` one after the other, as places become free.
+    async fn all(self: Arc<Self>, claims: Vec<Claim>) {
+        let mut waiting = claims.into_iter();
+        let mut ended: Vec<Ended> = Vec::with_capacity(waiting.len());
+        let mut full: Vec<Arc<str>> = Vec::new();
+        let mut released: Vec<Claim> = Vec::new();
+        let mut before = Instant::now();
+        let mut work: Vec<(Arc<str>, usize, i64)> = Vec::new();
+        while let Some(claim) = waiting.next() {
+            if full.contains(&claim.lane) {
+                released.push(claim);
+                continue;
+            }
+            if !self.worker.state.places.try_take() {
+                self.settle(&mut ended, &mut work).await;
+                if !self.place().await {
+                    released.push(claim);
+                    released.extend(waiting.by_ref());
+                    break;
+                }
+                before = Instant::now();
+            }
+            match self.first(&claim) {
+                First::Ended(outcome) => {
+                    self.worker.state.places.give();
+                    add(&mut work, &claim.lane, &mut before);
+                    ended.push(Ended { claim, outcome });
+                }
+                First::Waits(future) => {
+                    if self.worker.state.turns.lock().slowed(&claim.lane) {
+                        full.push(claim.lane.clone());
+                    }
+                    self.worker.runs.spawn(self.clone().rest(claim, future, before));
+                    before = Instant::now();
+                }
+            }
         }
-        Ok(Ok(outcome)) => outcome,
-        Ok(Err(panic)) => worker.failed(claim, panic_text(&*panic)),
-        Err(_) => worker.failed(claim, format!("not done within {} s", timeout.as_secs())),
+        self.settle(&mut ended, &mut work).await;
+        self.worker.give_back_tasks(&released);
+    }
+
+    /// Waits for a place; false when it is time to stop.
+    async fn place(&self) -> bool {
+        tokio::select! {
+            () = self.worker.state.places.take() => true,
+            () = self.worker.stop.cancelled() => false,
+        }
+    }
+
+    fn first(&self, claim: &Claim) -> First {
+        let polled = catch_unwind(AssertUnwindSafe(|| {
+            let mut future = (self.handler)(claim);
+            // Whoever is waited for is told the true waker at the next poll, which comes at once.
+            match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(outcome) => First::Ended(outcome),
+                Poll::Pending => First::Waits(future),
+            }
+        }));
+        match polled {
+            Ok(First::Ended(outcome)) => First::Ended(self.told(claim, outcome)),
+            Ok(waits) => waits,
+            Err(panic) => First::Ended(self.worker.failed(claim, panic_text(&*panic))),
+        }
+    }
+
+    /// The rest of a job that has to wait.
+    async fn rest(self: Arc<Self>, claim: Claim, job: BoxFuture<'static, Outcome>, since: Instant) {
+        let left = self.timeout.saturating_sub(since.elapsed());
+        let caught = AssertUnwindSafe(job).catch_unwind();
+        let outcome = tokio::select! {
+            outcome = tokio::time::timeout(left, caught) => outcome,
+            // It stays in its row, and in flight: nobody takes it before the next start.
+            () = self.worker.cut.cancelled() => return,
+        };
+        let outcome = match outcome {
+            Ok(Ok(outcome)) => self.told(&claim, outcome),
+            Ok(Err(panic)) => self.worker.failed(&claim, panic_text(&*panic)),
+            Err(_) => {
+                let seconds = self.timeout.as_secs();
+                self.worker.failed(&claim, format!("not done within {seconds} s"))
+            }
+        };
+        let state = &self.worker.state;
+        state.turns.lock().unslowed(&claim.lane);
+        state.places.give();
+        let mut work = Vec::new();
+        add(&mut work, &claim.lane, &mut { since });
+        self.settle(&mut vec![Ended { claim, outcome }], &mut work).await;
+    }
+
+    /// Says of a failure in the log, and gives the outcome on.
+    fn told(&self, claim: &Claim, outcome: Outcome) -> Outcome {
+        if let Outcome::Retry { reason, .. } = &outcome {
+            self.worker.log_failure(claim, reason);
+        }
+        outcome
+    }
+
+    /// Hands what ended over to be written, and tells the directory of the work it was.
+    async fn settle(&self, ended: &mut Vec<Ended>, work: &mut Vec<(Arc<str>, usize, i64)>) {
+        if ended.is_empty() {
+            return;
+        }
+        let ns: i64 = work.iter().map(|(_, _, ns)| ns).sum();
+        let count = ended.len();
+        // One value for many quick jobs: a recorder keeps each until it is read.
+        self.seconds.record(ns as f64 / 1e9 / count as f64);
+        self.worker.state.finished(work);
+        work.clear();
+        let ended = std::mem::take(ended);
+        self.worker.acknowledge(Acks::new(&self.worker, self.retry, ended)).await;
+        self.worker.state.untaken(count);
+    }
+}
+
+/// Adds the time since `before` to the work of `lane`, as that of one job.
+fn add(work: &mut Vec<(Arc<str>, usize, i64)>, lane: &Arc<str>, before: &mut Instant) {
+    let now = Instant::now();
+    let ns = i64::try_from((now - *before).as_nanos()).unwrap_or(i64::MAX);
+    *before = now;
+    match work.last_mut() {
+        Some((last, count, all_ns)) if Arc::ptr_eq(last, lane) => {
+            *count += 1;
+            *all_ns = all_ns.saturating_add(ns);
+        }
+        _ => work.push((lane.clone(), 1, ns)),
     }
 }

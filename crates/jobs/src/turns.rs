@@ -17,12 +17,14 @@ use std::sync::Arc;
 
 use crate::Order;
 
-/// One round over all lanes should give about this much work, shared among them, in µs.
-const ROUND_US: i64 = 500_000;
-/// The most work a lane may do in one turn, in µs.
-const QUANTUM_US_MAX: i64 = 1_000;
+/// One round over all lanes should give about this much work, shared among them, in ns.
+const ROUND_NS: i64 = 500_000_000;
+/// The most work a lane may do in one turn, in ns.
+const QUANTUM_NS_MAX: i64 = 1_000_000;
 /// A lane never owes more turns than these, however long its jobs took.
 const DEBT_TURNS_MAX: i64 = 200;
+/// Jobs of one lane may be taken ahead for about this much work, in ns.
+const LANE_AHEAD_NS: i64 = 1_000_000;
 /// In a newest-first queue each so many-th job is taken from the old end.
 const OLDEST_EACH: u64 = 10;
 
@@ -34,10 +36,10 @@ pub(crate) struct Turns {
     order: Order,
     /// Units: one batch of a lane at a time.
     one_batch_a_lane: bool,
-    /// The most jobs of one lane in flight at once and not finished.
+    /// The most jobs of one lane that wait for something at once. Of quick jobs more are taken.
     lane_running_max: usize,
-    /// Measured work of a job of this queue, in µs, smoothed.
-    job_us: i64,
+    /// Measured work of a job of this queue, in ns, smoothed.
+    job_ns: i64,
     depth: i64,
 }
 
@@ -49,6 +51,8 @@ struct Lane {
     flight: BTreeSet<i64>,
     /// Taken jobs whose run has not ended.
     running: usize,
+    /// Those of them that wait for something: a peer, a timer, a lock.
+    slow: usize,
     /// Selected, not yet read.
     pending: usize,
     /// No row that could be taken has a lower id.
@@ -57,9 +61,9 @@ struct Lane {
     arrived: i64,
     /// The last read found fewer rows than expected: nothing there until something is added.
     exhausted: bool,
-    /// Work it may still do in this turn, in µs; negative when it took more than its share.
-    deficit_us: i64,
-    job_us: i64,
+    /// Work it may still do in this turn, in ns; negative when it took more than its share.
+    deficit_ns: i64,
+    job_ns: i64,
     taken: u64,
     /// A lower bound of the ids that wait.
     oldest: i64,
@@ -101,7 +105,7 @@ impl Turns {
             order: Order::OldestFirst,
             one_batch_a_lane: false,
             lane_running_max: usize::MAX,
-            job_us: 250,
+            job_ns: 250_000,
             depth: 0,
         }
     }
@@ -128,9 +132,9 @@ impl Turns {
         self.lanes.values().filter(|lane| lane.waiting() > 0).map(|lane| lane.oldest).min()
     }
 
-    /// Measured work of one job, in µs.
-    pub(crate) fn job_us(&self) -> i64 {
-        self.job_us
+    /// Measured work of one job, in ns, at least 1.
+    pub(crate) fn job_ns(&self) -> i64 {
+        self.job_ns
     }
 
     /// The lanes that may hold row `id`, for a look-up by id alone.
@@ -163,11 +167,11 @@ impl Turns {
             Some((name, _)) => name.clone(),
             None => {
                 let name: Arc<str> = lane.into();
-                self.lanes.insert(name.clone(), Lane::new(id, self.job_us));
+                self.lanes.insert(name.clone(), Lane::new(id, self.job_ns));
                 name
             }
         };
-        let quantum_us = self.quantum_us();
+        let quantum_ns = self.quantum_ns();
         let Some(lane) = self.lanes.get_mut(&name) else { return };
         let was_empty = lane.depth <= 0;
         lane.oldest = if lane.waiting() <= 0 { id } else { lane.oldest.min(id) };
@@ -176,7 +180,7 @@ impl Turns {
         lane.from = lane.from.min(id);
         lane.arrived = lane.arrived.min(id);
         if was_empty && lane.line == Line::None && lane.waiting() > 0 {
-            lane.deficit_us = quantum_us;
+            lane.deficit_ns = quantum_ns;
             lane.line = Line::Fresh;
             self.fresh.push_back(name);
         } else {
@@ -229,7 +233,7 @@ impl Turns {
     /// One visit of a lane that stood first in its line: how many of its jobs are taken.
     fn turn(&mut self, name: &Arc<str>, was_fresh: bool, left: usize) -> usize {
         let available = self.available(name);
-        let quantum_us = self.quantum_us();
+        let quantum_ns = self.quantum_ns();
         let Some(lane) = self.lanes.get_mut(name) else { return 0 };
         lane.line = Line::None;
         if available == 0 {
@@ -239,17 +243,17 @@ impl Turns {
             }
             return 0;
         }
-        if lane.deficit_us <= 0 {
-            lane.deficit_us += quantum_us;
+        if lane.deficit_ns <= 0 {
+            lane.deficit_ns += quantum_ns;
             self.push_old(name);
             return 0;
         }
-        let job_us = lane.job_us.max(1);
-        let fits = (lane.deficit_us + job_us - 1) / job_us;
+        let job_ns = lane.job_ns.max(1);
+        let fits = (lane.deficit_ns + job_ns - 1) / job_ns;
         let count = available.min(left).min(usize::try_from(fits).unwrap_or(1)).max(1);
         lane.pending += count;
-        lane.deficit_us -= lane.job_us.saturating_mul(count as i64);
-        if lane.deficit_us > 0 && count < available {
+        lane.deficit_ns -= lane.job_ns.saturating_mul(count as i64);
+        if lane.deficit_ns > 0 && count < available {
             // The budget ended inside its turn, which it goes on with.
             lane.line = if was_fresh { Line::Fresh } else { Line::Old };
             let line = if was_fresh { &mut self.fresh } else { &mut self.old };
@@ -307,17 +311,33 @@ impl Turns {
         }
     }
 
-    /// `count` jobs of `lane` ran, for `us` µs of work in all.
-    pub(crate) fn finished(&mut self, lane: &Arc<str>, count: usize, us: i64) {
-        let each_us = (us / (count.max(1) as i64)).max(1);
-        self.job_us = smoothed(self.job_us, each_us);
-        let debt_us_max = self.quantum_us() * DEBT_TURNS_MAX;
+    /// `count` jobs of `lane` ran, for `ns` ns of work in all.
+    pub(crate) fn finished(&mut self, lane: &Arc<str>, count: usize, ns: i64) {
+        let each_ns = (ns / (count.max(1) as i64)).max(1);
+        self.job_ns = smoothed(self.job_ns, each_ns);
+        let debt_ns_max = self.quantum_ns() * DEBT_TURNS_MAX;
         if let Some(found) = self.lanes.get_mut(lane) {
-            let expected_us = found.job_us.saturating_mul(count as i64);
-            found.deficit_us = (found.deficit_us + expected_us - us).max(-debt_us_max);
-            found.job_us = smoothed(found.job_us, each_us);
+            let expected_ns = found.job_ns.saturating_mul(count as i64);
+            found.deficit_ns = (found.deficit_ns + expected_ns - ns).max(-debt_ns_max);
+            found.job_ns = smoothed(found.job_ns, each_ns);
             found.running -= count.min(found.running);
             self.line_up(lane);
+        }
+    }
+
+    /// A job of `lane` waits for something; true when no more of that lane may start beside it.
+    pub(crate) fn slowed(&mut self, lane: &str) -> bool {
+        let most = self.lane_running_max;
+        self.lanes.get_mut(lane).is_some_and(|found| {
+            found.slow += 1;
+            !self.one_batch_a_lane && !lane.is_empty() && found.slow >= most
+        })
+    }
+
+    /// A job of `lane` that waited for something ended.
+    pub(crate) fn unslowed(&mut self, lane: &str) {
+        if let Some(found) = self.lanes.get_mut(lane) {
+            found.slow -= 1.min(found.slow);
         }
     }
 
@@ -385,45 +405,49 @@ impl Turns {
         // Jobs without a fairness key may have all the places.
         let room = if self.one_batch_a_lane || name.is_empty() {
             usize::MAX
+        } else if lane.slow >= self.lane_running_max {
+            0
         } else {
-            self.lane_running_max.saturating_sub(busy)
+            let ahead = usize::try_from(LANE_AHEAD_NS / lane.job_ns.max(1)).unwrap_or(1);
+            self.lane_running_max.max(ahead).saturating_sub(busy)
         };
         usize::try_from(lane.waiting()).unwrap_or(0).min(room)
     }
 
     /// All lanes in line owe turns: as many rounds pass at once as the least indebted needs.
     fn advance_rounds(&mut self) {
-        let quantum_us = self.quantum_us();
+        let quantum_ns = self.quantum_ns();
         let in_line = || self.fresh.iter().chain(&self.old);
-        let least_us =
-            in_line().filter_map(|name| self.lanes.get(name)).map(|lane| lane.deficit_us).max();
-        let rounds = (-least_us.unwrap_or(0)).max(0) / quantum_us + 1;
+        let least_ns =
+            in_line().filter_map(|name| self.lanes.get(name)).map(|lane| lane.deficit_ns).max();
+        let rounds = (-least_ns.unwrap_or(0)).max(0) / quantum_ns + 1;
         let names: Vec<Arc<str>> = in_line().cloned().collect();
         for name in names {
             if let Some(lane) = self.lanes.get_mut(&name) {
-                lane.deficit_us += rounds * quantum_us;
+                lane.deficit_ns += rounds * quantum_ns;
             }
         }
     }
 
     /// The work of one turn: smaller the more lanes share a round.
-    fn quantum_us(&self) -> i64 {
-        (ROUND_US / (self.lanes.len().max(1) as i64)).clamp(1, QUANTUM_US_MAX)
+    fn quantum_ns(&self) -> i64 {
+        (ROUND_NS / (self.lanes.len().max(1) as i64)).clamp(1, QUANTUM_NS_MAX)
     }
 }
 
 impl Lane {
-    fn new(id: i64, job_us: i64) -> Self {
+    fn new(id: i64, job_ns: i64) -> Self {
         Self {
             depth: 0,
             flight: BTreeSet::new(),
             running: 0,
+            slow: 0,
             pending: 0,
             from: id,
             arrived: i64::MAX,
             exhausted: false,
-            deficit_us: 0,
-            job_us,
+            deficit_ns: 0,
+            job_ns,
             taken: 0,
             oldest: id,
             line: Line::None,

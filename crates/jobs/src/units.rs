@@ -9,7 +9,7 @@ use futures_util::FutureExt;
 use weir_db::{Error, Tx};
 
 use crate::dispatch::{Worker, panic_text};
-use crate::endings::{Ending, free_keys, record};
+use crate::endings::{Ending, Written, free_keys, record};
 use crate::registry::{Handler, Prepare, PreparedBatch, RunItems, Slot};
 use crate::rows::{self, Claim};
 use crate::{Outcome, Retry};
@@ -42,12 +42,12 @@ pub(crate) fn start(
 ) {
     let policy = Policy { retry: handler.retry, timeout: handler.timeout };
     let (worker, prepare) = (worker.clone(), prepare.clone());
-    worker.state.begin();
+    worker.state.places.take_anyway();
     let runs = worker.runs.clone();
     runs.spawn(async move {
         let started = Instant::now();
         if let Some(first) = claims.first() {
-            let kind = first.kind.clone();
+            let kind = first.kind.to_string();
             let whole = run(&worker, &prepare, policy, claims);
             tokio::select! {
                 () = whole => {}
@@ -57,7 +57,8 @@ pub(crate) fn start(
             metrics::histogram!("weir_jobs_run_seconds", "kind" => kind)
                 .record(started.elapsed().as_secs_f64());
         }
-        worker.state.end();
+        worker.state.places.give();
+        worker.state.wake.notify_one();
     });
 }
 
@@ -154,11 +155,13 @@ async fn commit(
 ) -> Result<(), Error> {
     let (shared, part) = (batch.clone(), range.clone());
     let work = move |tx: &mut Tx| {
-        shared.work(tx, part.clone(), instead.as_ref())?;
-        Ok(i64::try_from(tx.elapsed().as_micros()).unwrap_or(i64::MAX))
+        let written = shared.work(tx, part.clone(), instead.as_ref())?;
+        Ok::<_, Error>((written, i64::try_from(tx.elapsed().as_nanos()).unwrap_or(i64::MAX)))
     };
-    let took_us = batch.worker.inner.db.write(batch.worker.queue.class, work).await?;
-    batch.finished(range, took_us);
+    let worker = &batch.worker;
+    let (written, took_ns) = worker.inner.db.write(worker.queue.class, work).await?;
+    written.tell(&worker.inner, &worker.state);
+    batch.finished(range, took_ns);
     Ok(())
 }
 
@@ -191,7 +194,7 @@ impl Batch {
         tx: &mut Tx,
         range: Range<usize>,
         instead: Option<&Outcome>,
-    ) -> Result<(), Error> {
+    ) -> Result<Written, Error> {
         let state = &self.worker.state;
         let claims = self.claims.get(range.clone()).unwrap_or_default();
         let removed = rows::remove(tx, &state.name, claims)?;
@@ -230,13 +233,15 @@ impl Batch {
     }
 
     /// Tells the directory how much work each lane of `range` was.
-    fn finished(&self, range: Range<usize>, took_us: i64) {
+    fn finished(&self, range: Range<usize>, took_ns: i64) {
         let claims = self.claims.get(range).unwrap_or_default();
-        let each_us = took_us / i64::try_from(claims.len().max(1)).unwrap_or(1);
-        for run in claims.chunk_by(|one, next| one.lane == next.lane) {
-            let us = each_us.saturating_mul(i64::try_from(run.len()).unwrap_or(1));
-            self.worker.state.finished(&run[0].lane, run.len(), us);
-        }
+        let each_ns = took_ns / i64::try_from(claims.len().max(1)).unwrap_or(1);
+        let runs = claims.chunk_by(|one, next| one.lane == next.lane);
+        let work = |run: &[Claim]| {
+            let ns = each_ns.saturating_mul(i64::try_from(run.len()).unwrap_or(1));
+            (run[0].lane.clone(), run.len(), ns)
+        };
+        self.worker.state.finished(&runs.map(work).collect::<Vec<_>>());
     }
 
     /// The database is away: the jobs of `range` wait again, and no failure is counted.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::JoinAll;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -22,7 +23,7 @@ pub struct Workers {
     pub(crate) runs: TaskTracker,
     /// Dispatchers and the keeper.
     pub(crate) loops: Vec<JoinHandle<()>>,
-    pub(crate) acks: JoinHandle<()>,
+    pub(crate) acks: JoinAll<JoinHandle<()>>,
 }
 
 impl Jobs {
@@ -49,7 +50,9 @@ impl Jobs {
         }
         let (sender, receiver) = mpsc::channel(acks::WAITING_MAX);
         let (cut, runs) = (CancellationToken::new(), TaskTracker::new());
-        let acks = tokio::spawn(acks::run(self.inner.clone(), receiver, cut.clone()));
+        let receiver = Arc::new(tokio::sync::Mutex::new(receiver));
+        let write = |_| tokio::spawn(acks::run(self.inner.clone(), receiver.clone(), cut.clone()));
+        let acks = futures_util::future::join_all((0..acks::WRITERS).map(write));
         let keeper = Keeper::new(self.inner.clone(), periodic);
         let mut loops = vec![tokio::spawn(keeper.run(shutdown.clone()))];
         let handlers = Arc::new(handlers);
@@ -59,6 +62,7 @@ impl Jobs {
                 queue,
                 state: self.inner.directory.queue(queue.name),
                 handlers: handlers.clone(),
+                waited: metrics::histogram!("weir_jobs_wait_seconds", "queue" => queue.name),
                 acks: sender.clone(),
                 runs: runs.clone(),
                 stop: shutdown.clone(),

@@ -53,7 +53,7 @@ impl Model {
             return;
         }
         let (lane, id) = self.flight.remove(at % self.flight.len());
-        self.turns.finished(&lane, 1, us);
+        self.turns.finished(&lane, 1, us * 1_000);
         self.rows.get_mut(&lane).unwrap().remove(&id);
         self.turns.removed(&lane, &[id], 1);
         self.ran.push((lane, id));

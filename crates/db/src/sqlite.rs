@@ -193,6 +193,24 @@ pub(crate) fn execute_each<'v, const N: usize>(
     Ok(changed)
 }
 
+pub(crate) fn query_each<'v, const N: usize>(
+    connection: &rusqlite::Connection,
+    sql: &str,
+    list: impl IntoIterator<Item = [Value<'v>; N]>,
+    each: &mut dyn FnMut(&Row<'_>) -> Result<(), Error>,
+) -> Result<(), Failure> {
+    let sql = &*dialect::translate(crate::Dialect::Sqlite, sql);
+    let fail = |error| failure(error, sql);
+    let mut statement = connection.prepare_cached(sql).map_err(fail)?;
+    for params in list {
+        let mut rows = statement.query(rusqlite::params_from_iter(params)).map_err(fail)?;
+        while let Some(row) = rows.next().map_err(fail)? {
+            each(&Row::Sqlite(row))?;
+        }
+    }
+    Ok(())
+}
+
 pub(crate) fn query<T>(
     connection: &rusqlite::Connection,
     sql: &str,

@@ -125,6 +125,25 @@ impl<'c> Tx<'c> {
         })
     }
 
+    /// Runs a query once for each of `list` and hands every row to `each`: as
+    /// [`execute_each`](Self::execute_each), for SQLite.
+    pub fn query_each<'v, const N: usize>(
+        &mut self,
+        sql: &str,
+        list: impl IntoIterator<Item = [Value<'v>; N]>,
+        mut each: impl FnMut(&Row<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        self.statement(sql, |connection, sql| match connection {
+            Connection::Sqlite(connection) => sqlite::query_each(connection, sql, list, &mut each),
+            Connection::Postgres(connection) => {
+                for params in list {
+                    connection.query(sql, &params, &mut each)?;
+                }
+                Ok(())
+            }
+        })
+    }
+
     /// Runs a query that finds one row or none (of several the first counts).
     pub fn query_opt<T>(
         &mut self,

@@ -120,7 +120,7 @@ async fn commit(inner: &Arc<Inner>, acks: Arc<Vec<Acks>>) -> Result<(), Error> {
     let (shared, queue) = (inner.clone(), state.clone());
     let write = move |tx: &mut weir_db::Tx| -> Result<Written, Error> {
         let claims = acks.iter().flat_map(|acks| &acks.ended).map(|ended| &ended.claim);
-        let removed = rows::remove(tx, &queue.name, claims)?;
+        let removed = rows::remove(tx, claims)?;
         let mut endings = Vec::new();
         for Acks { retry, ended, .. } in acks.iter() {
             for Ended { claim, outcome } in ended {

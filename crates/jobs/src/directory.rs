@@ -27,6 +27,8 @@ pub(crate) struct QueueState {
     /// Tells its dispatcher to look again.
     pub(crate) wake: Notify,
     pub(crate) paused: AtomicBool,
+    /// Whether it is served, and holds units.
+    pub(crate) is_unit: AtomicBool,
     /// How many jobs (tasks) or batches (units) run now, and may.
     pub(crate) places: Places,
     /// Tasks that were taken and have not ended.
@@ -63,25 +65,32 @@ impl QueueState {
             turns: Mutex::new(Turns::new()),
             wake: Notify::new(),
             paused: AtomicBool::new(false),
+            is_unit: AtomicBool::new(false),
             places: Places::new(),
             taken: AtomicUsize::new(0),
             payload_bytes: AtomicI64::new(256),
         }
     }
 
-    /// `count` rows were committed to `lane`, the lowest with id `id`.
-    pub(crate) fn added(&self, lane: &str, id: Id, count: usize) {
-        self.turns.lock().added(lane, id.0, i64::try_from(count).unwrap_or(i64::MAX));
+    /// Rows `ids` were committed to `lane`.
+    pub(crate) fn added(&self, lane: &str, ids: &[i64]) {
+        self.turns.lock().added(lane, ids);
         self.wake.notify_one();
     }
 
-    /// Rows are settled: by lane their ids, and how many of them were removed just now.
-    pub(crate) fn removed(&self, lanes: &[(Arc<str>, Vec<i64>, usize)]) {
+    /// Taken rows are settled: lane, how many.
+    pub(crate) fn settled(&self, lanes: &[(Arc<str>, usize)]) {
         let mut turns = self.turns.lock();
-        for (lane, ids, gone) in lanes {
-            turns.removed(lane, ids, *gone);
+        for (lane, count) in lanes {
+            turns.settled(lane, *count);
         }
         drop(turns);
+        self.wake.notify_one();
+    }
+
+    /// Row `id` of `lane` was removed by hand.
+    pub(crate) fn removed(&self, lane: &str, id: i64) {
+        self.turns.lock().removed(lane, id);
         self.wake.notify_one();
     }
 

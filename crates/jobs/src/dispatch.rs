@@ -32,6 +32,8 @@ const BATCH_JOBS_MAX: usize = 2_000;
 const AHEAD_NS: i64 = 10_000_000;
 /// The most tasks that are taken ahead.
 const AHEAD_MAX: usize = 8_192;
+/// Rows of one look for jobs that are not held in memory.
+const SCAN_MAX: usize = 100_000;
 /// Tasks of one read.
 const READ_MAX: usize = 2_048;
 /// The wait before the database is asked again after it failed.
@@ -60,11 +62,13 @@ impl Worker {
         let lane_running_max = if units { usize::MAX } else { self.running_max().div_ceil(4) };
         self.state.turns.lock().configure(self.queue.order, units, lane_running_max);
         self.state.places.set_most(self.running_max());
+        self.state.is_unit.store(units, Ordering::Relaxed);
     }
 
     /// Dispatches until it is told to stop.
     pub(crate) async fn run(self: Arc<Self>) {
         while !self.stop.is_cancelled() {
+            self.refill().await;
             let picks = self.select();
             if picks.is_empty() {
                 tokio::select! {
@@ -81,7 +85,9 @@ impl Worker {
                 }
                 Err(error) => {
                     tracing::warn!(queue = %self.state.name, %error, "jobs cannot be read");
-                    self.state.turns.lock().unpicked(&picks);
+                    for pick in picks.iter() {
+                        self.state.released(&pick.lane, &pick.ids);
+                    }
                     self.pause_for_database().await;
                 }
             }
@@ -135,12 +141,34 @@ impl Worker {
         if most > places && room < most / 4 { 0 } else { room.min(READ_MAX) }
     }
 
+    /// Looks for jobs that are counted but not held in memory, when they are needed.
+    async fn refill(&self) {
+        while let Some(refill) = self.refill_wanted() {
+            let name = self.state.name.clone();
+            let scan = move |tx: &mut weir_db::Tx| rows::scan(tx, &name, refill, SCAN_MAX);
+            match self.inner.db.read(self.queue.class, scan).await {
+                Ok(rows) => {
+                    let last = rows.len() < SCAN_MAX;
+                    self.state.turns.lock().refilled(refill, &rows, last);
+                }
+                Err(error) => {
+                    let error: weir_db::Error = error;
+                    tracing::warn!(queue = %self.state.name, %error, "jobs cannot be looked for");
+                    return self.pause_for_database().await;
+                }
+            }
+        }
+    }
+
+    fn refill_wanted(&self) -> Option<i64> {
+        self.state.turns.lock().refill()
+    }
+
     async fn read(&self, picks: Arc<Vec<Pick>>) -> Result<Vec<Vec<Claim>>, weir_db::Error> {
-        let name = self.state.name.clone();
         let handlers = self.handlers.clone();
         let read = move |tx: &mut weir_db::Tx| {
             let known = |kind: &str| handlers.get_key_value(kind).map(|(kind, _)| *kind);
-            rows::read(tx, &name, &picks, &known)
+            rows::read(tx, &picks, &known)
         };
         self.inner.db.read(self.queue.class, read).await
     }
@@ -153,11 +181,16 @@ impl Worker {
         let mut taken = Vec::new();
         let mut turns = self.state.turns.lock();
         for (pick, mut claims) in picks.iter().zip(found) {
-            let ids: Vec<i64> = claims.iter().map(|claim| claim.id.0).collect();
-            turns.claimed(pick, &ids);
+            let gone = pick.ids.len() - claims.len();
+            if gone > 0 {
+                // Removed by hand between the choice and the read.
+                turns.finished(&pick.lane, gone, gone as i64);
+                turns.settled(&pick.lane, gone);
+            }
             if is_unit && let Some(first) = claims.first() {
                 let same = claims.iter().take_while(|claim| claim.kind == first.kind).count();
-                turns.released(&pick.lane, &ids[same..]);
+                let others: Vec<i64> = claims[same..].iter().map(|claim| claim.id.0).collect();
+                turns.released(&pick.lane, &others);
                 claims.truncate(same);
             }
             taken.append(&mut claims);

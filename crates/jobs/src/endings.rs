@@ -81,7 +81,7 @@ pub(crate) struct Written {
 impl Written {
     /// Tells the directory of what was committed.
     pub(crate) fn tell(&self, inner: &Inner, queue: &QueueState) {
-        queue.removed(&self.removed.lanes);
+        queue.settled(&self.removed.lanes);
         inner.totals.count(&self.ended);
         if let Some(due_at) = self.first_due {
             inner.later.due(due_at);

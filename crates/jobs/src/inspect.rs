@@ -4,9 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use weir_base::{Id, Timestamp};
-use weir_db::{Class, Row, Tx, Value, params, texts};
+use weir_db::{Class, Row, Tx, Value, params};
 
-use crate::jobs::Inner;
 use crate::sidekiq::Shared;
 use crate::{Error, Jobs};
 
@@ -194,8 +193,8 @@ impl Jobs {
         Ok(queues)
     }
 
-    /// At most `limit` (and 1,000) jobs of `set`, after the entry `after`: the ready by queue,
-    /// lane and id, the scheduled and the retries by time, the dead from the newest.
+    /// At most `limit` (and 1,000) jobs of `set`, after the entry `after`: the ready by
+    /// id, the scheduled and the retries by time, the dead from the newest.
     ///
     /// # Errors
     /// [`Error::Db`].
@@ -218,10 +217,9 @@ impl Jobs {
     /// # Errors
     /// [`Error::Db`].
     pub async fn show(&self, id: Id) -> Result<Option<Entry>, Error> {
-        let inner = self.inner.clone();
         let show = move |tx: &mut Tx| {
-            let in_tables = find(tx, id)?;
-            if in_tables.is_some() { Ok(in_tables) } else { inner.find_ready(tx, id) }
+            let found = find_ready(tx, id)?;
+            if found.is_some() { Ok(found) } else { find(tx, id) }
         };
         let row = self.inner.db.read::<_, weir_db::Error, _>(Class::Interactive, show).await?;
         match (row, self.inner.redis.get()) {
@@ -239,15 +237,12 @@ fn list(
 ) -> Result<Vec<Entry>, weir_db::Error> {
     match set {
         Set::Ready => {
-            let (queue, lane, id) =
-                after.map_or(("", "", Id::ZERO), |after| (&after.queue, &after.lane, after.id));
             entries(
                 tx,
                 set,
                 "SELECT id, queue, lane, kind, failures, enqueued_at, NULL, NULL, payload
-                 FROM jobs WHERE (queue, lane, id) > (?1, ?2, ?3)
-                 ORDER BY queue, lane, id LIMIT ?4",
-                params![queue, lane, id, limit],
+                 FROM jobs WHERE id > ?1 ORDER BY id LIMIT ?2",
+                params![after.map_or(Id::ZERO, |after| after.id), limit],
             )
         }
         Set::Scheduled | Set::Retries => {
@@ -295,28 +290,11 @@ fn find(tx: &mut Tx, id: Id) -> Result<Option<Entry>, weir_db::Error> {
     Ok(entries(tx, set, sql, params![id])?.pop())
 }
 
-impl Inner {
-    /// The row of a ready job by its id alone, looked for in the lanes that may hold it.
-    pub(crate) fn find_ready(&self, tx: &mut Tx, id: Id) -> Result<Option<Entry>, weir_db::Error> {
-        for state in self.directory.all() {
-            let lanes = state.turns.lock().candidates(id.0);
-            if lanes.is_empty() {
-                continue;
-            }
-            let found = entries(
-                tx,
-                Set::Ready,
-                "SELECT id, queue, lane, kind, failures, enqueued_at, NULL, NULL, payload
-                 FROM jobs WHERE queue = ?1 AND lane IN texts(?2) AND id = ?3",
-                params![*state.name, texts(&lanes), id],
-            )?
-            .pop();
-            if found.is_some() {
-                return Ok(found);
-            }
-        }
-        Ok(None)
-    }
+/// The row of a ready job.
+pub(crate) fn find_ready(tx: &mut Tx, id: Id) -> Result<Option<Entry>, weir_db::Error> {
+    let sql = "SELECT id, queue, lane, kind, failures, enqueued_at, NULL, NULL, payload
+               FROM jobs WHERE id = ?1";
+    Ok(entries(tx, Set::Ready, sql, params![id])?.pop())
 }
 
 fn entries(

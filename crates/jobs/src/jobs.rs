@@ -1,6 +1,6 @@
 //! The handle: opening and enqueueing.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -142,7 +142,9 @@ impl Jobs {
 
     fn insert(&self, tx: &mut Tx, rows: Vec<NewRow>) -> Result<(), weir_db::Error> {
         rows::insert_ready(tx, &rows)?;
-        let added: Vec<_> = rows.into_iter().map(|row| (row.queue, row.lane, row.id)).collect();
+        let mut added: Vec<_> = rows.into_iter().map(|row| (row.queue, row.lane, row.id)).collect();
+        // Lane by lane.
+        added.sort();
         let inner = self.inner.clone();
         tx.after_commit(move || inner.added(&added));
         Ok(())
@@ -178,10 +180,11 @@ impl Inner {
         self.db.migrate(sidekiq::seen::PART, sidekiq::seen::MIGRATIONS)?;
         let loaded = self.db.read_blocking(Class::Interactive, load)?;
         let mut found = loaded.later;
-        for (queue, lane, kind, count, first) in loaded.ready {
-            let state = self.directory.queue(&queue);
-            state.turns.lock().found(&lane, first, count);
-            found.push((queue, kind, u64::try_from(count).unwrap_or(0)));
+        for ((queue, kind), count) in loaded.kinds {
+            found.push((queue, kind, count));
+        }
+        for ((queue, lane), ids) in loaded.lanes {
+            self.directory.queue(&queue).turns.lock().found(&lane, &ids);
         }
         for queue in loaded.paused {
             self.directory.queue(&queue).paused.store(true, Ordering::Relaxed);
@@ -194,20 +197,23 @@ impl Inner {
         Ok(())
     }
 
-    /// Rows were committed: (queue, lane, id).
+    /// Rows were committed: (queue, lane, id), neighbours together.
     pub(crate) fn added<S: AsRef<str>, L: AsRef<str>>(&self, rows: &[(S, L, Id)]) {
         for run in rows.chunk_by(|one, next| {
             one.0.as_ref() == next.0.as_ref() && one.1.as_ref() == next.1.as_ref()
         }) {
-            let lowest = run.iter().map(|(_, _, id)| *id).min().unwrap_or(Id::MAX);
+            let ids: Vec<i64> = run.iter().map(|(_, _, id)| id.0).collect();
             let (queue, lane, _) = &run[0];
-            self.directory.queue(queue.as_ref()).added(lane.as_ref(), lowest, run.len());
+            self.directory.queue(queue.as_ref()).added(lane.as_ref(), &ids);
         }
     }
 }
 
 struct Loaded {
-    ready: Vec<(String, String, String, i64, i64)>,
+    /// By queue and lane.
+    lanes: BTreeMap<(String, String), Vec<i64>>,
+    /// By queue and kind.
+    kinds: BTreeMap<(String, String), u64>,
     later: Vec<(String, String, u64)>,
     paused: Vec<String>,
     next_due: Option<Timestamp>,
@@ -215,12 +221,17 @@ struct Loaded {
 }
 
 fn load(tx: &mut Tx) -> Result<Loaded, weir_db::Error> {
+    let mut lanes: BTreeMap<(String, String), Vec<i64>> = BTreeMap::new();
+    let mut kinds: BTreeMap<(String, String), u64> = BTreeMap::new();
+    tx.query("SELECT queue, lane, kind, id FROM jobs ORDER BY id", &[], |row| {
+        let (queue, id): (String, i64) = (row.get(0)?, row.get(3)?);
+        *kinds.entry((queue.clone(), row.get(2)?)).or_default() += 1;
+        lanes.entry((queue, row.get(1)?)).or_default().push(id);
+        Ok(())
+    })?;
     Ok(Loaded {
-        ready: tx.query(
-            "SELECT queue, lane, kind, COUNT(*), MIN(id) FROM jobs GROUP BY queue, lane, kind",
-            &[],
-            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?)),
-        )?,
+        lanes,
+        kinds,
         later: tx.query(
             "SELECT queue, kind, COUNT(*) FROM jobs_later GROUP BY queue, kind",
             &[],

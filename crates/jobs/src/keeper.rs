@@ -133,8 +133,8 @@ fn promote(tx: &mut Tx, now: Timestamp) -> Result<Vec<(String, String, Id)>, Err
     )?;
     let (due_at, id) = last.unwrap_or((now, Id::MAX));
     let mut moved: Vec<(String, String, Id)> = tx.query(
-        "INSERT INTO jobs (queue, lane, id, kind, failures, enqueued_at, unique_key, payload)
-         SELECT queue, lane, id, kind, failures, enqueued_at, unique_key, payload
+        "INSERT INTO jobs (id, queue, lane, kind, failures, enqueued_at, unique_key, payload)
+         SELECT id, queue, lane, kind, failures, enqueued_at, unique_key, payload
          FROM jobs_later WHERE (due_at, id) <= (?1, ?2)
          RETURNING queue, lane, id",
         params![due_at, id],

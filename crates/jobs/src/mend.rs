@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use weir_base::Id;
 use weir_db::{Class, Tx, params};
 
+use crate::inspect::find_ready;
 use crate::{Error, Jobs, Set, rows};
 
 /// Jobs that one transaction moves.
@@ -28,19 +29,20 @@ impl Jobs {
             free(tx, key, id)?;
             return Ok(true);
         }
-        let Some(entry) = self.inner.find_ready(tx, id)? else { return Ok(false) };
+        let Some(entry) = find_ready(tx, id)? else { return Ok(false) };
         let state = self.inner.directory.queue(&entry.queue);
-        if state.turns.lock().is_started_task(&entry.lane, id.0) {
+        let is_unit = state.is_unit.load(Ordering::Relaxed);
+        if !is_unit && !state.turns.lock().waits(&entry.lane, id.0) {
             return Ok(false);
         }
         let ready: Option<Option<String>> = tx.query_opt(
-            "DELETE FROM jobs WHERE queue = ?1 AND lane = ?2 AND id = ?3 RETURNING unique_key",
-            params![entry.queue, entry.lane, id],
+            "DELETE FROM jobs WHERE id = ?1 RETURNING unique_key",
+            params![id],
             |row| row.get(0),
         )?;
         let Some(key) = ready else { return Ok(false) };
         free(tx, key, id)?;
-        tx.after_commit(move || state.removed(&[(entry.lane.into(), vec![id.0], 1)]));
+        tx.after_commit(move || state.removed(&entry.lane, id.0));
         Ok(true)
     }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use weir_base::{Id, Timestamp};
-use weir_db::{Dialect, Error, Row, Tx, Value, params};
+use weir_db::{Dialect, Error, Row, Tx, Value, ids, params};
 
 use crate::turns::Pick;
 
@@ -45,10 +45,7 @@ const CHUNKS: [usize; 3] = [100, 10, 1];
 /// Writes `rows` into the ready set.
 pub(crate) fn insert_ready(tx: &mut Tx, rows: &[NewRow]) -> Result<(), Error> {
     if tx.dialect() == Dialect::Sqlite {
-        // Neighbours in the table one after the other: many lanes share few pages then.
-        let mut sorted: Vec<&NewRow> = rows.iter().collect();
-        sorted.sort_by(|one, other| (&one.lane, one.id).cmp(&(&other.lane, other.id)));
-        return tx.execute_each(INSERT, sorted.iter().map(|row| row.values())).map(|_| ());
+        return tx.execute_each(INSERT, rows.iter().map(NewRow::values)).map(|_| ());
     }
     let mut rest = rows;
     for chunk in CHUNKS {
@@ -187,121 +184,70 @@ pub(crate) fn free_key(tx: &mut Tx, key: &str, id: Id) -> Result<(), Error> {
     Ok(())
 }
 
-/// Reads the rows that `picks` tell, one list for each pick, in order of id.
+/// Reads the rows that `picks` tell, one list for each pick, in order of id. What is gone is left
+/// out.
 pub(crate) fn read(
     tx: &mut Tx,
-    queue: &str,
     picks: &[Pick],
     kinds: Kinds<'_>,
 ) -> Result<Vec<Vec<Claim>>, Error> {
-    let mut found: Vec<Vec<Claim>> = match tx.dialect() {
-        Dialect::Sqlite => read_one_by_one(tx, queue, picks, kinds)?,
-        Dialect::Postgres => read_together(tx, queue, picks, kinds)?,
+    let mut wanted: Vec<(i64, usize)> = (picks.iter().enumerate())
+        .flat_map(|(at, pick)| pick.ids.iter().map(move |id| (*id, at)))
+        .collect();
+    wanted.sort_unstable();
+    let mut found: Vec<Vec<Claim>> =
+        picks.iter().map(|pick| Vec::with_capacity(pick.ids.len())).collect();
+    let columns = "SELECT id, kind, failures, enqueued_at, unique_key, payload FROM jobs";
+    let mut one = |row: &Row<'_>| {
+        let id: i64 = row.get(0)?;
+        // Sorted, and every row is one of those.
+        if let Ok(at) = wanted.binary_search_by_key(&id, |(id, _)| *id) {
+            let at = wanted[at].1;
+            found[at].push(claim(row, &picks[at].lane, kinds)?);
+        }
+        Ok(())
     };
-    for (pick, claims) in picks.iter().zip(&mut found) {
-        claims.retain(|claim| !pick.without.contains(&claim.id.0));
-        claims.truncate(pick.oldest);
-        if pick.newest > 0 {
-            let newest = read_newest(tx, queue, pick, kinds)?;
-            let known: Vec<Id> = claims.iter().map(|claim| claim.id).collect();
-            let fresh = newest
-                .into_iter()
-                .filter(|claim| !pick.without.contains(&claim.id.0) && !known.contains(&claim.id));
-            claims.extend(fresh.take(pick.newest));
-            claims.sort_by_key(|claim| claim.id);
+    match tx.dialect() {
+        Dialect::Sqlite => {
+            let params = wanted.iter().map(|(id, _)| [Value::Int(*id)]);
+            tx.query_each(&format!("{columns} WHERE id = ?1"), params, &mut one)?;
+        }
+        Dialect::Postgres => {
+            let list: Vec<Id> = wanted.iter().map(|(id, _)| Id(*id)).collect();
+            tx.query(&format!("{columns} WHERE id IN ids(?1)"), params![ids(&list)], &mut one)?;
+            for claims in &mut found {
+                claims.sort_unstable_by_key(|claim| claim.id);
+            }
         }
     }
     Ok(found)
 }
 
-fn read_one_by_one(
+/// Rows of `queue` after `edge`: lane and id, at most `limit`, in order of id.
+pub(crate) fn scan(
     tx: &mut Tx,
     queue: &str,
-    picks: &[Pick],
-    kinds: Kinds<'_>,
-) -> Result<Vec<Vec<Claim>>, Error> {
-    let read = |pick: &Pick| {
-        if pick.oldest == 0 {
-            return Ok(Vec::new());
-        }
-        tx.query(
-            "SELECT id, kind, failures, enqueued_at, unique_key, payload FROM jobs
-             WHERE queue = ?1 AND lane = ?2 AND id >= ?3 ORDER BY id LIMIT ?4",
-            params![queue, *pick.lane, pick.from, pick.oldest + pick.without.len()],
-            |row| claim(row, 0, &pick.lane, kinds),
-        )
-    };
-    picks.iter().map(read).collect()
-}
-
-/// One round trip for all lanes: PostgreSQL is on the other side of a socket. SQLite has no
-/// lateral join, and no socket either.
-fn read_together(
-    tx: &mut Tx,
-    queue: &str,
-    picks: &[Pick],
-    kinds: Kinds<'_>,
-) -> Result<Vec<Vec<Claim>>, Error> {
-    let list: Vec<serde_json::Value> = (picks.iter().enumerate())
-        .map(|(place, pick)| {
-            let most = if pick.oldest == 0 { 0 } else { pick.oldest + pick.without.len() };
-            serde_json::json!({
-                "place": place, "in_lane": &*pick.lane, "lowest": pick.from, "most": most,
-            })
-        })
-        .collect();
-    let mut found: Vec<Vec<Claim>> = picks.iter().map(|_| Vec::new()).collect();
+    edge: i64,
+    limit: usize,
+) -> Result<Vec<(String, i64)>, Error> {
     tx.query(
-        "SELECT pick.place, job.id, job.kind, job.failures, job.enqueued_at, job.unique_key,
-           job.payload
-         FROM json_to_recordset(?1::text::json)
-           AS pick(place BIGINT, in_lane TEXT, lowest BIGINT, most BIGINT)
-         CROSS JOIN LATERAL (
-           SELECT * FROM jobs WHERE queue = ?2 AND lane = pick.in_lane AND id >= pick.lowest
-           ORDER BY id LIMIT pick.most
-         ) AS job ORDER BY pick.place, job.id",
-        params![serde_json::Value::from(list).to_string(), queue],
-        |row| {
-            let place: usize = row.get(0)?;
-            if let (Some(pick), Some(claims)) = (picks.get(place), found.get_mut(place)) {
-                claims.push(claim(row, 1, &pick.lane, kinds)?);
-            }
-            Ok(())
-        },
-    )?;
-    Ok(found)
-}
-
-fn read_newest(
-    tx: &mut Tx,
-    queue: &str,
-    pick: &Pick,
-    kinds: Kinds<'_>,
-) -> Result<Vec<Claim>, Error> {
-    tx.query(
-        "SELECT id, kind, failures, enqueued_at, unique_key, payload FROM jobs
-         WHERE queue = ?1 AND lane = ?2 AND id >= ?3 ORDER BY id DESC LIMIT ?4",
-        params![queue, *pick.lane, pick.from, pick.count() + pick.without.len()],
-        |row| claim(row, 0, &pick.lane, kinds),
+        "SELECT lane, id FROM jobs WHERE id > ?1 AND queue = ?2 ORDER BY id LIMIT ?3",
+        params![edge, queue, limit],
+        |row| Ok((row.get(0)?, row.get(1)?)),
     )
 }
 
-fn claim(
-    row: &Row<'_>,
-    first: usize,
-    lane: &Arc<str>,
-    kinds: Kinds<'_>,
-) -> Result<Claim, Error> {
-    let failures: u32 = row.get(first + 2)?;
-    let kind = row.str(first + 1)?;
+fn claim(row: &Row<'_>, lane: &Arc<str>, kinds: Kinds<'_>) -> Result<Claim, Error> {
+    let failures: u32 = row.get(2)?;
+    let kind = row.str(1)?;
     Ok(Claim {
         lane: lane.clone(),
-        id: row.get(first)?,
+        id: row.get(0)?,
         kind: kinds(kind).map_or_else(|| Cow::Owned(kind.to_owned()), Cow::Borrowed),
         attempt: failures.saturating_add(1),
-        enqueued_at: row.get(first + 3)?,
-        unique_key: row.get(first + 4)?,
-        payload: row.get(first + 5)?,
+        enqueued_at: row.get(3)?,
+        unique_key: row.get(4)?,
+        payload: row.get(5)?,
         jid: None,
     })
 }
@@ -309,64 +255,44 @@ fn claim(
 /// Removes the rows of `claims` and tells which of them were still there.
 pub(crate) fn remove<'c>(
     tx: &mut Tx,
-    queue: &str,
     claims: impl IntoIterator<Item = &'c Claim>,
 ) -> Result<Removed, Error> {
-    let mut claims: Vec<(&Arc<str>, Id)> =
-        claims.into_iter().map(|claim| (&claim.lane, claim.id)).collect();
-    // Mostly in order already, which this sort is quick with.
-    claims.sort();
-    let present = match tx.dialect() {
-        Dialect::Sqlite => remove_each(tx, queue, &claims)?,
-        Dialect::Postgres => remove_together(tx, queue, &claims)?,
-    };
-    let mut removed = Removed::default();
-    for run in claims.chunk_by(|one, next| one.0 == next.0) {
-        let claimed: Vec<i64> = run.iter().map(|(_, id)| id.0).collect();
-        let gone: Vec<Id> =
-            run.iter().map(|(_, id)| *id).filter(|id| present.binary_search(id).is_ok()).collect();
-        removed.lanes.push((run[0].0.clone(), claimed, gone.len()));
-        removed.present.extend(gone);
+    let mut all = Vec::new();
+    let mut lanes: Vec<(Arc<str>, usize)> = Vec::new();
+    for claim in claims {
+        all.push(claim.id);
+        match lanes.last_mut() {
+            Some((last, count)) if Arc::ptr_eq(last, &claim.lane) => *count += 1,
+            _ => lanes.push((claim.lane.clone(), 1)),
+        }
     }
-    removed.present.sort_unstable();
-    Ok(removed)
-}
-
-/// Row by row in the order of the table: the ids of those that were there, sorted.
-fn remove_each(tx: &mut Tx, queue: &str, claims: &[(&Arc<str>, Id)]) -> Result<Vec<Id>, Error> {
-    let params = claims.iter().map(|(lane, id)| {
-        [Value::Text(queue.into()), Value::Text((&***lane).into()), Value::Int(id.0)]
-    });
-    let sql = "DELETE FROM jobs WHERE queue = ?1 AND lane = ?2 AND id = ?3";
-    let gone = tx.execute_each(sql, params)?;
-    let mut present: Vec<Id> =
-        claims.iter().zip(gone).filter(|(_, gone)| *gone).map(|((_, id), _)| *id).collect();
-    present.sort_unstable();
-    Ok(present)
-}
-
-/// All lanes in one round trip: the ids of the rows that were there, sorted.
-fn remove_together(tx: &mut Tx, queue: &str, claims: &[(&Arc<str>, Id)]) -> Result<Vec<Id>, Error> {
-    let list: Vec<serde_json::Value> = (claims.iter())
-        .map(|(lane, id)| serde_json::json!({ "in_lane": &***lane, "with_id": id.0 }))
-        .collect();
-    let mut present: Vec<Id> = tx.column(
-        "DELETE FROM jobs USING json_to_recordset(?2::text::json)
-           AS claim(in_lane TEXT, with_id BIGINT)
-         WHERE queue = ?1 AND lane = claim.in_lane AND id = claim.with_id RETURNING id",
-        params![queue, serde_json::Value::from(list).to_string()],
-    )?;
-    present.sort_unstable();
-    Ok(present)
+    all.sort_unstable();
+    let present = match tx.dialect() {
+        Dialect::Sqlite => {
+            let params = all.iter().map(|id| [Value::Int(id.0)]);
+            let gone = tx.execute_each("DELETE FROM jobs WHERE id = ?1", params)?;
+            if gone.iter().all(|gone| *gone) {
+                all
+            } else {
+                all.into_iter().zip(gone).filter(|(_, gone)| *gone).map(|(id, _)| id).collect()
+            }
+        }
+        Dialect::Postgres => {
+            let sql = "DELETE FROM jobs WHERE id IN ids(?1) RETURNING id";
+            let mut present: Vec<Id> = tx.column(sql, params![ids(&all)])?;
+            present.sort_unstable();
+            present
+        }
+    };
+    Ok(Removed { present, lanes })
 }
 
 /// Rows that were removed.
-#[derive(Default)]
 pub(crate) struct Removed {
     /// Their ids, sorted.
     present: Vec<Id>,
-    /// By lane what was to be removed, and how many of them were there.
-    pub(crate) lanes: Vec<(Arc<str>, Vec<i64>, usize)>,
+    /// How many were to be removed, by lane.
+    pub(crate) lanes: Vec<(Arc<str>, usize)>,
 }
 
 impl Removed {

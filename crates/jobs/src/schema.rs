@@ -5,24 +5,29 @@ use weir_db::Migration;
 /// The part's name in the table of migrations.
 pub(crate) const PART: &str = "jobs";
 
-/// `jobs` is clustered by queue, lane and id on SQLite, so that taking the next of a lane reads
-/// neighbours. A job's row stays where it is while it runs: what a crash cuts off is still there.
+/// `jobs` is in order of id, so that what is enqueued goes to its end, whatever its lane: which
+/// row is whose is known in memory. A job's row stays where it is while it runs: what a crash cuts
+/// off is still there.
 /// `state` in `jobs_later`: 0 scheduled, 1 waits for its retry.
 pub(crate) const MIGRATIONS: &[Migration] = &[Migration {
     number: 1,
     name: "queues, schedule, dead set",
     sql: "
 CREATE TABLE jobs (
+-- only: sqlite
+  id INTEGER PRIMARY KEY,
+-- end
+-- only: postgres
+  id BIGINT PRIMARY KEY,
+-- end
   queue TEXT NOT NULL,
   lane TEXT NOT NULL,
-  id BIGINT NOT NULL,
   kind TEXT NOT NULL,
   failures BIGINT NOT NULL,
   enqueued_at BIGINT NOT NULL,
   unique_key TEXT,
-  payload TEXT NOT NULL,
-  PRIMARY KEY (queue, lane, id)
-) WITHOUT ROWID;
+  payload TEXT NOT NULL
+);
 
 CREATE TABLE jobs_later (
   due_at BIGINT NOT NULL,

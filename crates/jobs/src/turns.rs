@@ -1,18 +1,22 @@
 //! Whose turn it is: deficit round robin between the lanes of a queue. No I/O, no clock.
 //!
 //! ```text
-//!                 added                    select                     claimed
-//!   (no lane) ──────────────▶ fresh line ──────────▶ pending ────────────────────▶ in flight
-//!                               old line ──▲  ▲                                        │
-//!                                   └──────┘  └───── released (not run) ◀──────────────┤
-//!                                                                    removed (acknowledged)
+//!                 added                    select                    finished
+//!   (no lane) ──────────────▶ fresh line ──────────▶ taken (running) ─────────▶ taken
+//!                               old line ──▲  ▲                                   │ settled
+//!                                   └──────┘  └───── released (not run) ◀─────────┘   ▼
 //! ```
 //!
 //! A lane that fills while it is empty stands in the *fresh* line, which goes before the *old*
 //! one; after one quantum it is old. A lane that empties keeps its place in the old line until it
 //! is visited there, so that a key which enqueues one job at a time is not fresh each time.
+//!
+//! The ids of waiting jobs are held, 8 bytes each, so that a job is taken without a search. Of a
+//! backlog beyond [`HELD_MAX`] a lane holds those that come first, and counts the others, which
+//! one scan of the table finds for all lanes when they are needed ([`Turns::refill`]). Only a
+//! newest-first queue holds all: whoever fills it limits its depth.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use crate::Order;
@@ -21,12 +25,19 @@ use crate::Order;
 const ROUND_NS: i64 = 500_000_000;
 /// The most work a lane may do in one turn, in ns.
 const QUANTUM_NS_MAX: i64 = 1_000_000;
-/// A lane never owes more turns than these, however long its jobs took.
-const DEBT_TURNS_MAX: i64 = 200;
+/// Nor is a turn longer than so many jobs of the queue's mean: neighbours in the table belong to
+/// many lanes, and are quickest taken together.
+const QUANTUM_JOBS: i64 = 16;
+/// A lane never owes more work than this, in ns, however long its jobs took.
+const DEBT_NS_MAX: i64 = 200_000_000;
 /// Jobs of one lane may be taken ahead for about this much work, in ns.
 const LANE_AHEAD_NS: i64 = 1_000_000;
 /// In a newest-first queue each so many-th job is taken from the old end.
 const OLDEST_EACH: u64 = 10;
+/// Ids of waiting jobs that are held for one queue: 16 MiB.
+const HELD_MAX: usize = 2_000_000;
+/// So many a lane holds at least.
+const LANE_HELD_MIN: usize = 100;
 
 /// The lanes of one queue.
 pub(crate) struct Turns {
@@ -41,32 +52,37 @@ pub(crate) struct Turns {
     /// Measured work of a job of this queue, in ns, smoothed.
     job_ns: i64,
     depth: i64,
+    held: usize,
+    held_max: usize,
+    /// Waiting rows whose ids are not held.
+    more: u64,
+    /// The highest id that was heard of.
+    told: i64,
+    /// Counts selections.
+    selection: u64,
 }
 
 /// What is known of a lane's rows.
 struct Lane {
-    /// Rows, those in flight included.
-    depth: i64,
+    /// Waiting rows, in order of id.
+    ids: VecDeque<i64>,
+    /// Waiting rows that are not held: those after `edge`.
+    more: u64,
+    edge: i64,
+    /// The highest id that is or was held.
+    highest: i64,
     /// Taken rows that still stand in the table.
-    flight: BTreeSet<i64>,
-    /// Taken jobs whose run has not ended.
+    taken: usize,
+    /// Those of them whose run has not ended.
     running: usize,
     /// Those of them that wait for something: a peer, a timer, a lock.
     slow: usize,
-    /// Selected, not yet read.
-    pending: usize,
-    /// No row that could be taken has a lower id.
-    from: i64,
-    /// The lowest id that came since the last selection.
-    arrived: i64,
-    /// The last read found fewer rows than expected: nothing there until something is added.
-    exhausted: bool,
     /// Work it may still do in this turn, in ns; negative when it took more than its share.
     deficit_ns: i64,
     job_ns: i64,
-    taken: u64,
-    /// A lower bound of the ids that wait.
-    oldest: i64,
+    turns_taken: u64,
+    /// The last selection that took of it.
+    taken_in: u64,
     line: Line,
 }
 
@@ -77,23 +93,11 @@ enum Line {
     Old,
 }
 
-/// Rows to be read from one lane.
+/// Jobs taken from one lane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pick {
     pub(crate) lane: Arc<str>,
-    /// So many from the old end, of ids from [`from`](Self::from) on.
-    pub(crate) oldest: usize,
-    /// So many from the new end.
-    pub(crate) newest: usize,
-    pub(crate) from: i64,
-    /// Rows that are in flight: not to be taken again, even if they are gone after the read.
-    pub(crate) without: Vec<i64>,
-}
-
-impl Pick {
-    pub(crate) fn count(&self) -> usize {
-        self.oldest + self.newest
-    }
+    pub(crate) ids: Vec<i64>,
 }
 
 impl Turns {
@@ -107,6 +111,11 @@ impl Turns {
             lane_running_max: usize::MAX,
             job_ns: 250_000,
             depth: 0,
+            held: 0,
+            held_max: HELD_MAX,
+            more: 0,
+            told: i64::MIN,
+            selection: 0,
         }
     }
 
@@ -115,6 +124,9 @@ impl Turns {
         self.order = order;
         self.one_batch_a_lane = units;
         self.lane_running_max = lane_running_max.max(1);
+        if order == Order::NewestFirst {
+            self.held_max = usize::MAX;
+        }
     }
 
     /// Rows in all lanes, those in flight included.
@@ -124,12 +136,12 @@ impl Turns {
 
     /// Lanes that hold rows.
     pub(crate) fn lanes(&self) -> usize {
-        self.lanes.values().filter(|lane| lane.depth > 0).count()
+        self.lanes.values().filter(|lane| lane.depth() > 0).count()
     }
 
-    /// A lower bound of the ids that wait to be taken; an upper bound of the oldest one's age.
+    /// The lowest id that waits to be taken, as far as ids are held.
     pub(crate) fn oldest(&self) -> Option<i64> {
-        self.lanes.values().filter(|lane| lane.waiting() > 0).map(|lane| lane.oldest).min()
+        self.lanes.values().filter_map(|lane| lane.ids.front().copied()).min()
     }
 
     /// Measured work of one job, in ns, at least 1.
@@ -137,49 +149,47 @@ impl Turns {
         self.job_ns
     }
 
-    /// The lanes that may hold row `id`, for a look-up by id alone.
-    pub(crate) fn candidates(&self, id: i64) -> Vec<Arc<str>> {
-        let may = |lane: &Lane| lane.oldest <= id || lane.flight.contains(&id);
-        self.lanes.iter().filter(|(_, lane)| may(lane)).map(|(name, _)| name.clone()).collect()
-    }
-
-    /// Whether row `id` of `lane` is a task that was started, or whose end is being written.
-    pub(crate) fn is_started_task(&self, lane: &str, id: i64) -> bool {
-        let in_flight = self.lanes.get(lane).is_some_and(|lane| lane.flight.contains(&id));
-        in_flight && !self.one_batch_a_lane
+    /// Whether row `id` of `lane` waits, as far as is known here.
+    pub(crate) fn waits(&self, lane: &str, id: i64) -> bool {
+        self.lanes.get(lane).is_some_and(|lane| {
+            lane.ids.binary_search(&id).is_ok() || (lane.more > 0 && lane.is_beyond(id))
+        })
     }
 
     /// The lanes with the most rows: name, rows, jobs that run.
     pub(crate) fn deepest(&self, limit: usize) -> Vec<(Arc<str>, u64, usize)> {
-        let rows = |lane: &Lane| u64::try_from(lane.depth).unwrap_or(0);
-        let all = self.lanes.iter().filter(|(_, lane)| lane.depth > 0);
+        let all = self.lanes.iter().filter(|(_, lane)| lane.depth() > 0);
         let mut all: Vec<_> =
-            all.map(|(name, lane)| (name.clone(), rows(lane), lane.running)).collect();
+            all.map(|(name, lane)| (name.clone(), lane.depth(), lane.running)).collect();
         all.sort_unstable_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
         all.truncate(limit);
         all
     }
 
-    /// `count` rows, the lowest of id `id`, stand in `lane`.
-    pub(crate) fn added(&mut self, lane: &str, id: i64, count: i64) {
-        self.depth += count;
+    /// Rows `ids` stand in `lane`.
+    pub(crate) fn added(&mut self, lane: &str, ids: &[i64]) {
+        let Some(highest) = ids.iter().max() else { return };
+        self.told = self.told.max(*highest);
+        self.depth += i64::try_from(ids.len()).unwrap_or(i64::MAX);
         let name = match self.lanes.get_key_value(lane) {
             Some((name, _)) => name.clone(),
             None => {
                 let name: Arc<str> = lane.into();
-                self.lanes.insert(name.clone(), Lane::new(id, self.job_ns));
+                self.lanes.insert(name.clone(), Lane::new(self.job_ns));
                 name
             }
         };
         let quantum_ns = self.quantum_ns();
         let Some(lane) = self.lanes.get_mut(&name) else { return };
-        let was_empty = lane.depth <= 0;
-        lane.oldest = if lane.waiting() <= 0 { id } else { lane.oldest.min(id) };
-        lane.depth += count;
-        lane.exhausted = false;
-        lane.from = lane.from.min(id);
-        lane.arrived = lane.arrived.min(id);
-        if was_empty && lane.line == Line::None && lane.waiting() > 0 {
+        let was_empty = lane.depth() == 0;
+        for id in ids {
+            let full =
+                self.held >= self.held_max && lane.ids.len() >= LANE_HELD_MIN.min(self.held_max);
+            let held = lane.add(*id, full);
+            self.held += usize::from(held);
+            self.more += u64::from(!held);
+        }
+        if was_empty && lane.line == Line::None {
             lane.deficit_ns = quantum_ns;
             lane.line = Line::Fresh;
             self.fresh.push_back(name);
@@ -189,19 +199,20 @@ impl Turns {
     }
 
     /// As [`added`](Self::added), for what is found at the start: nobody goes before others.
-    pub(crate) fn found(&mut self, lane: &str, id: i64, count: i64) {
-        self.added(lane, id, count);
+    pub(crate) fn found(&mut self, lane: &str, ids: &[i64]) {
+        self.added(lane, ids);
         while let Some(name) = self.fresh.pop_front() {
             self.push_old(&name);
         }
     }
 
-    /// Picks up to `budget` jobs whose turn it is.
+    /// Takes up to `budget` jobs whose turn it is.
     pub(crate) fn select(&mut self, budget: usize) -> Vec<Pick> {
-        let mut takes: Vec<(Arc<str>, usize)> = Vec::new();
+        let mut picks: Vec<Pick> = Vec::new();
         let mut place: HashMap<Arc<str>, usize> = HashMap::new();
         let mut left = budget;
         let mut misses = 0;
+        self.selection += 1;
         while left > 0 {
             if misses > self.fresh.len() + self.old.len() {
                 self.advance_rounds();
@@ -214,44 +225,49 @@ impl Turns {
                     None => break,
                 },
             };
-            match self.turn(&name, was_fresh, left) {
-                0 => misses += 1,
-                count => {
-                    misses = 0;
-                    left -= count;
-                    let at = *place.entry(name.clone()).or_insert_with(|| {
-                        takes.push((name, 0));
-                        takes.len() - 1
-                    });
-                    takes[at].1 += count;
+            let ids = self.turn(&name, was_fresh, left);
+            if ids.is_empty() {
+                misses += 1;
+                continue;
+            }
+            misses = 0;
+            left -= ids.len();
+            match place.get(&name) {
+                Some(at) => picks[*at].ids.extend(ids),
+                None => {
+                    place.insert(name.clone(), picks.len());
+                    picks.push(Pick { lane: name, ids });
                 }
             }
         }
-        takes.into_iter().map(|(name, count)| self.pick(name, count)).collect()
+        self.selection += 1;
+        picks
     }
 
-    /// One visit of a lane that stood first in its line: how many of its jobs are taken.
-    fn turn(&mut self, name: &Arc<str>, was_fresh: bool, left: usize) -> usize {
+    /// One visit of a lane that stood first in its line: the jobs that are taken.
+    fn turn(&mut self, name: &Arc<str>, was_fresh: bool, left: usize) -> Vec<i64> {
         let available = self.available(name);
         let quantum_ns = self.quantum_ns();
-        let Some(lane) = self.lanes.get_mut(name) else { return 0 };
+        let Some(lane) = self.lanes.get_mut(name) else { return Vec::new() };
         lane.line = Line::None;
         if available == 0 {
             // Visited while empty: it loses its place. What is locked comes back when it is free.
-            if lane.is_gone() {
+            if lane.depth() == 0 {
                 self.lanes.remove(name);
             }
-            return 0;
+            return Vec::new();
         }
         if lane.deficit_ns <= 0 {
             lane.deficit_ns += quantum_ns;
             self.push_old(name);
-            return 0;
+            return Vec::new();
         }
         let job_ns = lane.job_ns.max(1);
         let fits = (lane.deficit_ns + job_ns - 1) / job_ns;
         let count = available.min(left).min(usize::try_from(fits).unwrap_or(1)).max(1);
-        lane.pending += count;
+        let ids = lane.take(count, self.order);
+        lane.taken_in = self.selection;
+        self.held -= ids.len();
         lane.deficit_ns -= lane.job_ns.saturating_mul(count as i64);
         if lane.deficit_ns > 0 && count < available {
             // The budget ended inside its turn, which it goes on with.
@@ -261,64 +277,17 @@ impl Turns {
         } else {
             self.push_old(name);
         }
-        count
-    }
-
-    fn pick(&mut self, name: Arc<str>, count: usize) -> Pick {
-        let newest_first = self.order == Order::NewestFirst;
-        let Some(lane) = self.lanes.get_mut(&name) else {
-            return Pick { lane: name, oldest: 0, newest: 0, from: 0, without: Vec::new() };
-        };
-        lane.arrived = i64::MAX;
-        let before = lane.taken / OLDEST_EACH;
-        lane.taken += count as u64;
-        let backlog = lane.waiting() > 0;
-        let oldest = if newest_first && backlog {
-            usize::try_from(lane.taken / OLDEST_EACH - before).unwrap_or(count).min(count)
-        } else {
-            count
-        };
-        let without = lane.flight.range(lane.from..).copied().collect();
-        Pick { lane: name, oldest, newest: count - oldest, from: lane.from, without }
-    }
-
-    /// The rows that a read for `pick` found: they are in flight from now on.
-    pub(crate) fn claimed(&mut self, pick: &Pick, ids: &[i64]) {
-        let Some(lane) = self.lanes.get_mut(&pick.lane) else { return };
-        lane.pending -= pick.count().min(lane.pending);
-        lane.flight.extend(ids);
-        lane.running += ids.len();
-        if ids.len() < pick.count() && lane.arrived == i64::MAX {
-            lane.exhausted = true;
-        }
-        if pick.newest == 0
-            && let Some(last) = ids.iter().max()
-        {
-            lane.from = lane.arrived.min(last + 1);
-            lane.oldest = lane.from;
-        }
-        self.line_up(&pick.lane.clone());
-    }
-
-    /// A read failed: its picks are as if they had not been made.
-    pub(crate) fn unpicked(&mut self, picks: &[Pick]) {
-        for pick in picks {
-            if let Some(lane) = self.lanes.get_mut(&pick.lane) {
-                lane.pending -= pick.count().min(lane.pending);
-                lane.from = lane.from.min(pick.from);
-                self.line_up(&pick.lane);
-            }
-        }
+        ids
     }
 
     /// `count` jobs of `lane` ran, for `ns` ns of work in all.
     pub(crate) fn finished(&mut self, lane: &Arc<str>, count: usize, ns: i64) {
         let each_ns = (ns / (count.max(1) as i64)).max(1);
         self.job_ns = smoothed(self.job_ns, each_ns);
-        let debt_ns_max = self.quantum_ns() * DEBT_TURNS_MAX;
         if let Some(found) = self.lanes.get_mut(lane) {
             let expected_ns = found.job_ns.saturating_mul(count as i64);
-            found.deficit_ns = (found.deficit_ns + expected_ns - ns).max(-debt_ns_max);
+            let deficit_ns = found.deficit_ns.saturating_add(expected_ns).saturating_sub(ns);
+            found.deficit_ns = deficit_ns.max(-DEBT_NS_MAX);
             found.job_ns = smoothed(found.job_ns, each_ns);
             found.running -= count.min(found.running);
             self.line_up(lane);
@@ -341,20 +310,31 @@ impl Turns {
         }
     }
 
-    /// Rows `ids` of `lane` are not in flight any more; `gone` of them were removed just now.
-    pub(crate) fn removed(&mut self, lane: &str, ids: &[i64], gone: usize) {
-        let gone = i64::try_from(gone).unwrap_or(i64::MAX);
-        self.depth -= gone;
-        let name = match self.lanes.get_key_value(lane) {
-            Some((name, _)) => name.clone(),
-            None => return,
-        };
-        if let Some(lane) = self.lanes.get_mut(&name) {
-            for id in ids {
-                lane.flight.remove(id);
-            }
-            lane.depth -= gone;
+    /// `count` rows of `lane` that were taken are settled: removed now, or gone before.
+    pub(crate) fn settled(&mut self, lane: &Arc<str>, count: usize) {
+        if let Some(found) = self.lanes.get_mut(lane) {
+            let count = count.min(found.taken);
+            found.taken -= count;
+            self.depth -= i64::try_from(count).unwrap_or(i64::MAX);
         }
+        self.line_up(lane);
+    }
+
+    /// Row `id` of `lane` was removed by hand.
+    pub(crate) fn removed(&mut self, lane: &str, id: i64) {
+        let Some((name, _)) = self.lanes.get_key_value(lane) else { return };
+        let name = name.clone();
+        let Some(found) = self.lanes.get_mut(&name) else { return };
+        if let Ok(at) = found.ids.binary_search(&id) {
+            found.ids.remove(at);
+            self.held -= 1;
+            self.depth -= 1;
+        } else if found.more > 0 && found.is_beyond(id) {
+            found.more -= 1;
+            self.more -= 1;
+            self.depth -= 1;
+        }
+        // Otherwise it is taken, and settled by whoever took it.
         self.line_up(&name);
     }
 
@@ -362,15 +342,65 @@ impl Turns {
     pub(crate) fn released(&mut self, lane: &Arc<str>, ids: &[i64]) {
         if let Some(found) = self.lanes.get_mut(lane) {
             found.running -= ids.len().min(found.running);
+            found.taken -= ids.len().min(found.taken);
             for id in ids {
-                if found.flight.remove(id) {
-                    found.from = found.from.min(*id);
-                    found.oldest = found.oldest.min(*id);
-                    found.arrived = found.arrived.min(*id);
+                found.hold(*id);
+                self.held += 1;
+            }
+            self.line_up(lane);
+        }
+    }
+
+    /// After which id to scan the table, when too few of the waiting rows are held.
+    pub(crate) fn refill(&self) -> Option<i64> {
+        if self.more == 0 {
+            return None;
+        }
+        let enough = self.held > self.held_max / 2;
+        let wanting = |lane: &&Lane| lane.more > 0 && (!enough || lane.ids.is_empty());
+        self.lanes.values().filter(wanting).map(|lane| lane.edge).min()
+    }
+
+    /// What a scan after `refill` found, in order of id: lane and id. `last` when it came to the
+    /// end of the table.
+    pub(crate) fn refilled(&mut self, refill: i64, rows: &[(String, i64)], last: bool) {
+        let held_max = self.held_max;
+        let mut skipped: HashSet<&str> = HashSet::new();
+        for (name, id) in rows {
+            let Some(lane) = self.lanes.get_mut(name.as_str()) else { continue };
+            if lane.more == 0 || *id > self.told || !lane.is_beyond(*id) {
+                continue;
+            }
+            let full =
+                self.held >= held_max && lane.ids.len() >= LANE_HELD_MIN.min(held_max).max(1);
+            if full || lane.is_beyond(refill) || skipped.contains(name.as_str()) {
+                // What a lane holds comes before all that it does not.
+                skipped.insert(name);
+                continue;
+            }
+            lane.hold(*id);
+            lane.edge = *id;
+            lane.more -= 1;
+            self.held += 1;
+            self.more -= 1;
+        }
+        let names: Vec<Arc<str>> = self.lanes.keys().cloned().collect();
+        for name in names {
+            if let Some(lane) = self.lanes.get_mut(&name)
+                && lane.more > 0
+                && !skipped.contains(&*name)
+                && !lane.is_beyond(refill)
+            {
+                if last {
+                    // Counted and not there: what two told of at once.
+                    self.depth -= i64::try_from(lane.more).unwrap_or(i64::MAX);
+                    self.more -= lane.more;
+                    lane.more = 0;
+                } else if let Some((_, scanned)) = rows.last() {
+                    lane.edge = lane.edge.max(*scanned);
                 }
             }
-            found.exhausted = false;
-            self.line_up(lane);
+            self.line_up(&name);
         }
     }
 
@@ -383,7 +413,7 @@ impl Turns {
         }
         if available > 0 {
             self.push_old(name);
-        } else if lane.is_gone() {
+        } else if lane.depth() == 0 {
             self.lanes.remove(name);
         }
     }
@@ -398,8 +428,7 @@ impl Turns {
     /// How many jobs of the lane could be taken now.
     fn available(&self, name: &Arc<str>) -> usize {
         let Some(lane) = self.lanes.get(name) else { return 0 };
-        let busy = lane.running + lane.pending;
-        if lane.exhausted || (self.one_batch_a_lane && lane.running > 0) {
+        if self.one_batch_a_lane && lane.running > 0 && lane.taken_in != self.selection {
             return 0;
         }
         // Jobs without a fairness key may have all the places.
@@ -409,9 +438,9 @@ impl Turns {
             0
         } else {
             let ahead = usize::try_from(LANE_AHEAD_NS / lane.job_ns.max(1)).unwrap_or(1);
-            self.lane_running_max.max(ahead).saturating_sub(busy)
+            self.lane_running_max.max(ahead).saturating_sub(lane.running)
         };
-        usize::try_from(lane.waiting()).unwrap_or(0).min(room)
+        lane.ids.len().min(room)
     }
 
     /// All lanes in line owe turns: as many rounds pass at once as the least indebted needs.
@@ -431,38 +460,81 @@ impl Turns {
 
     /// The work of one turn: smaller the more lanes share a round.
     fn quantum_ns(&self) -> i64 {
-        (ROUND_NS / (self.lanes.len().max(1) as i64)).clamp(1, QUANTUM_NS_MAX)
+        let share_ns = ROUND_NS / (self.lanes.len().max(1) as i64);
+        share_ns.min(self.job_ns.saturating_mul(QUANTUM_JOBS)).clamp(1, QUANTUM_NS_MAX)
     }
 }
 
 impl Lane {
-    fn new(id: i64, job_ns: i64) -> Self {
+    fn new(job_ns: i64) -> Self {
         Self {
-            depth: 0,
-            flight: BTreeSet::new(),
+            ids: VecDeque::new(),
+            more: 0,
+            edge: i64::MIN,
+            highest: i64::MIN,
+            taken: 0,
             running: 0,
             slow: 0,
-            pending: 0,
-            from: id,
-            arrived: i64::MAX,
-            exhausted: false,
             deficit_ns: 0,
             job_ns,
-            taken: 0,
-            oldest: id,
+            turns_taken: 0,
+            taken_in: 0,
             line: Line::None,
         }
     }
 
-    /// Rows that nobody has taken or picked.
-    fn waiting(&self) -> i64 {
-        self.depth - self.flight.len() as i64 - self.pending as i64
+    /// Rows in the table.
+    fn depth(&self) -> u64 {
+        self.ids.len() as u64 + self.more + self.taken as u64
     }
 
-    /// Nothing is left of it. A depth below zero tells that the row's removal was heard of before
-    /// its arrival, which is still to come.
-    fn is_gone(&self) -> bool {
-        self.depth == 0 && self.flight.is_empty() && self.pending == 0 && self.running == 0
+    /// Whether row `id` is, or would be, one of those that are not held.
+    fn is_beyond(&self, id: i64) -> bool {
+        id > self.edge
+    }
+
+    /// A row came; tells whether it is held.
+    fn add(&mut self, id: i64, full: bool) -> bool {
+        if self.more > 0 {
+            if self.is_beyond(id) {
+                self.more += 1;
+                return false;
+            }
+        } else if full && id > self.highest {
+            self.edge = self.highest;
+            self.more += 1;
+            return false;
+        }
+        self.hold(id);
+        true
+    }
+
+    fn hold(&mut self, id: i64) {
+        self.highest = self.highest.max(id);
+        if self.ids.back().is_none_or(|last| *last < id) {
+            self.ids.push_back(id);
+        } else if let Err(at) = self.ids.binary_search(&id) {
+            self.ids.insert(at, id);
+        }
+    }
+
+    /// Takes `count` of those that are held.
+    fn take(&mut self, count: usize, order: Order) -> Vec<i64> {
+        self.taken += count;
+        self.running += count;
+        let mut ids = Vec::with_capacity(count);
+        for _ in 0..count {
+            self.turns_taken += 1;
+            let backlog = self.ids.len() > 1 || self.more > 0;
+            let from_old_end = order == Order::OldestFirst
+                || (backlog && self.turns_taken.is_multiple_of(OLDEST_EACH));
+            ids.extend(if from_old_end { self.ids.pop_front() } else { self.ids.pop_back() });
+        }
+        if self.ids.is_empty() {
+            // A lane that was deep does not keep its room.
+            self.ids = VecDeque::new();
+        }
+        ids
     }
 }
 

@@ -197,7 +197,7 @@ impl Batch {
     ) -> Result<Written, Error> {
         let state = &self.worker.state;
         let claims = self.claims.get(range.clone()).unwrap_or_default();
-        let removed = rows::remove(tx, &state.name, claims)?;
+        let removed = rows::remove(tx, claims)?;
         free_keys(tx, claims.iter().filter(|claim| removed.has(claim.id)))?;
         let mut endings = Vec::with_capacity(claims.len());
         let mut to_run = Vec::new();

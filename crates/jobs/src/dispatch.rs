@@ -181,12 +181,7 @@ impl Worker {
         let mut taken = Vec::new();
         let mut turns = self.state.turns.lock();
         for (pick, mut claims) in picks.iter().zip(found) {
-            let gone = pick.ids.len() - claims.len();
-            if gone > 0 {
-                // Removed by hand between the choice and the read.
-                turns.finished(&pick.lane, gone, gone as i64);
-                turns.settled(&pick.lane, gone);
-            }
+            turns.gone(&pick.lane, pick.ids.len() - claims.len());
             if is_unit && let Some(first) = claims.first() {
                 let same = claims.iter().take_while(|claim| claim.kind == first.kind).count();
                 let others: Vec<i64> = claims[same..].iter().map(|claim| claim.id.0).collect();

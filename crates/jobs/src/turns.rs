@@ -320,6 +320,14 @@ impl Turns {
         self.line_up(lane);
     }
 
+    /// `count` rows of `lane` that were taken are gone: removed by hand before they were read.
+    pub(crate) fn gone(&mut self, lane: &Arc<str>, count: usize) {
+        if count > 0 {
+            self.finished(lane, count, count as i64);
+            self.settled(lane, count);
+        }
+    }
+
     /// Row `id` of `lane` was removed by hand.
     pub(crate) fn removed(&mut self, lane: &str, id: i64) {
         let Some((name, _)) = self.lanes.get_key_value(lane) else { return };

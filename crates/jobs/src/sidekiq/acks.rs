@@ -1,6 +1,6 @@
 //! The ends of jobs, told to Redis in groups.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use super::failures::Next;
 use super::names;
 use super::worker::{AGAIN_AFTER, Core, Taken};
+use crate::endings::Counts;
 
 /// Ends that may wait to be told; jobs that end beyond them wait.
 pub(crate) const WAITING_MAX: usize = 20_000;
@@ -89,10 +90,10 @@ async fn tell(core: &Core, group: &[Ack]) -> RedisResult<()> {
 /// Redis knows: the process does not hold them any more.
 fn settle(core: &Core, group: &mut Vec<Ack>) {
     let mut held = core.held.lock();
-    let mut ended: BTreeMap<(String, &'static str), u64> = BTreeMap::new();
+    let mut ended = Counts::new();
     for ack in group.drain(..) {
         held.remove(&ack.taken.number);
-        *ended.entry((ack.kind.to_owned(), ack.next.name())).or_default() += 1;
+        *ended.entry((Cow::Borrowed(ack.kind), ack.next.name())).or_default() += 1;
     }
     drop(held);
     core.inner.totals.count(&ended);

@@ -1,5 +1,6 @@
 //! The relay: rows of the database become jobs in Redis, and go only after that.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -79,13 +80,16 @@ impl Relay {
                 continue;
             }
             let picks = Arc::new(picks);
-            let (name, to_read) = (state.name.clone(), picks.clone());
-            let read = move |tx: &mut Tx| rows::read(tx, &name, &to_read);
+            let (to_read, relay) = (picks.clone(), self.clone());
+            let read = move |tx: &mut Tx| {
+                let known = |kind: &str| relay.targets.get_key_value(kind).map(|(kind, _)| *kind);
+                rows::read(tx, &to_read, &known)
+            };
             match self.inner.db.read::<_, weir_db::Error, _>(queue.class, read).await {
                 Ok(found) => self.pass_on(queue.class, &state, &picks, found).await,
                 Err(error) => {
                     tracing::warn!(queue = queue.name, %error, "jobs cannot be read");
-                    state.turns.lock().unpicked(&picks);
+                    picks.iter().for_each(|pick| state.released(&pick.lane, &pick.ids));
                     self.pause().await;
                 }
             }
@@ -106,8 +110,7 @@ impl Relay {
         {
             let mut turns = state.turns.lock();
             for (pick, mut found) in picks.iter().zip(found) {
-                let ids: Vec<i64> = found.iter().map(|claim| claim.id.0).collect();
-                turns.claimed(pick, &ids);
+                turns.gone(&pick.lane, pick.ids.len() - found.len());
                 claims.append(&mut found);
             }
         }
@@ -130,11 +133,13 @@ impl Relay {
                 return;
             }
         }
-        let us = started.elapsed().as_micros() / claims.len() as u128;
-        let us = i64::try_from(us).unwrap_or(i64::MAX);
-        for run in claims.chunk_by(|one, next| one.lane == next.lane) {
-            state.finished(&run[0].lane, run.len(), us.saturating_mul(run.len() as i64));
-        }
+        let each_ns = started.elapsed().as_nanos() / claims.len() as u128;
+        let each_ns = i64::try_from(each_ns).unwrap_or(i64::MAX);
+        let runs = claims.chunk_by(|one, next| one.lane == next.lane);
+        let work = |run: &[Claim]| {
+            (run[0].lane.clone(), run.len(), each_ns.saturating_mul(run.len() as i64))
+        };
+        state.finished(&runs.map(work).collect::<Vec<_>>());
     }
 
     fn target(&self, kind: &str) -> Target {
@@ -166,19 +171,14 @@ impl Relay {
             .filter(|claim| self.target(&claim.kind).elsewhere)
             .filter_map(|claim| Some((claim.unique_key.clone()?, claim.id)))
             .collect();
-        let state = state.clone();
         let remove = move |tx: &mut Tx| {
-            let removed = rows::remove(tx, &state.name, claims.iter())?;
+            let removed = rows::remove(tx, claims.iter())?;
             freed.iter().try_for_each(|(key, id)| rows::free_key(tx, key, *id))?;
-            let state = state.clone();
-            tx.after_commit(move || {
-                for (lane, ids, gone) in &removed.lanes {
-                    state.removed(lane, ids, *gone);
-                }
-            });
-            Ok(())
+            Ok::<_, weir_db::Error>(removed)
         };
-        self.inner.db.write(class, remove).await
+        let removed = self.inner.db.write(class, remove).await?;
+        state.settled(&removed.lanes);
+        Ok(())
     }
 
     /// Relays what is scheduled, and what waited for a retry when the program ran without Redis.
@@ -233,7 +233,7 @@ impl Relay {
         let claim = Claim {
             lane: lane.into(),
             id: row.get(1)?,
-            kind: row.get(5)?,
+            kind: Cow::Owned(row.get(5)?),
             attempt: failures.saturating_add(1),
             enqueued_at: row.get(7)?,
             unique_key: row.get(8)?,

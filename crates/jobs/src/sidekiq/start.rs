@@ -81,6 +81,7 @@ impl Jobs {
             // A panic was reported by the runtime.
             let _ = beats.await;
         });
+        let acks = futures_util::future::join_all([acks]);
         Ok(Workers { stop, cut, runs, loops, acks })
     }
 }

@@ -50,7 +50,7 @@ pub(crate) fn start(
 }
 
 async fn run_one(run: &RunTask, claim: &Arc<Claim>, timeout: Duration) -> Outcome {
-    let body = async { run(claim.clone()).await };
+    let body = async { run(claim).await };
     let caught = AssertUnwindSafe(body).catch_unwind();
     match tokio::time::timeout(timeout, caught).await {
         Ok(Ok(outcome)) => outcome,

@@ -107,7 +107,7 @@ impl<'a> Job<'a> {
         Claim {
             lane: own.map_or("", |own| own.lane.as_ref()).into(),
             id: jid::id(&self.jid),
-            kind: kind.to_owned(),
+            kind: kind.to_owned().into(),
             attempt: self.attempt(),
             enqueued_at: enqueued_at.unwrap_or(Timestamp::from_ms(0)),
             unique_key: own.and_then(|own| own.key.as_deref()).map(str::to_owned),

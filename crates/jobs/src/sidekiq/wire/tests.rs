@@ -8,7 +8,7 @@ const FOREIGN: &str = r#"{"retry":true,"queue":"default","class":"HardWorker",
 fn a_job_of_rubys_sidekiq_is_read() {
     let job = Job::parse(FOREIGN.as_bytes()).unwrap();
     let claim = job.claim("hard");
-    assert_eq!((job.class.as_ref(), claim.kind.as_str(), claim.attempt), ("HardWorker", "hard", 4));
+    assert_eq!((job.class.as_ref(), &*claim.kind, claim.attempt), ("HardWorker", "hard", 4));
     assert_eq!(claim.enqueued_at, Timestamp::from_ms(1_699_999_999_250));
     assert_eq!(claim.jid.as_deref(), Some("b4a577edbccf1d805744efa9"));
     assert_eq!((&*claim.lane, claim.unique_key), ("", None));

@@ -52,6 +52,10 @@ CREATE TABLE accounts (
   discoverable BIGINT NOT NULL DEFAULT 0,
   indexable BIGINT NOT NULL DEFAULT 0,
   hide_collections BIGINT NOT NULL DEFAULT 0,
+  show_media BIGINT NOT NULL DEFAULT 1,
+  show_media_replies BIGINT NOT NULL DEFAULT 1,
+  show_featured BIGINT NOT NULL DEFAULT 1,
+  attribution_domains TEXT NOT NULL DEFAULT '[]',
   memorial BIGINT NOT NULL DEFAULT 0,
   also_known_as TEXT NOT NULL DEFAULT '[]',
   moved_to_id BIGINT,
@@ -262,16 +266,15 @@ CREATE TABLE ip_blocks (
   expires_at BIGINT
 );
 CREATE TABLE jobs (
+  id INTEGER PRIMARY KEY,
   queue TEXT NOT NULL,
   lane TEXT NOT NULL,
-  id BIGINT NOT NULL,
   kind TEXT NOT NULL,
   failures BIGINT NOT NULL,
   enqueued_at BIGINT NOT NULL,
   unique_key TEXT,
-  payload TEXT NOT NULL,
-  PRIMARY KEY (queue, lane, id)
-) WITHOUT ROWID;
+  payload TEXT NOT NULL
+);
 CREATE TABLE jobs_dead (
   id BIGINT NOT NULL PRIMARY KEY,
   died_at BIGINT NOT NULL,
@@ -304,6 +307,10 @@ CREATE TABLE jobs_periodic (
 CREATE TABLE jobs_queues (
   queue TEXT NOT NULL PRIMARY KEY,
   paused BIGINT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE jobs_seen (
+  jid TEXT NOT NULL PRIMARY KEY,
+  seen_at BIGINT NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE jobs_unique (
   unique_key TEXT NOT NULL PRIMARY KEY,
@@ -623,6 +630,7 @@ CREATE INDEX blocks_by_target ON blocks (target_id);
 CREATE INDEX bookmarks_by_account ON bookmarks (account_id, id);
 CREATE UNIQUE INDEX bookmarks_by_status ON bookmarks (status_id, account_id);
 CREATE UNIQUE INDEX cards_by_url ON cards (url);
+CREATE INDEX conversation_mutes_by_conversation ON conversation_mutes (conversation_id);
 CREATE INDEX conversations_by_last ON conversations (account_id, last_status_id);
 CREATE UNIQUE INDEX conversations_of ON conversations (account_id, conversation_id, participants);
 CREATE UNIQUE INDEX custom_emojis_by_code ON custom_emojis (domain, shortcode);
@@ -645,10 +653,13 @@ CREATE UNIQUE INDEX invites_by_code ON invites (code);
 CREATE UNIQUE INDEX ip_blocks_by_network ON ip_blocks (network);
 CREATE INDEX jobs_dead_by_time ON jobs_dead (died_at, id);
 CREATE UNIQUE INDEX jobs_later_by_id ON jobs_later (id);
+CREATE INDEX jobs_seen_by_time ON jobs_seen (seen_at);
 CREATE INDEX list_accounts_by_account ON list_accounts (account_id);
 CREATE INDEX lists_by_account ON lists (account_id, id);
 CREATE INDEX mail_tokens_by_account ON mail_tokens (account_id);
+CREATE INDEX media_by_file ON media (file) WHERE file <> '';
 CREATE INDEX media_by_status ON media (status_id) WHERE status_id IS NOT NULL;
+CREATE INDEX media_by_thumbnail ON media (thumbnail) WHERE thumbnail <> '';
 CREATE INDEX media_unattached ON media (unattached_at) WHERE status_id IS NULL;
 CREATE INDEX mentions_by_account ON mentions (account_id, status_id);
 CREATE INDEX migrations_by_account ON migrations (account_id, id);
@@ -674,6 +685,7 @@ CREATE INDEX status_tags_by_status ON status_tags (status_id);
 CREATE INDEX statuses_by_account ON statuses (account_id, id);
 CREATE UNIQUE INDEX statuses_by_boost ON statuses (boost_of_id, account_id)
   WHERE boost_of_id IS NOT NULL;
+CREATE INDEX statuses_by_card ON statuses (card_id, id) WHERE card_id IS NOT NULL;
 CREATE INDEX statuses_by_conversation ON statuses (conversation_id, id);
 CREATE INDEX statuses_by_missing_parent ON statuses (in_reply_to_uri)
   WHERE in_reply_to_uri IS NOT NULL AND in_reply_to_id IS NULL;

@@ -1,4 +1,5 @@
-//! What the engine does a second: `cargo run --release -p weir-jobs --example measure [JOBS] [URL]`.
+//! What the engine does a second:
+//! `cargo run --release -p weir-jobs --example measure [JOBS] [URL]`
 //!
 //! No-op jobs with payloads of 200 bytes and 1,000 fairness keys, with the engine's defaults and a
 //! recorder for its metrics: enqueued in bulk, enqueued one by one from 64 tasks, and drained.
@@ -102,9 +103,10 @@ async fn run(url: &str, path: &Path, what: &str, jobs: u64) -> Result<(), Box<dy
         count.fetch_add(units.len() as u64, Ordering::Relaxed);
         Ok(units.iter().map(|_| Outcome::Done).collect())
     });
-    let total: u64 = engine.stats().await.map(|stats| {
-        stats.queues.iter().map(|queue| queue.depth).sum::<u64>() + stats.scheduled
-    })?;
+    let total: u64 = engine
+        .stats()
+        .await
+        .map(|stats| stats.queues.iter().map(|queue| queue.depth).sum::<u64>() + stats.scheduled)?;
     let (shutdown, started) = (CancellationToken::new(), Start::now());
     let workers = engine.start(registry, shutdown.clone())?;
     let mut tenths = Vec::new();
@@ -126,9 +128,10 @@ async fn run(url: &str, path: &Path, what: &str, jobs: u64) -> Result<(), Box<dy
 
 fn bulk(jobs: &Jobs, tx: &mut Tx, what: &str, from: u64, many: u64) -> Result<(), weir_db::Error> {
     let numbers = from..from + many;
+    let payloads = numbers.clone().map(Payload::new);
     match what {
-        "tasks" => jobs.enqueue_many(tx, &numbers.map(|n| Task(Payload::new(n))).collect::<Vec<_>>()),
-        "units" => jobs.enqueue_many(tx, &numbers.map(|n| Unit(Payload::new(n))).collect::<Vec<_>>()),
+        "tasks" => jobs.enqueue_many(tx, &payloads.map(Task).collect::<Vec<_>>()),
+        "units" => jobs.enqueue_many(tx, &payloads.map(Unit).collect::<Vec<_>>()),
         _ => {
             let at = Timestamp::from_ms(Clock::system().now().as_ms() + 5_000);
             for n in numbers {
@@ -177,7 +180,7 @@ fn rate(what: &str, count: u64, start: &Start) {
     let seconds = start.0.elapsed().as_secs_f64();
     let each_us = (processor_s() - start.1) * 1e6 / count as f64;
     let rate = count as f64 / seconds;
-    println!("  {what}: {rate:.0} a second ({count} in {seconds:.2} s, {each_us:.2} us of processor)");
+    println!("  {what}: {rate:.0} a second, each {each_us:.2} us of processor");
 }
 
 /// Processor time of this process, in seconds; 0 where the system does not tell.

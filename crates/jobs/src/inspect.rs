@@ -236,15 +236,13 @@ fn list(
     limit: usize,
 ) -> Result<Vec<Entry>, weir_db::Error> {
     match set {
-        Set::Ready => {
-            entries(
-                tx,
-                set,
-                "SELECT id, queue, lane, kind, failures, enqueued_at, NULL, NULL, payload
+        Set::Ready => entries(
+            tx,
+            set,
+            "SELECT id, queue, lane, kind, failures, enqueued_at, NULL, NULL, payload
                  FROM jobs WHERE id > ?1 ORDER BY id LIMIT ?2",
-                params![after.map_or(Id::ZERO, |after| after.id), limit],
-            )
-        }
+            params![after.map_or(Id::ZERO, |after| after.id), limit],
+        ),
         Set::Scheduled | Set::Retries => {
             let at = after.and_then(|after| after.at).unwrap_or(Timestamp::from_ms(i64::MIN));
             let id = after.map_or(Id::ZERO, |after| after.id);

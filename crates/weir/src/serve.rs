@@ -154,7 +154,7 @@ async fn serve(checked: &Checked, extra_ca: Option<&Path>) -> Result<(), ServeEr
     let workers = match config.roles.contains(&Role::Jobs) {
         true => {
             let registry = work::registry(config, &parts, &outside, federation.as_ref())?;
-            Some(parts.jobs.start(registry, shutdown.clone())?)
+            Some(work::start(config, &parts.jobs, registry, data.path(), shutdown.clone())?)
         }
         false => None,
     };

@@ -1,12 +1,16 @@
 //! Who handles which background job. A kind that nobody handles stops the start.
 
+use std::path::Path;
+
+use tokio_util::sync::CancellationToken;
 use weir_activitypub::ActivityPub;
 use weir_community::mail::{self, MailError, Mailer};
 use weir_community::{accounts, cards, federation, media, moderation, search, statuses};
-use weir_jobs::Registry;
+use weir_jobs::sidekiq::Options;
+use weir_jobs::{Jobs, Registry, StartError, Workers};
 
 use crate::alone;
-use crate::config::Config;
+use crate::config::{Config, JobsBackend};
 use crate::outside::Outside;
 use crate::parts::Parts;
 
@@ -43,6 +47,29 @@ pub fn registry(
     Ok(registry)
 }
 
+/// Starts working on jobs where the configuration says.
+///
+/// # Errors
+/// [`StartError`] when the registry does not serve what is there, or Redis's address makes no
+/// sense.
+pub fn start(
+    config: &Config,
+    jobs: &Jobs,
+    registry: Registry,
+    data: &Path,
+    shutdown: CancellationToken,
+) -> Result<Workers, StartError> {
+    match config.jobs.backend {
+        JobsBackend::Database => jobs.start(registry, shutdown),
+        JobsBackend::Redis => {
+            let url = config.redis.url.expose();
+            // One process at a time has the data directory: what an earlier one held is its own.
+            let options = Options { place: data.display().to_string(), ..Options::new(url) };
+            jobs.start_on_redis(registry, options, shutdown)
+        }
+    }
+}
+
 fn mailer(config: &Config, domain: &str, extra_ca: &[Vec<u8>]) -> Result<Mailer, MailError> {
     let from = match config.mail.from.as_str() {
         "" => sender(domain),
@@ -64,7 +91,6 @@ fn sender(domain: &str) -> String {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
-    use std::path::Path;
 
     use weir_community::Site;
 

@@ -118,6 +118,16 @@ words! {
 }
 
 words! {
+    /// Where background jobs are worked from.
+    JobsBackend {
+        /// The database.
+        Database = "database",
+        /// Redis, in Sidekiq's format.
+        Redis = "redis",
+    }
+}
+
+words! {
     /// How log lines look.
     LogFormat {
         /// For people.
@@ -174,6 +184,20 @@ settings! {
         url: Secret<String> = Secret::new("sqlite:weir.db".to_owned());
         /// The most connections to hold to the database. 0 derives it from the machine.
         max_connections: u32 = 0;
+    }
+
+    /// Redis or Valkey, for what is shared between processes. Nothing needs it on one node.
+    section redis: Redis {
+        /// redis://[[USER]:PASSWORD@]HOST[:PORT][/NUMBER], or unix:PATH. Empty: none.
+        url: Secret<String> = Secret::new(String::new());
+    }
+
+    /// Background jobs.
+    section jobs: Jobs {
+        /// database: worked from where they are written. redis: handed over to queues in
+        /// Sidekiq's format, which real Sidekiq processes and Sidekiq Web can share; what Redis
+        /// does not keep over a crash is lost, so read what the start says of it.
+        backend: JobsBackend = JobsBackend::Database;
     }
 
     /// How this server speaks with others.

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use url::{Host, Url};
 
-use super::{Config, ConfigError, Loaded, Origin, RegistrationMode, Role, Switch};
+use super::{Config, ConfigError, JobsBackend, Loaded, Origin, RegistrationMode, Role, Switch};
 
 /// What `serve` was told to be.
 #[derive(Debug, Clone, Copy, Default)]
@@ -74,6 +74,15 @@ pub fn check(loaded: &mut Loaded, modes: Modes) -> Result<Checked, ConfigError> 
     if !all && config.database.url.expose().starts_with("sqlite:") {
         let reason = "on SQLite one process does all: leave roles out, or use PostgreSQL";
         return refuse(loaded, "roles", reason.into());
+    }
+    let redis = config.redis.url.expose();
+    if !redis.is_empty() && !["redis://", "unix:"].iter().any(|with| redis.starts_with(with)) {
+        let reason = "expected redis://HOST:PORT or unix:PATH".into();
+        return refuse(loaded, "redis.url", reason);
+    }
+    if config.jobs.backend == JobsBackend::Redis && redis.is_empty() {
+        let reason = "it needs redis.url: say where Redis is, or leave the jobs in the database";
+        return refuse(loaded, "jobs.backend", reason.into());
     }
     if config.media.store != "file" {
         return refuse(loaded, "media.store", "expected \"file\"".into());

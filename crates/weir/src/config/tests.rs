@@ -186,3 +186,18 @@ fn dev_lets_everybody_sign_up_unless_told_otherwise() {
     let serve = checked(SERVE, &[("domain", "a.social")]).unwrap().config.registrations;
     assert_eq!((serve.mode, serve.confirm_email), (RegistrationMode::Approval, Switch::Auto));
 }
+
+#[test]
+fn jobs_on_redis_need_its_address() {
+    let with = |flags: &[(&'static str, &str)]| {
+        let domain = [("domain", "a.test")];
+        checked(SERVE, &domain.iter().chain(flags).copied().collect::<Vec<_>>())
+    };
+    let missing = with(&[("jobs.backend", "redis")]).unwrap_err();
+    assert!(missing.contains("redis.url"), "{missing}");
+    let wrong = with(&[("redis.url", "http://a.test")]).unwrap_err();
+    assert!(wrong.contains("redis://"), "{wrong}");
+    let config =
+        with(&[("jobs.backend", "redis"), ("redis.url", "redis://a.test")]).unwrap().config;
+    assert_eq!(config.jobs.backend, JobsBackend::Redis);
+}

@@ -112,6 +112,7 @@ impl PgConnection {
         connection
             .batch(&format!(
                 "SET synchronous_commit = {}; SET client_min_messages = warning; SET jit = off; \
+                 SET enable_seqscan = off; \
                  SET statement_timeout = {}; SET idle_in_transaction_session_timeout = {}",
                 if place.sync { "on" } else { "off" },
                 place.statement_time_max.as_millis(),

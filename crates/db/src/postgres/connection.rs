@@ -109,8 +109,8 @@ impl PgConnection {
             is_patient: false,
             is_silent: false,
         };
-        // A plan made while a table was empty, and kept with its statement, would read all of the
-        // table for as long as the connection lives; where no index serves, it is read all the same.
+        // A plan made while a table was empty, and kept with its statement, would read all of
+        // the table while the connection lives. Where no index serves, it is read all the same.
         connection
             .batch(&format!(
                 "SET synchronous_commit = {}; SET client_min_messages = warning; SET jit = off; \

@@ -2,9 +2,10 @@
 //! before the clock starts, as Sidekiq's own load test does it.
 //!
 //! `cargo run --release -p weir-jobs --example redis_drain -- [--url URL] [--jobs N] [--runs N]
-//! [--units]`
+//! [--units] [--scheduled]`
 //!
-//! It empties queue `weir-drain` and nothing else. One line of JSON a run: jobs, seconds, jobs/s.
+//! With `--scheduled` the jobs lie in the schedule, all of them due. It empties queue `weir-drain`
+//! and what it scheduled, and nothing else. One line of JSON a run: jobs, seconds, jobs/s.
 #![allow(clippy::print_stdout)]
 
 use std::collections::BTreeMap;
@@ -35,14 +36,19 @@ struct Arguments {
     jobs: u64,
     runs: u64,
     units: bool,
+    scheduled: bool,
 }
 
 fn arguments() -> Result<Arguments, String> {
     let (url, mut arguments) = ("redis://127.0.0.1:6379".to_owned(), std::env::args().skip(1));
-    let mut given = Arguments { url, jobs: 100_000, runs: 1, units: false };
+    let mut given = Arguments { url, jobs: 100_000, runs: 1, units: false, scheduled: false };
     while let Some(name) = arguments.next() {
         if name == "--units" {
             given.units = true;
+            continue;
+        }
+        if name == "--scheduled" {
+            given.scheduled = true;
             continue;
         }
         let value = arguments.next().ok_or_else(|| format!("{name} needs a value"))?;
@@ -51,7 +57,11 @@ fn arguments() -> Result<Arguments, String> {
             "--url" => given.url = value,
             "--jobs" => given.jobs = number()?,
             "--runs" => given.runs = number()?,
-            _ => return Err(format!("{name} is unknown: --url, --jobs, --runs, --units")),
+            _ => {
+                return Err(format!(
+                    "{name} is unknown: --url, --jobs, --runs, --units, --scheduled"
+                ));
+            }
         }
     }
     Ok(given)
@@ -63,12 +73,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut redis =
         redis::Client::open(arguments.url.as_str())?.get_multiplexed_async_connection().await?;
     for _ in 0..arguments.runs {
-        push(&mut redis, arguments.jobs).await?;
+        push(&mut redis, &arguments).await?;
         let took = drain(&arguments).await?;
         let rate = arguments.jobs as f64 / took.as_secs_f64();
         let line = serde_json::json!({
             "engine": "weir",
             "kind": if arguments.units { "unit" } else { "task" },
+            "scheduled": arguments.scheduled,
             "jobs": arguments.jobs,
             "seconds": (took.as_secs_f64() * 1_000.0).round() / 1_000.0,
             "jobs_per_second": rate.round(),
@@ -80,8 +91,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 async fn push(
     redis: &mut redis::aio::MultiplexedConnection,
-    jobs: u64,
+    arguments: &Arguments,
 ) -> Result<(), redis::RedisError> {
+    let jobs = arguments.jobs;
     let key = format!("queue:{QUEUE}");
     redis::cmd("DEL").arg(&key).exec_async(redis).await?;
     redis::cmd("SADD").arg("queues").arg(QUEUE).exec_async(redis).await?;
@@ -100,7 +112,12 @@ async fn push(
             .to_string()
         };
         let some: Vec<String> = (first..(first + PUSHED).min(jobs)).map(job).collect();
-        redis::cmd("LPUSH").arg(&key).arg(some).exec_async(redis).await?;
+        if arguments.scheduled {
+            let due: Vec<(u64, String)> = some.into_iter().map(|job| (1, job)).collect();
+            redis::cmd("ZADD").arg("schedule").arg(due).exec_async(redis).await?;
+        } else {
+            redis::cmd("LPUSH").arg(&key).arg(some).exec_async(redis).await?;
+        }
     }
     Ok(())
 }

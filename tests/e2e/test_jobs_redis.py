@@ -41,12 +41,17 @@ def redis(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def servers(serve, redis):
-    """Each with a database of Redis for itself."""
+def number(kind):
+    """The first server's database of Redis: each server has one for itself."""
+    return {"sqlite": 0, "postgres": 2}[kind]
+
+
+@pytest.fixture(scope="module")
+def servers(serve, redis, number):
     return [
-        serve(f"127.0.0.{8 + number}",
-              {"WEIR_JOBS_BACKEND": "redis", "WEIR_REDIS_URL": redis.url(number)})
-        for number in (0, 1)
+        serve(f"127.0.0.{8 + place}",
+              {"WEIR_JOBS_BACKEND": "redis", "WEIR_REDIS_URL": redis.url(number + place)})
+        for place in (0, 1)
     ]
 
 
@@ -62,13 +67,13 @@ def bob(servers, alice):
     return bob
 
 
-def test_posts_are_delivered_and_sidekiqs_numbers_count_it(servers, redis, alice, bob):
+def test_posts_are_delivered_and_sidekiqs_numbers_count_it(servers, redis, number, alice, bob):
     post = alice.say("a post that goes over Redis")
     assert bob.receives(post)
-    until(lambda: int(redis.ask(0, "GET", "stat:processed") or 0) > 0, "a job is counted")
-    [identity] = until(lambda: redis.ask(0, "SMEMBERS", "processes"), "the process is listed")
-    info = json.loads(redis.ask(0, "HGET", identity, "info"))
-    queues = [queue["name"] for queue in servers[0].command("jobs", "queues")["queues"]]
+    until(lambda: int(redis.ask(number, "GET", "stat:processed") or 0) > 0, "a job is counted")
+    [identity] = until(lambda: redis.ask(number, "SMEMBERS", "processes"), "the process is listed")
+    info = json.loads(redis.ask(number, "HGET", identity, "info"))
+    queues = [queue["name"] for queue in servers[0].command("jobs", "queues")]
     assert set(info["queues"]) <= set(queues)
 
 
@@ -77,7 +82,7 @@ def test_the_start_says_what_redis_does_not_keep(servers):
     until(lambda: "a crash of Redis loses up to about two seconds" in log.read_text(), "the line")
 
 
-def test_nothing_is_lost_when_the_server_is_killed(servers, redis, alice, bob):
+def test_nothing_is_lost_when_the_server_is_killed(servers, alice, bob):
     posts = [alice.say(f"post {number} before the fall") for number in range(10)]
     servers[0].kill()
     servers[0].start()
@@ -85,7 +90,7 @@ def test_nothing_is_lost_when_the_server_is_killed(servers, redis, alice, bob):
         assert bob.receives(post)
 
 
-def test_jobs_wait_while_redis_stands_still(servers, redis, alice, bob):
-    redis.ask(0, "CLIENT", "PAUSE", "1500", "ALL")
+def test_jobs_wait_while_redis_stands_still(redis, number, alice, bob):
+    redis.ask(number, "CLIENT", "PAUSE", "1500", "ALL")
     post = alice.say("a post while Redis stands still")
     assert bob.receives(post)

@@ -73,7 +73,7 @@ def test_posts_are_delivered_and_sidekiqs_numbers_count_it(servers, redis, numbe
     until(lambda: int(redis.ask(number, "GET", "stat:processed") or 0) > 0, "a job is counted")
     [identity] = until(lambda: redis.ask(number, "SMEMBERS", "processes"), "the process is listed")
     info = json.loads(redis.ask(number, "HGET", identity, "info"))
-    queues = [queue["name"] for queue in servers[0].command("jobs", "queues")]
+    queues = [queue["queue"] for queue in servers[0].command("jobs", "queues")]
     assert set(info["queues"]) <= set(queues)
 
 

@@ -6,7 +6,6 @@ use std::sync::atomic::Ordering;
 use weir_base::{Id, Timestamp};
 use weir_db::{Class, Row, Tx, Value, params};
 
-use crate::sidekiq::Shared;
 use crate::{Error, Jobs};
 
 /// The most entries of one list.
@@ -110,8 +109,16 @@ pub struct KindStats {
 }
 
 impl Jobs {
-    /// The queues in numbers, from memory.
+    /// The queues in numbers, from memory; of those in Redis what was seen half a second ago.
     pub fn queues(&self) -> Vec<QueueStats> {
+        match self.inner.redis.get() {
+            Some(redis) => joined(self.queues_here(), redis.seen.lock().clone()),
+            None => self.queues_here(),
+        }
+    }
+
+    /// The queues of the database.
+    fn queues_here(&self) -> Vec<QueueStats> {
         let now = self.inner.clock.now();
         let one = |state: Arc<crate::directory::QueueState>| {
             let oldest_age_ms = state.oldest_age_ms(now);
@@ -159,7 +166,10 @@ impl Jobs {
             let sizes = redis.sizes().await?;
             let waiting: (u64, u64) = (of(0), of(1));
             return Ok(Stats {
-                queues: self.queues_in_both(redis).await?,
+                queues: joined(
+                    self.queues_here(),
+                    redis.queue_stats(self.inner.clock.now()).await?,
+                ),
                 scheduled: sizes.scheduled + waiting.0,
                 retries: sizes.retries + waiting.1,
                 dead: sizes.dead + dead,
@@ -175,24 +185,6 @@ impl Jobs {
         })
     }
 
-    /// What lies in Redis, and what was not handed over yet.
-    async fn queues_in_both(&self, redis: &Shared) -> Result<Vec<QueueStats>, Error> {
-        let mut queues = self.queues();
-        for there in redis.queue_stats(self.inner.clock.now()).await? {
-            match queues.iter_mut().find(|here| here.name == there.name) {
-                Some(here) => {
-                    here.depth += there.depth;
-                    here.lanes = here.lanes.max(there.lanes);
-                    here.oldest_age_ms = here.oldest_age_ms.max(there.oldest_age_ms);
-                    here.paused = there.paused;
-                }
-                None => queues.push(there),
-            }
-        }
-        queues.sort_unstable_by(|one, other| one.name.cmp(&other.name));
-        Ok(queues)
-    }
-
     /// At most `limit` (and 1,000) jobs of `set`, after the entry `after`: the ready by
     /// id, the scheduled and the retries by time, the dead from the newest.
     ///
@@ -205,11 +197,19 @@ impl Jobs {
         limit: usize,
     ) -> Result<Vec<Entry>, Error> {
         let limit = limit.min(LIST_MAX);
-        if let Some(redis) = self.inner.redis.get() {
-            return Ok(redis.list(set, after.as_ref(), limit).await?);
+        let Some(redis) = self.inner.redis.get() else {
+            let list = move |tx: &mut Tx| list(tx, set, after.as_ref(), limit);
+            return Ok(self.inner.db.read(Class::Interactive, list).await?);
+        };
+        let (mut there, passed) = redis.list(set, after.as_ref(), limit).await?;
+        let (after, left) = (after.filter(|_| !passed), limit - there.len());
+        if set == Set::Ready && left > 0 {
+            // What was not handed over yet comes after them.
+            let list = move |tx: &mut Tx| list(tx, set, after.as_ref(), left);
+            let here = self.inner.db.read::<_, weir_db::Error, _>(Class::Interactive, list).await?;
+            there.extend(here);
         }
-        let list = move |tx: &mut Tx| list(tx, set, after.as_ref(), limit);
-        Ok(self.inner.db.read(Class::Interactive, list).await?)
+        Ok(there)
     }
 
     /// The job `id`, wherever it is; none once it is done.
@@ -227,6 +227,25 @@ impl Jobs {
             (row, _) => Ok(row),
         }
     }
+}
+
+/// What is in the database, and what lies in Redis.
+fn joined(here: Vec<QueueStats>, there: Vec<QueueStats>) -> Vec<QueueStats> {
+    let mut queues = here;
+    for there in there {
+        match queues.iter_mut().find(|here| here.name == there.name) {
+            Some(here) => {
+                here.depth += there.depth;
+                here.running += there.running;
+                here.lanes = here.lanes.max(there.lanes);
+                here.oldest_age_ms = here.oldest_age_ms.max(there.oldest_age_ms);
+                here.paused = there.paused;
+            }
+            None => queues.push(there),
+        }
+    }
+    queues.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+    queues
 }
 
 fn list(

@@ -1,5 +1,7 @@
 //! Looking at what lies in Redis, and steering it by hand.
 
+use std::sync::atomic::Ordering;
+
 use redis::{FromRedisValue, RedisResult};
 use weir_base::{Id, Timestamp};
 
@@ -57,17 +59,35 @@ impl Shared {
             pipe.cmd("LINDEX").arg(names::queue(&name)).arg(-1);
             let (depth, oldest): (u64, Option<Vec<u8>>) =
                 pipe.query_async(&mut self.redis()).await?;
+            let running = (self.running.get().into_iter().flatten())
+                .find(|(queue, _)| *queue == name)
+                .map_or(0, |(_, held)| held.load(Ordering::Relaxed) as u64);
             let enqueued_at = oldest.and_then(|raw| Fields::parse(&raw)?.time("enqueued_at"));
             stats.push(QueueStats {
                 paused: paused.contains(&name),
                 name,
-                depth,
+                depth: depth + running,
                 lanes: u64::from(depth > 0),
-                running: 0,
+                running,
                 oldest_age_ms: enqueued_at.map_or(0, |at| now.since_ms(at).max(0)),
             });
         }
         Ok(stats)
+    }
+
+    /// Looks at all queues and sets, for the metrics and for who asks without waiting.
+    pub(crate) async fn look(&self, now: Timestamp) -> RedisResult<()> {
+        let (queues, sizes) = (self.queue_stats(now).await?, self.sizes().await?);
+        for queue in &queues {
+            let name = || queue.name.clone();
+            metrics::gauge!("weir_jobs_depth_jobs", "queue" => name()).set(queue.depth as f64);
+            metrics::gauge!("weir_jobs_running_jobs", "queue" => name()).set(queue.running as f64);
+            metrics::gauge!("weir_jobs_oldest_seconds", "queue" => name())
+                .set(queue.oldest_age_ms as f64 / 1_000.0);
+        }
+        metrics::gauge!("weir_jobs_dead_jobs").set(sizes.dead as f64);
+        *self.seen.lock() = queues;
+        Ok(())
     }
 
     pub(crate) async fn sizes(&self) -> RedisResult<Sizes> {
@@ -80,22 +100,27 @@ impl Shared {
     }
 
     /// At most `limit` jobs of `set` after the entry `after`, in the order of the SQL backend but
-    /// that the ready of a queue come in the order in which they are taken.
+    /// that the ready come by queue, in the order in which they are taken; and whether `after` was
+    /// found.
     pub(crate) async fn list(
         &self,
         set: Set,
         after: Option<&Entry>,
         limit: usize,
-    ) -> RedisResult<Vec<Entry>> {
-        let found = match set {
+    ) -> RedisResult<(Vec<Entry>, bool)> {
+        let (found, passed) = match set {
             Set::Ready => self.list_ready(after, limit).await?,
-            _ => self.list_sorted(set, after, limit).await?,
+            _ => (self.list_sorted(set, after, limit).await?, true),
         };
-        Ok(found.into_iter().map(|found| found.entry).collect())
+        Ok((found.into_iter().map(|found| found.entry).collect(), passed))
     }
 
-    async fn list_ready(&self, after: Option<&Entry>, limit: usize) -> RedisResult<Vec<Found>> {
-        let mut listed = Vec::new();
+    async fn list_ready(
+        &self,
+        after: Option<&Entry>,
+        limit: usize,
+    ) -> RedisResult<(Vec<Found>, bool)> {
+        let (mut listed, mut passed) = (Vec::new(), after.is_none());
         for queue in self.queue_names().await? {
             if after.is_some_and(|after| queue < after.queue) {
                 continue;
@@ -112,12 +137,15 @@ impl Shared {
                     if passing.is_none() && listed.len() < limit {
                         listed.push(found);
                     } else if passing.is_some_and(|after| after.id == found.entry.id) {
-                        passing = None;
+                        (passing, passed) = (None, true);
                     }
                 }
             }
+            if !passed && after.is_some_and(|after| queue == after.queue) {
+                break;
+            }
         }
-        Ok(listed)
+        Ok((listed, passed))
     }
 
     /// Jobs of `queue` from the `from`-th that is taken on.

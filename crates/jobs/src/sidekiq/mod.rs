@@ -25,7 +25,8 @@
 //! - *What Redis loses is lost.* What it keeps over a crash of its own is its configuration's
 //!   matter; the start says in one line what that does not keep.
 //! - *Order*: jobs of a queue start first come, first served. Fairness between keys holds until
-//!   they were pushed; units of one key may be written in another order than they were pushed.
+//!   they were pushed, so little is pushed at a time ([`Options::window`]); units of one key may
+//!   be written in another order than they were pushed.
 
 mod acks;
 pub(crate) mod args;

@@ -14,6 +14,9 @@ pub struct Options {
     pub queues: Vec<(String, u32)>,
     /// In which order they are looked at.
     pub order: QueueOrder,
+    /// A queue of Redis gets no more of our own jobs while it holds so many; the others wait in
+    /// the database, where their fairness keys take turns.
+    pub window: usize,
     /// Jobs that this process holds at once, at most.
     pub held_max: usize,
     /// How moments are written; both forms are read.
@@ -45,6 +48,7 @@ impl Options {
             url: url.into(),
             queues: Vec::new(),
             order: QueueOrder::default(),
+            window: 10_000,
             held_max: 2_000,
             times: Times::default(),
             tag: "weir".into(),

@@ -21,12 +21,15 @@ const PROMOTED_MAX: usize = 500;
 const SLEEP_MAX: Duration = Duration::from_millis(50);
 /// How often rows that are not needed any more are looked for, and processes that died.
 const TIDY_EACH: Duration = Duration::from_secs(5);
+/// How often the sizes of everything are looked at.
+const LOOK_EACH: Duration = Duration::from_millis(500);
 
 pub(crate) struct Poller {
     core: Arc<Core>,
     /// With the next run of each.
     periodic: Vec<(Arc<Periodic>, Timestamp)>,
     tidy_at: Instant,
+    look_at: Instant,
     /// Since when Redis has answered. Its return begins anew: signs of life ran out meanwhile.
     answers_since: Instant,
 }
@@ -35,7 +38,13 @@ impl Poller {
     pub(crate) fn new(core: Arc<Core>, periodic: Vec<Periodic>) -> Self {
         let begin = Timestamp::from_ms(i64::MIN);
         let periodic = periodic.into_iter().map(|one| (Arc::new(one), begin)).collect();
-        Self { core, periodic, tidy_at: Instant::now(), answers_since: Instant::now() }
+        Self {
+            core,
+            periodic,
+            tidy_at: Instant::now(),
+            look_at: Instant::now(),
+            answers_since: Instant::now(),
+        }
     }
 
     pub(crate) async fn run(mut self) {
@@ -43,6 +52,7 @@ impl Poller {
         while !core.stop.is_cancelled() {
             self.run_periodic().await;
             self.tidy().await;
+            self.look().await;
             let sleep = match self.promote().await {
                 Ok(next) => {
                     let wait_ms = next.since_ms(core.inner.clock.now()).max(1);
@@ -95,6 +105,16 @@ impl Poller {
             match run_periodic(&self.core.inner, periodic.clone(), now).await {
                 Ok(then) => *next = then,
                 Err(error) => tracing::warn!(%error, "a periodic job waits for the database"),
+            }
+        }
+    }
+
+    /// Looks at the sizes of everything, now and then.
+    async fn look(&mut self) {
+        if self.look_at <= Instant::now() {
+            self.look_at = Instant::now() + LOOK_EACH;
+            if let Err(error) = self.core.shared.look(self.core.inner.clock.now()).await {
+                tracing::debug!(%error, "the queues of Redis cannot be looked at");
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use redis::RedisResult;
 use tokio_util::sync::CancellationToken;
@@ -23,6 +23,8 @@ use crate::{Queue, Retry};
 
 /// Jobs of one push.
 const BATCH_MAX: usize = 1_000;
+/// How often a queue of Redis that is full is looked at.
+const FULL_LOOK: Duration = Duration::from_millis(10);
 /// What happens to jobs, in messages.
 const PUSHED: &str = "pushed to Redis";
 const REMOVED: &str = "removed after their push";
@@ -70,8 +72,15 @@ impl Relay {
     pub(crate) async fn ready(self: Arc<Self>, queue: Queue) {
         let state = self.inner.directory.queue(queue.name);
         state.turns.lock().configure(queue.order, false, usize::MAX);
+        // How many more jobs the queue of Redis may get, as far as is known.
+        let mut room = 0;
         while !self.stop.is_cancelled() {
-            let picks = state.turns.lock().select(BATCH_MAX.min(state.claim_max()));
+            if room == 0 && state.turns.lock().depth() > 0 {
+                room = self.room(queue.name).await;
+                continue;
+            }
+            let most = BATCH_MAX.min(state.claim_max()).min(room);
+            let picks = state.turns.lock().select(most);
             if picks.is_empty() {
                 tokio::select! {
                     () = state.wake.notified() => {}
@@ -86,7 +95,7 @@ impl Relay {
                 rows::read(tx, &to_read, &known)
             };
             match self.inner.db.read::<_, weir_db::Error, _>(queue.class, read).await {
-                Ok(found) => self.pass_on(queue.class, &state, &picks, found).await,
+                Ok(found) => room = self.pass_on(queue.class, &state, &picks, found).await,
                 Err(error) => {
                     tracing::warn!(queue = queue.name, %error, "jobs cannot be read");
                     picks.iter().for_each(|pick| state.released(&pick.lane, &pick.ids));
@@ -96,15 +105,37 @@ impl Relay {
         }
     }
 
+    /// How many jobs the queue of Redis may get; waits a little where there is no room.
+    async fn room(&self, queue: &str) -> usize {
+        let mut length = redis::cmd("LLEN");
+        length.arg(names::queue(queue));
+        match length.query_async::<usize>(&mut self.shared.redis()).await {
+            Ok(length) if length < self.shared.options.window => {
+                self.shared.options.window - length
+            }
+            Ok(_) => {
+                tokio::select! {
+                    () = tokio::time::sleep(FULL_LOOK) => {}
+                    () = self.stop.cancelled() => {}
+                }
+                0
+            }
+            Err(error) => {
+                self.again(PUSHED, error).await;
+                0
+            }
+        }
+    }
+
     /// Pushes what was read and removes its rows; stopped before that, it is still there at the
-    /// next start.
+    /// next start. Tells how many more jobs the queue of Redis may get.
     async fn pass_on(
         &self,
         class: Class,
         state: &Arc<QueueState>,
         picks: &[Pick],
         found: Vec<Vec<Claim>>,
-    ) {
+    ) -> usize {
         let started = Instant::now();
         let mut claims = Vec::new();
         {
@@ -115,22 +146,24 @@ impl Relay {
             }
         }
         if claims.is_empty() {
-            return;
+            return 0;
         }
         let bytes = claims.iter().map(|claim| claim.payload.len()).sum();
         state.saw_payloads(claims.len(), bytes);
         let jobs: Vec<String> = claims.iter().map(|it| self.compose(it, &state.name)).collect();
-        while let Err(error) = self.push(&state.name, &jobs).await {
-            if !self.again(PUSHED, error).await {
-                return;
+        let length = loop {
+            match self.push(&state.name, &jobs).await {
+                Ok(length) => break length,
+                Err(error) if !self.again(PUSHED, &error).await => return 0,
+                Err(_) => {}
             }
-        }
+        };
         metrics::counter!("weir_jobs_relayed_total", "queue" => state.name.to_string())
             .increment(jobs.len() as u64);
         let claims = Arc::new(claims);
         while let Err(error) = self.remove(class, state, claims.clone()).await {
             if !self.again(REMOVED, error).await {
-                return;
+                return 0;
             }
         }
         let each_ns = started.elapsed().as_nanos() / claims.len() as u128;
@@ -140,6 +173,7 @@ impl Relay {
             (run[0].lane.clone(), run.len(), each_ns.saturating_mul(run.len() as i64))
         };
         state.finished(&runs.map(work).collect::<Vec<_>>());
+        self.shared.options.window.saturating_sub(length)
     }
 
     fn target(&self, kind: &str) -> Target {
@@ -154,11 +188,13 @@ impl Relay {
         wire::compose(claim, queue, class, &target.retry, times, Place::Ready)
     }
 
-    async fn push(&self, queue: &str, jobs: &[String]) -> RedisResult<()> {
+    /// Tells the length of the queue.
+    async fn push(&self, queue: &str, jobs: &[String]) -> RedisResult<usize> {
         let mut pipe = redis::pipe();
         pipe.cmd("SADD").arg(names::QUEUES).arg(queue).ignore();
-        pipe.cmd("LPUSH").arg(names::queue(queue)).arg(jobs).ignore();
-        pipe.query_async(&mut self.shared.redis()).await
+        pipe.cmd("LPUSH").arg(names::queue(queue)).arg(jobs);
+        let (length,) = pipe.query_async(&mut self.shared.redis()).await?;
+        Ok(length)
     }
 
     async fn remove(

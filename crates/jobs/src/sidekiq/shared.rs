@@ -1,5 +1,9 @@
 //! What the parts of the backend, and those who look at it, share.
 
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::Mutex;
 use redis::RedisResult;
 use redis::aio::ConnectionManager;
 
@@ -7,6 +11,7 @@ use super::Options;
 use super::link::Link;
 use super::names;
 use super::scripts::Scripts;
+use crate::QueueStats;
 
 /// Where Redis is, and who we are there.
 pub(crate) struct Shared {
@@ -17,6 +22,10 @@ pub(crate) struct Shared {
     pub(crate) identity: String,
     /// Key of the hash of what this process holds.
     pub(crate) held_key: String,
+    /// How many jobs of each queue this process runs.
+    pub(crate) running: OnceLock<Vec<(String, Arc<AtomicUsize>)>>,
+    /// What was last seen of the queues.
+    pub(crate) seen: Mutex<Vec<QueueStats>>,
 }
 
 impl Shared {
@@ -27,6 +36,8 @@ impl Shared {
             link: Link::open(&options.url)?,
             scripts: Scripts::new(),
             held_key: names::held(&identity),
+            running: OnceLock::new(),
+            seen: Mutex::new(Vec::new()),
             options,
             hostname,
             identity,

@@ -111,6 +111,8 @@ fn worker(
         stop,
         cut: CancellationToken::new(),
     };
+    let running = core.sources.iter().map(|source| (source.name.clone(), source.held.clone()));
+    let _ = core.shared.running.set(running.collect());
     (Worker { core: Arc::new(core), acks, runs: TaskTracker::new() }, receiver)
 }
 

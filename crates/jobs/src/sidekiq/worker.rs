@@ -40,7 +40,7 @@ pub(crate) struct Source {
     pub(crate) weight: u32,
     /// The most jobs of it that are held at once.
     pub(crate) held_max: usize,
-    held: AtomicUsize,
+    pub(crate) held: Arc<AtomicUsize>,
     /// Smoothed size of a job.
     job_bytes: AtomicI64,
     /// Tells its waiter to look.
@@ -99,7 +99,7 @@ impl Source {
             name,
             weight: weight.max(1),
             held_max,
-            held: AtomicUsize::new(0),
+            held: Arc::new(AtomicUsize::new(0)),
             job_bytes: AtomicI64::new(512),
             armed: Notify::new(),
         }

@@ -5,6 +5,7 @@ mod fairness;
 mod house;
 mod life;
 mod redis_faults;
+mod redis_relay;
 mod redis_server;
 mod ruby;
 mod start;

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use weir_base::{Clock, Random};
 use weir_db::{Class, Db, Tx};
 use weir_jobs::sidekiq::{Options, Times};
-use weir_jobs::{Claimed, Delay, Failure, Job, Jobs, Queue, Registry, Retry, Workers};
+use weir_jobs::{Claimed, Delay, Failure, Job, Jobs, Queue, QueueStats, Registry, Retry, Workers};
 use weir_storm::fixture::{Fixture, sqlite};
 
 use crate::house::{soon, until};
@@ -287,8 +287,9 @@ async fn sidekiq_web_shows_weirs_jobs_and_its_buttons_work() {
     let jid = weir.enqueue(Greet("carol".into(), 7)).await;
     until("all are in their places", async || {
         let stats = weir.jobs.stats().await.unwrap();
-        let waiting = stats.queues.iter().map(|queue| queue.depth).sum::<u64>();
-        (stats.scheduled, stats.retries, stats.dead, waiting) == (1, 1, 1, 1)
+        let of = |count: fn(&QueueStats) -> u64| stats.queues.iter().map(count).sum::<u64>();
+        let (depth, running) = (of(|queue| queue.depth), of(|queue| queue.running));
+        (stats.scheduled, stats.retries, stats.dead, depth, running) == (1, 1, 1, 2, 1)
     })
     .await;
 

@@ -1,7 +1,12 @@
 //! Loads and faults for tests and benchmarks. It knows other servers only by what they speak,
-//! and Weir's database only to fill it.
+//! Weir's database only to fill it, and the
+//! job engine as any program that embeds it.
 
 pub mod bulk;
+pub mod command;
 pub mod fediverse;
 pub mod fixture;
+pub mod jobs;
 pub mod load;
+pub mod machine;
+pub mod plot;

@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
@@ -55,6 +56,14 @@ pub enum Verb {
         /// What to do.
         #[command(subcommand)]
         command: FederationCommand,
+    },
+    /// Put load on Weir, or on any server of that kind, and measure it.
+    #[command(disable_help_flag = true)]
+    #[command(after_help = "Example:\n  weir storm jobs --jobs 1000000 --report jobs.html")]
+    Storm {
+        /// The scenario and its flags; `weir storm --help` lists them.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "SCENARIO")]
+        words: Vec<OsString>,
     },
     /// Print the version.
     #[command(after_help = "Example:\n  weir version --json")]

@@ -71,6 +71,7 @@ fn run(cli: &Cli) -> Result<(), String> {
         Verb::Account { command } => act(cli, command::Command::Account(command.clone())),
         Verb::Jobs { command } => act(cli, command::Command::Jobs(command.clone())),
         Verb::Federation { command } => act(cli, command::Command::Federation(command.clone())),
+        Verb::Storm { words } => weir_storm::command::run(words.clone()),
         Verb::Version => {
             output::version(cli.json);
             Ok(())

@@ -1,0 +1,59 @@
+//! The command line of the load tool: `weir storm SCENARIO`.
+
+use std::ffi::OsString;
+
+use clap::{Parser, Subcommand};
+use metrics_exporter_prometheus::PrometheusBuilder;
+
+use crate::jobs;
+
+/// Load and faults, against Weir or any server of that kind.
+#[derive(Debug, Parser)]
+#[command(name = "weir storm", bin_name = "weir storm", max_term_width = 100)]
+#[command(arg_required_else_help = true)]
+#[command(after_help = "Example:\n  weir storm jobs --jobs 1000000 --report jobs.html")]
+struct Command {
+    #[command(subcommand)]
+    scenario: Scenario,
+}
+
+#[derive(Debug, Subcommand)]
+enum Scenario {
+    /// Jobs: enqueued, drained, due and urgent, in an engine of its own.
+    #[command(after_help = "Examples:\n  weir storm jobs --jobs 1000000 --report jobs.html\n  \
+        weir storm jobs --target postgres://postgres@127.0.0.1/postgres --latency-ms 1\n  \
+        weir storm jobs --target redis://127.0.0.1:6379 --json jobs.json")]
+    Jobs(jobs::Options),
+}
+
+/// Runs the scenario that `words` name, the words after `weir storm`. Wrong usage ends the
+/// process with status 2.
+///
+/// # Errors
+/// One line that says what to do.
+pub fn run(words: Vec<OsString>) -> Result<(), String> {
+    let words = std::iter::once(OsString::from("weir storm")).chain(words);
+    let Command { scenario } = Command::parse_from(words);
+    // What a server counts is counted here too: it is part of the cost.
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let counted = recorder.handle();
+    // Where something counts already, that goes on.
+    let _ = metrics::set_global_recorder(recorder);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| error.to_string())?;
+    runtime.block_on(async {
+        tokio::spawn(async move {
+            let mut each = tokio::time::interval(std::time::Duration::from_secs(5));
+            loop {
+                each.tick().await;
+                counted.run_upkeep();
+            }
+        });
+        let run = match scenario {
+            Scenario::Jobs(options) => jobs::run(options).await,
+        };
+        run.map_err(|error| format!("{error:#}"))
+    })
+}

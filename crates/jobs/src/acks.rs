@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
@@ -131,7 +131,9 @@ async fn commit(inner: &Arc<Inner>, acks: Arc<Vec<Acks>>) -> Result<(), Error> {
         }
         record(tx, &shared, &queue, removed, endings)
     };
+    let since = Instant::now();
     let written = inner.db.write(class, write).await?;
+    inner.database_times.took(since.elapsed());
     written.tell(inner, &state);
     Ok(())
 }

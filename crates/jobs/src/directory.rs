@@ -2,17 +2,37 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::Notify;
 use weir_base::{Id, Timestamp};
 
+use crate::limits::LimitedBy;
 use crate::places::Places;
 use crate::turns::Turns;
 
 /// Payloads of one read take about this much memory at most.
 const CLAIM_BYTES_MAX: i64 = 8 * 1024 * 1024;
+
+/// What ended since it was last read.
+#[derive(Default)]
+pub(crate) struct Meter {
+    ended: AtomicU64,
+    work_ns: AtomicU64,
+}
+
+impl Meter {
+    pub(crate) fn ended(&self, count: usize, ns: i64) {
+        self.ended.fetch_add(count as u64, Ordering::Relaxed);
+        self.work_ns.fetch_add(ns.max(0).unsigned_abs(), Ordering::Relaxed);
+    }
+
+    /// How many, and how long they ran in all, in ns.
+    pub(crate) fn read(&self) -> (u64, u64) {
+        (self.ended.swap(0, Ordering::Relaxed), self.work_ns.swap(0, Ordering::Relaxed))
+    }
+}
 
 /// All queues that hold, or held, jobs or are served.
 #[derive(Default)]
@@ -33,6 +53,12 @@ pub(crate) struct QueueState {
     pub(crate) places: Places,
     /// Tasks that were taken and have not ended.
     pub(crate) taken: AtomicUsize,
+    /// A limit that was set by hand; 0 when none was.
+    pub(crate) limit_by_hand: AtomicUsize,
+    /// Takes nothing, for the sake of memory.
+    pub(crate) shed: AtomicBool,
+    pub(crate) limited_by: Mutex<LimitedBy>,
+    pub(crate) meter: Meter,
     /// Smoothed size of a payload.
     payload_bytes: AtomicI64,
 }
@@ -68,8 +94,20 @@ impl QueueState {
             is_unit: AtomicBool::new(false),
             places: Places::new(),
             taken: AtomicUsize::new(0),
+            limit_by_hand: AtomicUsize::new(0),
+            shed: AtomicBool::new(false),
+            limited_by: Mutex::default(),
+            meter: Meter::default(),
             payload_bytes: AtomicI64::new(256),
         }
+    }
+
+    /// Sets how many jobs or batches may run at once.
+    pub(crate) fn set_limit(&self, limit: usize) {
+        // One slow or dead neighbour never has all the places.
+        self.turns.lock().set_lane_running_max(limit.div_ceil(4));
+        self.places.set_most(limit);
+        self.wake.notify_one();
     }
 
     /// Rows `ids` were committed to `lane`.

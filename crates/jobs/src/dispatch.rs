@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -12,15 +12,16 @@ use tokio_util::task::TaskTracker;
 use weir_base::Id;
 
 use crate::acks::{Acks, Ended};
+use crate::controller::Fixed;
 use crate::directory::QueueState;
 use crate::jobs::Inner;
 use crate::registry::{Handler, Run};
 use crate::rows::{self, Claim};
 use crate::turns::Pick;
-use crate::{Outcome, Queue, Retry, tasks, units};
+use crate::{Outcome, Queue, Retry, controller, tasks, units};
 
-/// Jobs of a queue of tasks that run at once, when its declaration does not say.
-const TASKS_MAX: usize = 64;
+/// Jobs of a queue of tasks that run at once at first, when its declaration does not say.
+const TASKS_MAX: usize = controller::START;
 /// Batches of a queue of units in preparation or in the database at once, likewise: one is
 /// prepared while another is written.
 const BATCHES_MAX: usize = 2;
@@ -46,6 +47,7 @@ pub(crate) struct Worker {
     pub(crate) state: Arc<QueueState>,
     pub(crate) handlers: Arc<BTreeMap<&'static str, Handler>>,
     pub(crate) waited: metrics::Histogram,
+    pub(crate) limit: metrics::Gauge,
     pub(crate) acks: mpsc::Sender<Acks>,
     pub(crate) runs: TaskTracker,
     /// Take nothing new.
@@ -58,10 +60,9 @@ impl Worker {
     /// Gives the directory what the queue's declaration says.
     pub(crate) fn configure(&self) {
         let units = self.is_unit();
-        // One slow or dead neighbour never has all the places.
-        let lane_running_max = if units { usize::MAX } else { self.running_max().div_ceil(4) };
-        self.state.turns.lock().configure(self.queue.order, units, lane_running_max);
-        self.state.places.set_most(self.running_max());
+        let limit = self.fixed().map_or(TASKS_MAX, Fixed::limit);
+        self.state.turns.lock().configure(self.queue.order, units);
+        self.state.set_limit(limit);
         self.state.is_unit.store(units, Ordering::Relaxed);
     }
 
@@ -107,17 +108,29 @@ impl Worker {
         here.any(|handler| handler.run.is_unit())
     }
 
-    fn running_max(&self) -> usize {
+    /// What the queue's declaration says of its limit.
+    pub(crate) fn declared(&self) -> Option<Fixed> {
         match (self.queue.running_max, self.is_unit()) {
-            (0, true) => BATCHES_MAX,
-            (0, false) => TASKS_MAX,
-            (most, _) => most,
+            (0, true) => Some(Fixed::Batches(BATCHES_MAX)),
+            (0, false) => None,
+            (most, _) => Some(Fixed::Declared(most)),
         }
     }
 
+    /// Tasks that are taken ahead when each takes `job_ns`.
+    fn ahead(job_ns: i64) -> usize {
+        usize::try_from(AHEAD_NS / job_ns).unwrap_or(1).min(AHEAD_MAX)
+    }
+
+    /// Whether only as many tasks are taken as there are places.
+    pub(crate) fn takes_none_ahead(&self, job_ns: i64, places: usize) -> bool {
+        self.fixed().is_some() || Self::ahead(job_ns) <= places
+    }
+
     fn select(&self) -> Vec<Pick> {
-        let closed =
-            self.state.paused.load(Ordering::Relaxed) || self.inner.quiet.load(Ordering::Relaxed);
+        let closed = self.state.paused.load(Ordering::Relaxed)
+            || self.inner.quiet.load(Ordering::Relaxed)
+            || self.state.shed.load(Ordering::Relaxed);
         if closed {
             return Vec::new();
         }
@@ -134,8 +147,8 @@ impl Worker {
     /// How many tasks to take: as many as places are free, and of quick ones some ahead.
     fn room(&self, job_ns: i64) -> usize {
         let places = self.state.places.most();
-        let fits = usize::try_from(AHEAD_NS / job_ns).unwrap_or(1).min(AHEAD_MAX);
-        let most = if self.queue.running_max > 0 { places } else { fits.max(places) };
+        let none_ahead = self.takes_none_ahead(job_ns, places);
+        let most = if none_ahead { places } else { Self::ahead(job_ns) };
         let room = most.saturating_sub(self.state.taken.load(Ordering::Relaxed));
         // Not in driblets: a read costs as much as many quick jobs.
         if most > places && room < most / 4 { 0 } else { room.min(READ_MAX) }
@@ -170,7 +183,10 @@ impl Worker {
             let known = |kind: &str| handlers.get_key_value(kind).map(|(kind, _)| *kind);
             rows::read(tx, &picks, &known)
         };
-        self.inner.db.read(self.queue.class, read).await
+        let since = Instant::now();
+        let found = self.inner.db.read(self.queue.class, read).await;
+        self.inner.database_times.took(since.elapsed());
+        found
     }
 
     /// Marks what was read as taken. Of a lane of units only the jobs up to the first of another

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use weir_base::{Id, Timestamp};
 use weir_db::{Class, Row, Tx, Value, params};
 
-use crate::{Error, Jobs};
+use crate::{Error, Jobs, LimitedBy};
 
 /// The most entries of one list.
 const LIST_MAX: usize = 1_000;
@@ -80,6 +80,10 @@ pub struct QueueStats {
     pub oldest_age_ms: i64,
     /// Whether it was paused by hand.
     pub paused: bool,
+    /// Jobs (tasks) or batches (units) that may run at once; 0 where it is not served.
+    pub limit: u64,
+    /// Why no more run now.
+    pub limited_by: LimitedBy,
 }
 
 /// One fairness key of a queue.
@@ -130,6 +134,8 @@ impl Jobs {
                 running: state.places.held() as u64,
                 oldest_age_ms,
                 paused: state.paused.load(Ordering::Relaxed),
+                limit: state.places.most() as u64,
+                limited_by: *state.limited_by.lock(),
             }
         };
         self.inner.directory.all().into_iter().map(one).collect()

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use weir_base::{Clock, Id, IdGenerator, Random, Timestamp};
 use weir_db::{Class, Db, Tx};
@@ -11,6 +11,7 @@ use weir_db::{Class, Db, Tx};
 use crate::directory::Directory;
 use crate::endings::Totals;
 use crate::later::Later;
+use crate::load::DatabaseTimes;
 use crate::rows::NewRow;
 use crate::{Error, Job, rows, schema, sidekiq};
 
@@ -33,6 +34,9 @@ pub(crate) struct Inner {
     pub(crate) directory: Directory,
     pub(crate) later: Later,
     pub(crate) totals: Totals,
+    pub(crate) database_times: DatabaseTimes,
+    /// Memory that the process should stay within, in bytes; 0 when nobody said.
+    pub(crate) memory_budget: AtomicU64,
     /// Take nothing any more.
     pub(crate) quiet: AtomicBool,
     /// The kinds that have a handler, once the workers run.
@@ -59,6 +63,8 @@ impl Jobs {
             directory: Directory::default(),
             later: Later::new(),
             totals: Totals::default(),
+            database_times: DatabaseTimes::default(),
+            memory_budget: AtomicU64::new(0),
             quiet: AtomicBool::new(false),
             kinds: OnceLock::new(),
             found: OnceLock::new(),
@@ -189,6 +195,9 @@ impl Inner {
         for queue in loaded.paused {
             self.directory.queue(&queue).paused.store(true, Ordering::Relaxed);
         }
+        for (queue, limit) in loaded.limits {
+            self.directory.queue(&queue).limit_by_hand.store(limit, Ordering::Relaxed);
+        }
         if let Some(at) = loaded.next_due {
             self.later.due(at);
         }
@@ -216,6 +225,7 @@ struct Loaded {
     kinds: BTreeMap<(String, String), u64>,
     later: Vec<(String, String, u64)>,
     paused: Vec<String>,
+    limits: Vec<(String, usize)>,
     next_due: Option<Timestamp>,
     dead: i64,
 }
@@ -238,6 +248,11 @@ fn load(tx: &mut Tx) -> Result<Loaded, weir_db::Error> {
             |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
         )?,
         paused: tx.column("SELECT queue FROM jobs_queues WHERE paused = 1", &[])?,
+        limits: tx.query(
+            "SELECT queue, running_max FROM jobs_queues WHERE running_max > 0",
+            &[],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )?,
         next_due: tx.value("SELECT due_at FROM jobs_later ORDER BY due_at, id LIMIT 1", &[])?,
         dead: tx.value("SELECT COUNT(*) FROM jobs_dead", &[])?.unwrap_or(0),
     })

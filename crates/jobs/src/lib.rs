@@ -31,6 +31,7 @@
 //! This crate knows nothing of what the jobs are about.
 
 mod acks;
+mod controller;
 mod directory;
 mod dispatch;
 mod endings;
@@ -40,6 +41,8 @@ mod job;
 mod jobs;
 mod keeper;
 mod later;
+mod limits;
+mod load;
 mod mend;
 mod places;
 mod registry;
@@ -47,6 +50,7 @@ mod retry;
 mod rows;
 mod schema;
 pub mod sidekiq;
+mod steering;
 mod tasks;
 mod turns;
 mod units;
@@ -56,6 +60,7 @@ pub use error::{Error, StartError};
 pub use inspect::{Entry, KindStats, LaneStats, QueueStats, Set, Stats};
 pub use job::{Claimed, Failure, Job, Order, Outcome, Prepared, Queue};
 pub use jobs::Jobs;
+pub use limits::LimitedBy;
 pub use registry::Registry;
 pub use retry::{Delay, Last, Retry};
 pub use workers::Workers;

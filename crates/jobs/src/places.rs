@@ -1,6 +1,6 @@
 //! How much of a queue may run at once.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use tokio::sync::Notify;
 
@@ -8,12 +8,19 @@ use tokio::sync::Notify;
 pub(crate) struct Places {
     most: AtomicUsize,
     held: AtomicUsize,
+    /// A place was asked for in vain.
+    refused: AtomicBool,
     freed: Notify,
 }
 
 impl Places {
     pub(crate) fn new() -> Self {
-        Self { most: AtomicUsize::new(1), held: AtomicUsize::new(0), freed: Notify::new() }
+        Self {
+            most: AtomicUsize::new(1),
+            held: AtomicUsize::new(0),
+            refused: AtomicBool::new(false),
+            freed: Notify::new(),
+        }
     }
 
     /// How many may be held; at least one.
@@ -41,7 +48,16 @@ impl Places {
     /// Takes a place if one is free.
     pub(crate) fn try_take(&self) -> bool {
         let one_more = |held| (held < self.most()).then_some(held + 1);
-        self.held.fetch_update(Ordering::AcqRel, Ordering::Relaxed, one_more).is_ok()
+        let took = self.held.fetch_update(Ordering::AcqRel, Ordering::Relaxed, one_more).is_ok();
+        if !took {
+            self.refused.store(true, Ordering::Relaxed);
+        }
+        took
+    }
+
+    /// Whether a place was asked for in vain since this was asked last.
+    pub(crate) fn refused(&self) -> bool {
+        self.refused.swap(false, Ordering::Relaxed)
     }
 
     /// Waits for a place and takes it.

@@ -65,7 +65,8 @@ CREATE TABLE jobs_unique (
 
 CREATE TABLE jobs_queues (
   queue TEXT NOT NULL PRIMARY KEY,
-  paused BIGINT NOT NULL
+  paused BIGINT NOT NULL,
+  running_max BIGINT
 ) WITHOUT ROWID;
 
 CREATE TABLE jobs_periodic (

@@ -167,6 +167,7 @@ impl Run {
         // One value for many quick jobs: a recorder keeps each until it is read.
         self.seconds.record(ns as f64 / 1e9 / count as f64);
         self.worker.state.finished(work);
+        self.worker.state.meter.ended(count, ns);
         work.clear();
         let ended = std::mem::take(ended);
         self.worker.acknowledge(Acks::new(&self.worker, self.retry, ended)).await;

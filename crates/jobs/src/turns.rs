@@ -120,13 +120,33 @@ impl Turns {
     }
 
     /// Sets what the queue's declaration says.
-    pub(crate) fn configure(&mut self, order: Order, units: bool, lane_running_max: usize) {
+    pub(crate) fn configure(&mut self, order: Order, units: bool) {
         self.order = order;
         self.one_batch_a_lane = units;
-        self.lane_running_max = lane_running_max.max(1);
         if order == Order::NewestFirst {
             self.held_max = usize::MAX;
         }
+    }
+
+    /// Sets how many jobs of one lane may wait for something at once.
+    pub(crate) fn set_lane_running_max(&mut self, most: usize) {
+        let before = std::mem::replace(&mut self.lane_running_max, most.max(1));
+        if before < self.lane_running_max {
+            // Those that had as many as they might stand in no line.
+            let full = |lane: &&Arc<str>| self.lanes[*lane].line == Line::None;
+            let names: Vec<Arc<str>> = self.lanes.keys().filter(full).cloned().collect();
+            names.iter().for_each(|name| self.line_up(name));
+        }
+    }
+
+    /// Whether rows wait to be taken.
+    pub(crate) fn waiting(&self) -> bool {
+        self.held > 0 || self.more > 0
+    }
+
+    /// Whether a lane stands in a line.
+    pub(crate) fn in_line(&self) -> bool {
+        !self.fresh.is_empty() || !self.old.is_empty()
     }
 
     /// Rows in all lanes, those in flight included.

@@ -13,7 +13,8 @@ use tokio_util::task::TaskTracker;
 use crate::dispatch::Worker;
 use crate::keeper::Keeper;
 use crate::registry::Periodic;
-use crate::{Jobs, Queue, Registry, StartError, acks};
+use crate::steering::Senses;
+use crate::{Jobs, Queue, Registry, StartError, acks, steering};
 
 /// The running workers. Dropped, they go on until their shutdown.
 #[derive(Debug)]
@@ -37,6 +38,15 @@ impl Jobs {
         registry: Registry,
         shutdown: CancellationToken,
     ) -> Result<Workers, StartError> {
+        self.start_with(registry, shutdown, Senses::new(self.inner.clone()))
+    }
+
+    pub(crate) fn start_with(
+        &self,
+        registry: Registry,
+        shutdown: CancellationToken,
+        senses: Senses,
+    ) -> Result<Workers, StartError> {
         if let Some(kind) = registry.elsewhere.keys().next() {
             return Err(StartError::ElsewhereWithoutRedis((*kind).into()));
         }
@@ -56,6 +66,7 @@ impl Jobs {
         let keeper = Keeper::new(self.inner.clone(), periodic);
         let mut loops = vec![tokio::spawn(keeper.run(shutdown.clone()))];
         let handlers = Arc::new(handlers);
+        let mut steered = Vec::new();
         for queue in queues.into_values() {
             let worker = Arc::new(Worker {
                 inner: self.inner.clone(),
@@ -63,14 +74,18 @@ impl Jobs {
                 state: self.inner.directory.queue(queue.name),
                 handlers: handlers.clone(),
                 waited: metrics::histogram!("weir_jobs_wait_seconds", "queue" => queue.name),
+                limit: metrics::gauge!("weir_jobs_limit_jobs", "queue" => queue.name),
                 acks: sender.clone(),
                 runs: runs.clone(),
                 stop: shutdown.clone(),
                 cut: cut.clone(),
             });
             worker.configure();
+            steered.push(worker.clone());
             loops.push(tokio::spawn(worker.run()));
         }
+        let steering = steering::run(senses, steered, shutdown.clone());
+        loops.push(tokio::spawn(steering));
         Ok(Workers { stop: shutdown, cut, runs, loops, acks })
     }
 

@@ -70,6 +70,7 @@ impl Shared {
                 lanes: u64::from(depth > 0),
                 running,
                 oldest_age_ms: enqueued_at.map_or(0, |at| now.since_ms(at).max(0)),
+                ..QueueStats::default()
             });
         }
         Ok(stats)

@@ -71,7 +71,7 @@ impl Relay {
     /// Relays the ready rows of `queue`, its keys taking turns, until it is time to stop.
     pub(crate) async fn ready(self: Arc<Self>, queue: Queue) {
         let state = self.inner.directory.queue(queue.name);
-        state.turns.lock().configure(queue.order, false, usize::MAX);
+        state.turns.lock().configure(queue.order, false);
         // How many more jobs the queue of Redis may get, as far as is known.
         let mut room = 0;
         while !self.stop.is_cancelled() {

@@ -16,7 +16,8 @@ struct Model {
 impl Model {
     fn new(order: Order, units: bool, lane_running_max: usize) -> Self {
         let mut turns = Turns::new();
-        turns.configure(order, units, lane_running_max);
+        turns.configure(order, units);
+        turns.set_lane_running_max(lane_running_max);
         Self { turns, rows: BTreeMap::new(), flight: Vec::new(), ran: Vec::new(), next: 1 }
     }
 

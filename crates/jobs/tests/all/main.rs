@@ -4,6 +4,7 @@ mod conformance;
 mod fairness;
 mod house;
 mod life;
+mod limits;
 mod redis_faults;
 mod redis_relay;
 mod redis_server;

@@ -68,6 +68,16 @@ pub enum JobsCommand {
         /// Its name.
         queue: String,
     },
+    /// Set how many jobs of a queue run at once, also over restarts; without a number the engine
+    /// finds it again.
+    #[command(after_help = "Example:\n  weir jobs limit deliver 200")]
+    Limit {
+        /// Its name.
+        queue: String,
+        /// How many: jobs, or batches of a queue that works on the database.
+        #[arg(value_parser = clap::value_parser!(u32).range(1..=100_000))]
+        limit: Option<u32>,
+    },
     /// Take nothing from any queue until the server is started again.
     #[command(after_help = "Example:\n  weir jobs quiet")]
     Quiet,
@@ -142,6 +152,11 @@ pub(super) async fn execute(parts: &Parts, command: JobsCommand) -> Result<Value
             jobs.resume(&queue).await.map_err(failed)?;
             Ok(Value::Null)
         }
+        JobsCommand::Limit { queue, limit } => {
+            let limit = limit.map(|limit| limit as usize);
+            jobs.set_limit(&queue, limit).await.map_err(failed)?;
+            Ok(Value::Null)
+        }
         JobsCommand::Quiet => {
             jobs.quiet();
             Ok(Value::Null)
@@ -181,6 +196,9 @@ fn describe_queue(queue: &QueueStats) -> Value {
         "running": queue.running,
         "oldest_age_ms": queue.oldest_age_ms,
         "paused": queue.paused,
+        "limit": queue.limit,
+        "limited_by": queue.limited_by.name(),
+        "why": queue.limited_by.to_string(),
     })
 }
 

@@ -1,0 +1,72 @@
+//! What limits a queue, in words.
+
+use std::fmt::{self, Display};
+
+/// Why no more jobs of a queue run at this moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum LimitedBy {
+    /// No job waits.
+    #[default]
+    Nothing,
+    /// It was paused by hand.
+    Paused,
+    /// The limit of its declaration.
+    Declared,
+    /// A limit that was set by hand.
+    ByHand,
+    /// It holds units: one batch is prepared while another is written.
+    Batches,
+    /// Its limit has just been raised, or is about to be.
+    Growing,
+    /// More at once did not make more of them end.
+    Slower,
+    /// The processor.
+    Processor,
+    /// The database.
+    Database,
+    /// The memory.
+    Memory,
+    /// The budget of running jobs that all queues share.
+    Budget,
+    /// Its lanes: each has as many running as one lane may, or waits for its time.
+    Lanes,
+}
+
+impl LimitedBy {
+    /// A stable word for reports and metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Nothing => "nothing",
+            Self::Paused => "paused",
+            Self::Declared => "declared",
+            Self::ByHand => "by_hand",
+            Self::Batches => "batches",
+            Self::Growing => "growing",
+            Self::Slower => "slower",
+            Self::Processor => "processor",
+            Self::Database => "database",
+            Self::Memory => "memory",
+            Self::Budget => "budget",
+            Self::Lanes => "lanes",
+        }
+    }
+}
+
+impl Display for LimitedBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Nothing => "no job waits",
+            Self::Paused => "it is paused; `weir jobs resume` ends that",
+            Self::Declared => "as many run as its declaration allows",
+            Self::ByHand => "as many run as was set by hand",
+            Self::Batches => "one batch is prepared while another is written",
+            Self::Growing => "all places are in use, and their number is being raised",
+            Self::Slower => "more at once did not make more of them end",
+            Self::Processor => "the processor is busy",
+            Self::Database => "the database hands out and takes back no more",
+            Self::Memory => "the memory budget is nearly used up",
+            Self::Budget => "the running jobs of all queues reach their common budget",
+            Self::Lanes => "each lane has as many running as one lane may, or waits for its time",
+        })
+    }
+}

@@ -28,6 +28,9 @@
 //! One process at a time works on a database. Memory: a few hundred bytes for each lane that
 //! holds jobs, and the payloads of what runs.
 //!
+//! With [`Jobs::start_on_redis`] jobs are handed over to Redis in Sidekiq's format instead of being
+//! worked from the database: see [`sidekiq`] for what is then guaranteed.
+//!
 //! This crate knows nothing of what the jobs are about.
 
 mod acks;

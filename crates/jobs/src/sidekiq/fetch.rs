@@ -22,8 +22,6 @@ const FETCH_MAX: usize = 1_000;
 const WAIT_S: f64 = 5.0;
 /// When what came was taken by others, the next look is this much later.
 const LOST_RACE: Duration = Duration::from_millis(20);
-/// How often all that Redis says we hold is compared with what we know.
-const COMPARE_EACH: Duration = Duration::from_secs(30);
 /// How often a paused queue is looked at.
 const PAUSED_LOOK: Duration = Duration::from_millis(250);
 
@@ -44,7 +42,7 @@ pub(crate) struct Fetcher {
 
 impl Fetcher {
     pub(crate) fn new(worker: Arc<Worker>) -> Self {
-        let compare_at = Instant::now() + COMPARE_EACH;
+        let compare_at = Instant::now();
         Self {
             worker,
             number: 1,
@@ -118,7 +116,8 @@ impl Fetcher {
         for at in order.iter().filter(is_open) {
             core.sources[*at].armed.notify_one();
         }
-        let again = if self.paused.is_empty() { COMPARE_EACH } else { PAUSED_LOOK };
+        let lease = core.shared.options.lease;
+        let again = if self.paused.is_empty() { lease } else { PAUSED_LOOK };
         tokio::select! {
             () = core.arrived.notified() => true,
             () = tokio::time::sleep(again) => false,
@@ -137,7 +136,7 @@ impl Fetcher {
         if self.doubtful || self.compare_at <= Instant::now() {
             self.put_back_unknown().await?;
             self.doubtful = false;
-            self.compare_at = Instant::now() + COMPARE_EACH;
+            self.compare_at = Instant::now() + core.shared.options.lease;
         }
         let mut call = core.shared.scripts.fetch.key(names::HOLDERS);
         call.key(&core.shared.held_key).key(names::PAUSED);

@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
+use weir_base::Secret;
+
 use super::Times;
 
 /// Where Redis is, and how it is used.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// `redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]`, or `unix:PATH`.
-    pub url: String,
+    pub url: Secret<String>,
     /// The queues that are worked, with their weights. Empty: those that the registered job types
     /// declare, the more urgent class with the greater weight.
     pub queues: Vec<(String, u32)>,
@@ -45,10 +47,10 @@ impl Options {
     /// The defaults, with Redis at `url`.
     pub fn new(url: impl Into<String>) -> Self {
         Self {
-            url: url.into(),
+            url: Secret::new(url.into()),
             queues: Vec::new(),
             order: QueueOrder::default(),
-            window: 10_000,
+            window: 2_000,
             held_max: 2_000,
             times: Times::default(),
             tag: "weir".into(),

@@ -40,7 +40,9 @@ for i = 4, #KEYS do
   if some_paused and redis.call('SISMEMBER', KEYS[3], name) == 1 then
     jobs = false
   elseif most > 0 then
-    jobs = redis.call('LRANGE', queue, -most, -1)
+    jobs = redis.pcall('LRANGE', queue, -most, -1)
+    -- Something else lies under the name of a queue: the other queues go on.
+    if jobs.err then jobs = {} end
   end
   local count = jobs and #jobs or 0
   if count > 0 then

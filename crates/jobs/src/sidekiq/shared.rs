@@ -33,7 +33,7 @@ impl Shared {
         let hostname = names::hostname();
         let identity = names::identity(&hostname, random);
         Ok(Self {
-            link: Link::open(&options.url)?,
+            link: Link::open(options.url.expose())?,
             scripts: Scripts::new(),
             held_key: names::held(&identity),
             running: OnceLock::new(),

@@ -319,7 +319,9 @@ async fn strict_order_empties_one_queue_before_the_next() {
     let mut registry = Registry::new();
     let mut tells = telling(&mut registry);
     let done = CancellationToken::new();
-    let queues = vec![("first".to_owned(), 1), ("second".to_owned(), 9)];
+    // Something else lies under the name of a queue: the others go on.
+    let _: String = redis.ask(&["SET", "queue:zeroth", "no list"]);
+    let queues = ["zeroth", "first", "second"].map(|name| (name.to_owned(), 1)).into();
     let options = Options { queues, order: QueueOrder::Strict, held_max: 1, ..redis.options() };
     let jobs = open(&fixture.db);
     let workers = jobs.start_on_redis(registry, options, done.clone()).unwrap();
@@ -329,4 +331,24 @@ async fn strict_order_empties_one_queue_before_the_next() {
     }
     assert_eq!(seen, [10, 11, 12, 13, 14, 0, 1, 2, 3, 4]);
     stop(done, workers).await;
+}
+
+#[tokio::test]
+async fn jobs_whose_answer_was_lost_are_put_back() {
+    let (redis, fixture) = (RedisServer::start(), sqlite());
+    let mut registry = Registry::new();
+    let mut tells = telling(&mut registry);
+    let done = CancellationToken::new();
+    let jobs = open(&fixture.db);
+    let options = Options { lease: Duration::from_millis(500), ..redis.options() };
+    let workers = jobs.start_on_redis(registry, options, done.clone()).unwrap();
+    let processes = || redis.ask::<Vec<String>>(&["SMEMBERS", "processes"]);
+    until("the process is listed", async || processes().len() == 1).await;
+    // As a fetch leaves it that Redis ran while the connection broke.
+    let held = format!("weir:held:{}", processes()[0]);
+    let _: u64 = redis.ask(&["HSET", &held, "900000 tells", &foreign("tell", "tells", 2)]);
+    let _: u64 = redis.ask(&["HSET", &held, "900001 tells", &foreign("tell", "tells", 3)]);
+    assert_eq!((soon(tells.recv()).await, soon(tells.recv()).await), (Some(2), Some(3)));
+    stop(done, workers).await;
+    assert_eq!(redis.ask::<u64>(&["EXISTS", &held]), 0);
 }

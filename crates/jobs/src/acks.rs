@@ -8,12 +8,12 @@ use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
 use weir_db::{Class, Error};
 
+use crate::Outcome;
 use crate::directory::QueueState;
 use crate::dispatch::{AGAIN_AFTER, Worker};
-use crate::endings::{Ending, Written, record};
+use crate::endings::{Ending, Terms, Written, record};
 use crate::jobs::Inner;
 use crate::rows::{self, Claim};
-use crate::{Outcome, Retry};
 
 /// Handed-over lists that may wait to be written; tasks that end beyond them wait.
 pub(crate) const WAITING_MAX: usize = 64;
@@ -37,13 +37,13 @@ pub(crate) struct Ended {
 pub(crate) struct Acks {
     state: Arc<QueueState>,
     class: Class,
-    retry: Retry,
+    terms: Terms,
     ended: Vec<Ended>,
 }
 
 impl Acks {
-    pub(crate) fn new(worker: &Worker, retry: Retry, ended: Vec<Ended>) -> Self {
-        Self { state: worker.state.clone(), class: worker.queue.class, retry, ended }
+    pub(crate) fn new(worker: &Worker, terms: Terms, ended: Vec<Ended>) -> Self {
+        Self { state: worker.state.clone(), class: worker.queue.class, terms, ended }
     }
 }
 
@@ -122,10 +122,10 @@ async fn commit(inner: &Arc<Inner>, acks: Arc<Vec<Acks>>) -> Result<(), Error> {
         let claims = acks.iter().flat_map(|acks| &acks.ended).map(|ended| &ended.claim);
         let removed = rows::remove(tx, claims)?;
         let mut endings = Vec::new();
-        for Acks { retry, ended, .. } in acks.iter() {
+        for Acks { terms, ended, .. } in acks.iter() {
             for Ended { claim, outcome } in ended {
                 if removed.has(claim.id) {
-                    endings.push(Ending { claim, retry: *retry, outcome: outcome.clone() });
+                    endings.push(Ending { claim, terms: *terms, outcome: outcome.clone() });
                 }
             }
         }

@@ -14,11 +14,12 @@ use weir_base::Id;
 use crate::acks::{Acks, Ended};
 use crate::controller::Fixed;
 use crate::directory::QueueState;
+use crate::endings::Terms;
 use crate::jobs::Inner;
 use crate::registry::{Handler, Run};
 use crate::rows::{self, Claim};
 use crate::turns::Pick;
-use crate::{Outcome, Queue, Retry, controller, tasks, units};
+use crate::{Outcome, Queue, controller, tasks, units};
 
 /// Jobs of a queue of tasks that run at once at first, when its declaration does not say.
 const TASKS_MAX: usize = controller::START;
@@ -231,7 +232,7 @@ impl Worker {
                 Some(handler) => match &handler.run {
                     Run::Unit(prepare) => units::start(self, handler, prepare, claims),
                     Run::Task(run) => {
-                        if self.free_keys(&claims).await {
+                        if !handler.unique.ends_at_start() || self.free_keys(&claims).await {
                             tasks::start(self, handler, run, claims);
                         } else {
                             self.give_back_tasks(&claims);
@@ -283,7 +284,7 @@ impl Worker {
         let reason = format!("no handler of queue {} knows it", self.state.name);
         let dead = |claim| Ended { claim, outcome: Outcome::Dead(reason.clone()) };
         let ended = claims.into_iter().map(dead).collect();
-        self.acknowledge(Acks::new(self, Retry::DEFAULT, ended)).await;
+        self.acknowledge(Acks::new(self, Terms::UNKNOWN, ended)).await;
         if !self.is_unit() {
             self.state.untaken(count);
         }

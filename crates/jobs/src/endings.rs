@@ -12,7 +12,7 @@ use crate::directory::QueueState;
 use crate::jobs::Inner;
 use crate::retry::bounded_ms;
 use crate::rows::{self, Claim, Removed};
-use crate::{KindStats, Last, Outcome, Retry};
+use crate::{KindStats, Last, Outcome, Retry, Unique};
 
 /// A reason is cut to this many bytes in its row.
 const REASON_BYTES_MAX: usize = 1_000;
@@ -39,6 +39,8 @@ impl Totals {
                 "done" => stats.done += count,
                 "retry" => stats.retried += count,
                 "discard" => stats.discarded += count,
+                "expired" => stats.expired += count,
+                "cancelled" => stats.cancelled += count,
                 _ => stats.dead += count,
             }
         }
@@ -49,10 +51,22 @@ impl Totals {
     }
 }
 
+/// What of a type's declaration matters at the end of its jobs.
+#[derive(Clone, Copy)]
+pub(crate) struct Terms {
+    pub(crate) retry: Retry,
+    pub(crate) unique: Unique,
+}
+
+impl Terms {
+    /// Of a kind that nobody here knows.
+    pub(crate) const UNKNOWN: Terms = Terms { retry: Retry::DEFAULT, unique: Unique::No };
+}
+
 /// The end of one job.
 pub(crate) struct Ending<'c> {
     pub(crate) claim: &'c Claim,
-    pub(crate) retry: Retry,
+    pub(crate) terms: Terms,
     pub(crate) outcome: Outcome,
 }
 
@@ -104,8 +118,8 @@ pub(crate) fn record(
     let mut written = Written { removed, ended: Counts::new(), first_due: None, died: 0 };
     for run in endings.chunk_by(|one, next| one.claim.kind == next.claim.kind) {
         let mut done = 0;
-        for Ending { claim, retry, outcome } in run {
-            let outcome = settle(tx, inner, claim, *retry, outcome)?;
+        for Ending { claim, terms, outcome } in run {
+            let outcome = settle(tx, inner, claim, *terms, outcome)?;
             if let Settled::Gone("done") = outcome {
                 done += 1;
                 continue;
@@ -153,29 +167,36 @@ fn settle<'o>(
     tx: &mut Tx,
     inner: &Inner,
     claim: &Claim,
-    retry: Retry,
+    terms: Terms,
     outcome: &'o Outcome,
 ) -> Result<Settled<'o>, Error> {
-    let name = outcome.name();
-    Ok(match outcome {
-        Outcome::Done | Outcome::Discard(_) => Settled::Gone(name),
+    let (name, retry) = (outcome.name(), terms.retry);
+    let settled = match outcome {
         Outcome::Dead(reason) => Settled::Dead(reason),
         Outcome::Retry { reason, after_ms } => {
             match (retry.delay_ms(claim.attempt, &inner.random), retry.last) {
                 (Some(delay_ms), _) => {
-                    if let Some(key) = &claim.unique_key
+                    if terms.unique.ends_at_start()
+                        && let Some(key) = &claim.unique_key
                         && !rows::take_key(tx, key, claim.id)?
                     {
                         // A newer job of the same key waits: it does the same work.
                         return Ok(Settled::Gone("discard"));
                     }
-                    Settled::Retry(after_ms.map_or(delay_ms, bounded_ms), reason)
+                    return Ok(Settled::Retry(after_ms.map_or(delay_ms, bounded_ms), reason));
                 }
                 (None, Last::Dead) => Settled::Dead(reason),
                 (None, Last::Discard) => Settled::Gone("discard"),
             }
         }
-    })
+        _ => Settled::Gone(name),
+    };
+    if terms.unique == Unique::UntilDone
+        && let Some(key) = &claim.unique_key
+    {
+        rows::free_key(tx, key, claim.id)?;
+    }
+    Ok(settled)
 }
 
 fn shortened(reason: &str) -> &str {

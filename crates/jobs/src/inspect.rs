@@ -108,6 +108,10 @@ pub struct KindStats {
     pub retried: u64,
     /// Jobs given up and dropped.
     pub discarded: u64,
+    /// Jobs that waited too long, and were dropped without a run.
+    pub expired: u64,
+    /// Tasks cut off by hand.
+    pub cancelled: u64,
     /// Jobs moved to the dead set.
     pub dead: u64,
 }

@@ -2,15 +2,12 @@
 
 use std::borrow::Cow;
 use std::fmt::Display;
-use std::sync::Arc;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use weir_base::{Id, Timestamp};
 use weir_db::Class;
 
-use crate::Retry;
-use crate::sidekiq::jid;
+use crate::{Retry, Unique};
 
 /// A piece of work as data: what is stored when it is enqueued and read when it runs.
 ///
@@ -25,6 +22,12 @@ pub trait Job: Serialize + DeserializeOwned + Send + Sync + 'static {
     const RETRY: Retry = Retry::DEFAULT;
     /// How long a task, or the preparation of a batch of units, may take, in seconds.
     const TIMEOUT_S: u64 = 60;
+    /// How long a job is worth being run, in ms from when it became ready first: one that waited
+    /// longer, be it for its turn or for a retry, is dropped and counted as expired. What began in
+    /// time is not cut off. None: it never expires.
+    const EXPIRES_AFTER_MS: Option<i64> = None;
+    /// Until when a job keeps others with its [`unique_key`](Self::unique_key) away.
+    const UNIQUE: Unique = Unique::No;
     /// The `class` under which the type is known where Sidekiq's format is used.
     const SIDEKIQ_CLASS: &'static str = Self::KIND;
 
@@ -32,6 +35,11 @@ pub trait Job: Serialize + DeserializeOwned + Send + Sync + 'static {
     /// Cut to 255 bytes.
     fn lane(&self) -> Cow<'_, str> {
         Cow::Borrowed("")
+    }
+
+    /// What [`UNIQUE`](Self::UNIQUE) is judged by, within the type. None: this one is not unique.
+    fn unique_key(&self) -> Option<Cow<'_, str>> {
+        None
     }
 }
 
@@ -74,28 +82,6 @@ impl Queue {
     }
 }
 
-/// A job that was taken from its queue to be run.
-#[derive(Debug, Clone)]
-pub struct Claimed<J> {
-    /// Stays the same over all attempts: lets the other side of a task recognise a repeat.
-    pub id: Id,
-    /// Which attempt this is, from 1. A run cut off by a crash or a stop does not count.
-    pub attempt: u32,
-    /// When it was enqueued first.
-    pub enqueued_at: Timestamp,
-    /// The job.
-    pub job: J,
-    pub(crate) jid: Option<Arc<str>>,
-}
-
-impl<J> Claimed<J> {
-    /// The job's name in Redis, 24 hexadecimal digits: what a Sidekiq that shares the Redis knows
-    /// it by. Jobs of the database have one too, made from [`id`](Self::id).
-    pub fn jid(&self) -> Arc<str> {
-        self.jid.clone().unwrap_or_else(|| jid::of(self.id).into())
-    }
-}
-
 /// What the preparation of a unit made of one job.
 #[derive(Debug)]
 pub enum Prepared<P> {
@@ -121,6 +107,10 @@ pub enum Outcome {
     Discard(String),
     /// Moved to the dead set at once.
     Dead(String),
+    /// It waited too long ([`Job::EXPIRES_AFTER_MS`]): dropped, counted, never run.
+    Expired,
+    /// Cut off by hand: dropped and counted.
+    Cancelled,
 }
 
 impl Outcome {
@@ -135,7 +125,14 @@ impl Outcome {
             Self::Retry { .. } => "retry",
             Self::Discard(_) => "discard",
             Self::Dead(_) => "dead",
+            Self::Expired => "expired",
+            Self::Cancelled => "cancelled",
         }
+    }
+
+    /// Whether the job is gone for good, neither tried again nor kept.
+    pub(crate) fn is_gone(&self) -> bool {
+        !matches!(self, Self::Retry { .. } | Self::Dead(_))
     }
 }
 

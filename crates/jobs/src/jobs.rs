@@ -12,8 +12,10 @@ use crate::directory::Directory;
 use crate::endings::Totals;
 use crate::later::Later;
 use crate::load::DatabaseTimes;
+use crate::rows;
 use crate::rows::NewRow;
-use crate::{Error, Job, rows, schema, sidekiq};
+use crate::running::Running;
+use crate::{Error, Job, Unique, schema, sidekiq, unique};
 
 /// The longest fairness key, in bytes.
 const LANE_BYTES_MAX: usize = 255;
@@ -37,6 +39,7 @@ pub(crate) struct Inner {
     pub(crate) database_times: DatabaseTimes,
     /// Memory that the process should stay within, in bytes; 0 when nobody said.
     pub(crate) memory_budget: AtomicU64,
+    pub(crate) running: Running,
     /// Take nothing any more.
     pub(crate) quiet: AtomicBool,
     /// The kinds that have a handler, once the workers run.
@@ -65,6 +68,7 @@ impl Jobs {
             totals: Totals::default(),
             database_times: DatabaseTimes::default(),
             memory_budget: AtomicU64::new(0),
+            running: Running::default(),
             quiet: AtomicBool::new(false),
             kinds: OnceLock::new(),
             found: OnceLock::new(),
@@ -74,16 +78,14 @@ impl Jobs {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Enqueues `job` in the caller's transaction: it runs if, and only after, that commits.
+    /// Enqueues `job` in the caller's transaction: it runs if, and only after, that commits. If
+    /// another keeps it away ([`Job::UNIQUE`]), nothing is done and that one's id is given.
     ///
     /// # Errors
     /// What the database says. A payload above 4 MiB, and once the workers run a kind without a
     /// handler, are refused as [`weir_db::Error::Statement`].
     pub fn enqueue<J: Job>(&self, tx: &mut Tx, job: &J) -> Result<Id, weir_db::Error> {
-        let row = self.row(job, None)?;
-        let id = row.id;
-        self.insert(tx, vec![row])?;
-        Ok(id)
+        self.put(tx, job, None, None)
     }
 
     /// Enqueues `jobs`, in their order, many rows a statement.
@@ -91,8 +93,7 @@ impl Jobs {
     /// # Errors
     /// As [`enqueue`](Self::enqueue).
     pub fn enqueue_many<J: Job>(&self, tx: &mut Tx, jobs: &[J]) -> Result<(), weir_db::Error> {
-        let rows = jobs.iter().map(|job| self.row(job, None)).collect::<Result<Vec<_>, _>>()?;
-        self.insert(tx, rows)
+        self.put_many(tx, jobs, None).map(|_| ())
     }
 
     /// Enqueues `job` to become ready at `at` (now, when that has passed). What becomes ready
@@ -106,17 +107,15 @@ impl Jobs {
         at: Timestamp,
         job: &J,
     ) -> Result<Id, weir_db::Error> {
-        let row = self.row(job, None)?;
-        let id = row.id;
-        self.insert_at(tx, at, row)?;
-        Ok(id)
+        self.put(tx, job, Some(at), None)
     }
 
     /// Enqueues `job` to become ready at `at`, unless a job with the same `key` waits already
     /// (ready, scheduled or for a retry): then nothing is done and there is no id. The key is
     /// free again when a task starts, or inside the transaction of a unit before it runs, so what
-    /// happens from then on enqueues anew. Jobs of one key must be interchangeable: one that
-    /// fails while a newer one waits is dropped in its favour.
+    /// happens from then on enqueues anew (or later, if the type's [`Job::UNIQUE`] says so). Jobs
+    /// of one key must be interchangeable: one that fails while a newer one waits is dropped in
+    /// its favour.
     ///
     /// # Errors
     /// As [`enqueue`](Self::enqueue).
@@ -127,13 +126,71 @@ impl Jobs {
         at: Timestamp,
         job: &J,
     ) -> Result<Option<Id>, weir_db::Error> {
-        let row = self.row(job, Some(key))?;
-        if !rows::take_key(tx, key, row.id)? {
+        let mut row = self.row(job, Some(at), None)?;
+        let key = key.replace('\0', "\u{FFFD}");
+        if unique::take(tx, J::UNIQUE, &key, row.id, self.inner.clock.now())?.is_some() {
             return Ok(None);
         }
         let id = row.id;
+        row.unique_key = Some(key);
         self.insert_at(tx, at, row)?;
         Ok(Some(id))
+    }
+
+    /// Writes `job`, and gives its id, or that of the one which keeps it away.
+    pub(crate) fn put<J: Job>(
+        &self,
+        tx: &mut Tx,
+        job: &J,
+        at: Option<Timestamp>,
+        batch_id: Option<Id>,
+    ) -> Result<Id, weir_db::Error> {
+        let mut row = self.row(job, at, batch_id)?;
+        let id = row.id;
+        if let Some(other) = self.claim_key(tx, job, &mut row)? {
+            return Ok(other);
+        }
+        match at {
+            Some(at) => self.insert_at(tx, at, row)?,
+            None => self.insert(tx, vec![row])?,
+        }
+        Ok(id)
+    }
+
+    /// Writes `jobs` but for those that others keep away, and tells how many.
+    pub(crate) fn put_many<J: Job>(
+        &self,
+        tx: &mut Tx,
+        jobs: &[J],
+        batch_id: Option<Id>,
+    ) -> Result<usize, weir_db::Error> {
+        let mut rows = Vec::with_capacity(jobs.len());
+        for job in jobs {
+            let mut row = self.row(job, None, batch_id)?;
+            if self.claim_key(tx, job, &mut row)?.is_none() {
+                rows.push(row);
+            }
+        }
+        let count = rows.len();
+        self.insert(tx, rows)?;
+        Ok(count)
+    }
+
+    /// Takes the key of a job whose type is unique; gives the id of the job that has it, if any.
+    fn claim_key<J: Job>(
+        &self,
+        tx: &mut Tx,
+        job: &J,
+        row: &mut NewRow,
+    ) -> Result<Option<Id>, weir_db::Error> {
+        if J::UNIQUE == Unique::No {
+            return Ok(None);
+        }
+        let Some(key) = job.unique_key() else { return Ok(None) };
+        let key = format!("{}:{key}", J::KIND).replace('\0', "\u{FFFD}");
+        let other = unique::take(tx, J::UNIQUE, &key, row.id, self.inner.clock.now())?;
+        row.unique_key = Some(key);
+        Ok(other)
     }
 
     fn insert_at(&self, tx: &mut Tx, at: Timestamp, row: NewRow) -> Result<(), weir_db::Error> {
@@ -156,7 +213,12 @@ impl Jobs {
         Ok(())
     }
 
-    fn row<J: Job>(&self, job: &J, key: Option<&str>) -> Result<NewRow, weir_db::Error> {
+    fn row<J: Job>(
+        &self,
+        job: &J,
+        at: Option<Timestamp>,
+        batch_id: Option<Id>,
+    ) -> Result<NewRow, weir_db::Error> {
         let refuse = |reason: String| weir_db::Error::Statement {
             reason: format!("a job of kind {}: {reason}", J::KIND),
             sql: "enqueue".into(),
@@ -168,14 +230,18 @@ impl Jobs {
         if payload.len() > PAYLOAD_BYTES_MAX {
             return Err(refuse(format!("its payload is larger than {PAYLOAD_BYTES_MAX} bytes")));
         }
+        let now = self.inner.clock.now();
+        let ready_at = at.map_or(now, |at| at.max(now));
         Ok(NewRow {
             queue: J::QUEUE.name,
             lane: lane_name(&job.lane()),
             id: self.inner.ids.next(),
             kind: J::KIND,
-            enqueued_at: self.inner.clock.now(),
-            unique_key: key.map(|key| key.replace('\0', "\u{FFFD}")),
+            enqueued_at: now,
+            unique_key: None,
             payload,
+            batch_id,
+            expires_at: J::EXPIRES_AFTER_MS.map(|ms| ready_at.plus_ms(ms.max(0))),
         })
     }
 }

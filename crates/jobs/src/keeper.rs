@@ -7,10 +7,10 @@ use tokio_util::sync::CancellationToken;
 use weir_base::{Id, Timestamp};
 use weir_db::{Class, Error, Tx, params};
 
-use crate::Jobs;
 use crate::dispatch::AGAIN_AFTER;
 use crate::jobs::Inner;
 use crate::registry::Periodic;
+use crate::{Jobs, unique};
 
 /// Due jobs of one transaction: about 5 ms of the writer.
 const PROMOTED_MAX: usize = 500;
@@ -133,8 +133,10 @@ fn promote(tx: &mut Tx, now: Timestamp) -> Result<Vec<(String, String, Id)>, Err
     )?;
     let (due_at, id) = last.unwrap_or((now, Id::MAX));
     let mut moved: Vec<(String, String, Id)> = tx.query(
-        "INSERT INTO jobs (id, queue, lane, kind, failures, enqueued_at, unique_key, payload)
-         SELECT id, queue, lane, kind, failures, enqueued_at, unique_key, payload
+        "INSERT INTO jobs (id, queue, lane, kind, failures, enqueued_at, unique_key, payload,
+           batch_id, expires_at)
+         SELECT id, queue, lane, kind, failures, enqueued_at, unique_key, payload, batch_id,
+           expires_at
          FROM jobs_later WHERE (due_at, id) <= (?1, ?2)
          RETURNING queue, lane, id",
         params![due_at, id],
@@ -201,6 +203,7 @@ async fn prune(inner: &Arc<Inner>, now: Timestamp) -> Result<(), Error> {
                  ORDER BY died_at DESC, id DESC LIMIT 1000 OFFSET ?1)",
                 params![DEAD_MAX],
             )?;
+            unique::prune(tx, now)?;
             Ok::<_, Error>(old + many)
         })
         .await?;

@@ -34,6 +34,7 @@
 //! This crate knows nothing of what the jobs are about.
 
 mod acks;
+mod claimed;
 mod controller;
 mod directory;
 mod dispatch;
@@ -51,19 +52,24 @@ mod places;
 mod registry;
 mod retry;
 mod rows;
+mod running;
 mod schema;
 pub mod sidekiq;
 mod steering;
 mod tasks;
 mod turns;
+mod unique;
 mod units;
 mod workers;
 
+pub use claimed::Claimed;
 pub use error::{Error, StartError};
 pub use inspect::{Entry, KindStats, LaneStats, QueueStats, Set, Stats};
-pub use job::{Claimed, Failure, Job, Order, Outcome, Prepared, Queue};
+pub use job::{Failure, Job, Order, Outcome, Prepared, Queue};
 pub use jobs::Jobs;
 pub use limits::LimitedBy;
 pub use registry::Registry;
 pub use retry::{Delay, Last, Retry};
+pub use running::{Progress, RunningJob};
+pub use unique::Unique;
 pub use workers::Workers;

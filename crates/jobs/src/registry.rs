@@ -10,9 +10,11 @@ use futures_util::future::BoxFuture;
 use weir_base::Timestamp;
 use weir_db::Tx;
 
+use crate::endings::Terms;
 use crate::rows::Claim;
+use crate::running::Site;
 use crate::sidekiq::args;
-use crate::{Claimed, Failure, Job, Jobs, Outcome, Prepared, Queue, Retry, StartError};
+use crate::{Claimed, Failure, Job, Jobs, Outcome, Prepared, Queue, Retry, StartError, Unique};
 
 /// The handlers of a program, collected before [`Jobs::start`].
 #[derive(Default)]
@@ -37,6 +39,7 @@ pub(crate) struct Handler {
     pub(crate) class: &'static str,
     pub(crate) queue: Queue,
     pub(crate) retry: Retry,
+    pub(crate) unique: Unique,
     pub(crate) timeout: Duration,
     pub(crate) run: Run,
 }
@@ -48,8 +51,9 @@ pub(crate) enum Run {
 }
 
 pub(crate) type Prepare =
-    Arc<dyn Fn(Arc<Vec<Claim>>) -> BoxFuture<'static, PreparedBatch> + Send + Sync>;
-pub(crate) type RunTask = Arc<dyn Fn(&Claim) -> BoxFuture<'static, Outcome> + Send + Sync>;
+    Arc<dyn Fn(Arc<Vec<Claim>>, Timestamp) -> BoxFuture<'static, PreparedBatch> + Send + Sync>;
+pub(crate) type RunTask =
+    Arc<dyn Fn(&Claim, &Arc<Site>) -> BoxFuture<'static, Outcome> + Send + Sync>;
 pub(crate) type RunItems =
     Arc<dyn Fn(&mut Tx, Range<usize>) -> Result<Vec<Outcome>, weir_db::Error> + Send + Sync>;
 
@@ -108,10 +112,10 @@ impl Registry {
         R: Fn(&mut Tx, &[P]) -> Result<Vec<Outcome>, weir_db::Error> + Send + Sync + 'static,
     {
         let (prepare, run) = (Arc::new(prepare), Arc::new(run));
-        let erased: Prepare = Arc::new(move |claims| {
+        let erased: Prepare = Arc::new(move |claims, now| {
             let (prepare, run) = (prepare.clone(), run.clone());
             Box::pin(async move {
-                let (jobs, broken) = parse::<J>(&claims);
+                let (jobs, broken) = parse::<J>(&claims, now);
                 let count = jobs.len();
                 let prepared = if count == 0 { Vec::new() } else { prepare(jobs).await };
                 batch(prepared, count, broken, run)
@@ -143,13 +147,17 @@ impl Registry {
         F: Fn(Claimed<J>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<(), Failure>> + Send + 'static,
     {
-        let erased: RunTask = Arc::new(move |claim| match parse_one::<J>(claim) {
-            Ok(job) => {
-                let work = run(job);
-                Box::pin(async move { work.await.map_or_else(Outcome::from, |()| Outcome::Done) })
-            }
-            Err(broken) => Box::pin(std::future::ready(broken)),
-        });
+        let erased: RunTask =
+            Arc::new(move |claim, site| match parse_one::<J>(claim, || site.inner.clock.now()) {
+                Ok(mut job) => {
+                    job.site = Some(site.clone());
+                    let work = run(job);
+                    Box::pin(
+                        async move { work.await.map_or_else(Outcome::from, |()| Outcome::Done) },
+                    )
+                }
+                Err(broken) => Box::pin(std::future::ready(broken)),
+            });
         self.add::<J>(Run::Task(erased));
     }
 
@@ -191,6 +199,7 @@ impl Registry {
             class: J::SIDEKIQ_CLASS,
             queue: J::QUEUE,
             retry: J::RETRY,
+            unique: J::UNIQUE,
             timeout: Duration::from_secs(J::TIMEOUT_S.max(1)),
             run,
         };
@@ -207,6 +216,12 @@ impl Registry {
     }
 }
 
+impl Handler {
+    pub(crate) fn terms(&self) -> Terms {
+        Terms { retry: self.retry, unique: self.unique }
+    }
+}
+
 impl Run {
     pub(crate) fn is_unit(&self) -> bool {
         matches!(self, Self::Unit(_))
@@ -214,11 +229,11 @@ impl Run {
 }
 
 /// The jobs that parse, in order, and for each claim what it ended with if it does not.
-fn parse<J: Job>(claims: &[Claim]) -> (Vec<Claimed<J>>, Vec<Option<Outcome>>) {
+fn parse<J: Job>(claims: &[Claim], now: Timestamp) -> (Vec<Claimed<J>>, Vec<Option<Outcome>>) {
     let mut jobs = Vec::with_capacity(claims.len());
     let mut broken = Vec::with_capacity(claims.len());
     for claim in claims {
-        match parse_one(claim) {
+        match parse_one(claim, || now) {
             Ok(job) => {
                 jobs.push(job);
                 broken.push(None);
@@ -229,14 +244,21 @@ fn parse<J: Job>(claims: &[Claim]) -> (Vec<Claimed<J>>, Vec<Option<Outcome>>) {
     (jobs, broken)
 }
 
-fn parse_one<J: Job>(claim: &Claim) -> Result<Claimed<J>, Outcome> {
+fn parse_one<J: Job>(
+    claim: &Claim,
+    now: impl FnOnce() -> Timestamp,
+) -> Result<Claimed<J>, Outcome> {
+    if claim.expires_at.is_some() && claim.is_expired(now()) {
+        return Err(Outcome::Expired);
+    }
     let (id, attempt, enqueued_at) = (claim.id, claim.attempt, claim.enqueued_at);
+    let (batch, jid) = (claim.batch_id, claim.jid.clone());
     let parsed = match claim.jid {
         None => serde_json::from_str(&claim.payload),
         Some(_) => args::read(&claim.payload),
     };
     match parsed {
-        Ok(job) => Ok(Claimed { id, attempt, enqueued_at, job, jid: claim.jid.clone() }),
+        Ok(job) => Ok(Claimed { id, attempt, enqueued_at, batch, job, jid, site: None }),
         Err(error) => Err(Outcome::Dead(format!("the payload does not parse: {error}"))),
     }
 }

@@ -17,6 +17,8 @@ pub(crate) struct NewRow {
     pub(crate) enqueued_at: Timestamp,
     pub(crate) unique_key: Option<String>,
     pub(crate) payload: String,
+    pub(crate) batch_id: Option<Id>,
+    pub(crate) expires_at: Option<Timestamp>,
 }
 
 /// A job as it was taken.
@@ -30,6 +32,9 @@ pub(crate) struct Claim {
     pub(crate) enqueued_at: Timestamp,
     pub(crate) unique_key: Option<String>,
     pub(crate) payload: String,
+    pub(crate) batch_id: Option<Id>,
+    /// Not to be run any more from this moment on.
+    pub(crate) expires_at: Option<Timestamp>,
     /// Its name in Redis, if it came from there; then `payload` is its array of arguments.
     pub(crate) jid: Option<Arc<str>>,
 }
@@ -37,25 +42,34 @@ pub(crate) struct Claim {
 /// Gives a kind that has a handler without a copy of its name.
 pub(crate) type Kinds<'k> = &'k dyn Fn(&str) -> Option<&'static str>;
 
-/// The columns of a row in `jobs`, in the order of [`NewRow`].
+/// The columns of a row in `jobs` that every job has, in the order of [`NewRow`].
 const COLUMNS: usize = 8;
+/// All columns of a row in `jobs`: few jobs have the last ones.
+const COLUMNS_ALL: usize = 10;
 /// Rows of one statement: so many are written at once while there are so many left.
 const CHUNKS: [usize; 3] = [100, 10, 1];
 
 /// Writes `rows` into the ready set.
 pub(crate) fn insert_ready(tx: &mut Tx, rows: &[NewRow]) -> Result<(), Error> {
+    let plain = rows.iter().all(|row| row.batch_id.is_none() && row.expires_at.is_none());
     if tx.dialect() == Dialect::Sqlite {
-        return tx.execute_each(INSERT, rows.iter().map(NewRow::values)).map(|_| ());
+        return match plain {
+            true => tx.execute_each(INSERT, rows.iter().map(NewRow::values)).map(|_| ()),
+            false => tx.execute_each(INSERT_ALL, rows.iter().map(NewRow::values_all)).map(|_| ()),
+        };
     }
     let mut rest = rows;
     for chunk in CHUNKS {
         if rest.len() < chunk {
             continue;
         }
-        let sql = insert_sql(chunk);
+        let sql = insert_sql(chunk, plain);
         while rest.len() >= chunk {
             let (now, later) = rest.split_at(chunk);
-            let values: Vec<Value<'_>> = now.iter().flat_map(NewRow::values).collect();
+            let values: Vec<Value<'_>> = match plain {
+                true => now.iter().flat_map(NewRow::values).collect(),
+                false => now.iter().flat_map(NewRow::values_all).collect(),
+            };
             tx.execute(&sql, &values)?;
             rest = later;
         }
@@ -66,15 +80,18 @@ pub(crate) fn insert_ready(tx: &mut Tx, rows: &[NewRow]) -> Result<(), Error> {
 const INSERT: &str = "INSERT INTO jobs
   (queue, lane, id, kind, failures, enqueued_at, unique_key, payload)
   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+const INSERT_ALL: &str = "INSERT INTO jobs
+  (queue, lane, id, kind, failures, enqueued_at, unique_key, payload, batch_id, expires_at)
+  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
 
-fn insert_sql(rows: usize) -> String {
-    let mut sql = String::from(
-        "INSERT INTO jobs
-         (queue, lane, id, kind, failures, enqueued_at, unique_key, payload) VALUES ",
-    );
+fn insert_sql(rows: usize, plain: bool) -> String {
+    let columns = if plain { COLUMNS } else { COLUMNS_ALL };
+    let head = if plain { INSERT } else { INSERT_ALL };
+    let head = head.split_once("VALUES").map_or(head, |(head, _)| head);
+    let mut sql = format!("{head}VALUES ");
     for row in 0..rows {
         let list: Vec<String> =
-            (1..=COLUMNS).map(|column| format!("?{}", row * COLUMNS + column)).collect();
+            (1..=columns).map(|column| format!("?{}", row * columns + column)).collect();
         sql.push_str(if row == 0 { "(" } else { ", (" });
         sql.push_str(&list.join(", "));
         sql.push(')');
@@ -95,13 +112,21 @@ impl NewRow {
             Value::Text(self.payload.as_str().into()),
         ]
     }
+
+    fn values_all(&self) -> [Value<'_>; COLUMNS_ALL] {
+        let [queue, lane, id, kind, failures, enqueued_at, key, payload] = self.values();
+        let batch_id = self.batch_id.map_or(Value::Null, |id| Value::Int(id.0));
+        let expires_at = self.expires_at.map_or(Value::Null, |at| Value::Int(at.as_ms()));
+        [queue, lane, id, kind, failures, enqueued_at, key, payload, batch_id, expires_at]
+    }
 }
 
 /// Writes `row` into the schedule.
 pub(crate) fn insert_later(tx: &mut Tx, due_at: Timestamp, row: &NewRow) -> Result<(), Error> {
     tx.execute(
         "INSERT INTO jobs_later (due_at, id, state, queue, lane, kind, failures, enqueued_at,
-           unique_key, payload) VALUES (?1, ?2, 0, ?3, ?4, ?5, 0, ?6, ?7, ?8)",
+           unique_key, payload, batch_id, expires_at)
+         VALUES (?1, ?2, 0, ?3, ?4, ?5, 0, ?6, ?7, ?8, ?9, ?10)",
         params![
             due_at,
             row.id,
@@ -110,7 +135,9 @@ pub(crate) fn insert_later(tx: &mut Tx, due_at: Timestamp, row: &NewRow) -> Resu
             row.kind,
             row.enqueued_at,
             row.unique_key,
-            row.payload
+            row.payload,
+            row.batch_id,
+            row.expires_at
         ],
     )?;
     Ok(())
@@ -126,7 +153,8 @@ pub(crate) fn insert_retry(
 ) -> Result<(), Error> {
     tx.execute(
         "INSERT INTO jobs_later (due_at, id, state, queue, lane, kind, failures, enqueued_at,
-           unique_key, payload, reason) VALUES (?1, ?2, 1, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+           unique_key, payload, reason, batch_id, expires_at)
+         VALUES (?1, ?2, 1, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
         params![
             due_at,
             claim.id,
@@ -137,7 +165,9 @@ pub(crate) fn insert_retry(
             claim.enqueued_at,
             claim.unique_key,
             claim.payload,
-            reason
+            reason,
+            claim.batch_id,
+            claim.expires_at
         ],
     )?;
     Ok(())
@@ -153,7 +183,7 @@ pub(crate) fn insert_dead(
 ) -> Result<(), Error> {
     tx.execute(
         "INSERT INTO jobs_dead (id, died_at, queue, lane, kind, failures, enqueued_at, payload,
-           reason) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+           reason, batch_id) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
         params![
             claim.id,
             died_at,
@@ -163,7 +193,8 @@ pub(crate) fn insert_dead(
             claim.attempt,
             claim.enqueued_at,
             claim.payload,
-            reason
+            reason,
+            claim.batch_id
         ],
     )?;
     Ok(())
@@ -197,7 +228,9 @@ pub(crate) fn read(
     wanted.sort_unstable();
     let mut found: Vec<Vec<Claim>> =
         picks.iter().map(|pick| Vec::with_capacity(pick.ids.len())).collect();
-    let columns = "SELECT id, kind, failures, enqueued_at, unique_key, payload FROM jobs";
+    let columns =
+        "SELECT id, kind, failures, enqueued_at, unique_key, payload, batch_id, expires_at
+       FROM jobs";
     let mut one = |row: &Row<'_>| {
         let id: i64 = row.get(0)?;
         // Sorted, and every row is one of those.
@@ -248,6 +281,8 @@ fn claim(row: &Row<'_>, lane: &Arc<str>, kinds: Kinds<'_>) -> Result<Claim, Erro
         enqueued_at: row.get(3)?,
         unique_key: row.get(4)?,
         payload: row.get(5)?,
+        batch_id: row.get(6)?,
+        expires_at: row.get(7)?,
         jid: None,
     })
 }
@@ -293,6 +328,13 @@ pub(crate) struct Removed {
     present: Vec<Id>,
     /// How many were to be removed, by lane.
     pub(crate) lanes: Vec<(Arc<str>, usize)>,
+}
+
+impl Claim {
+    /// Whether it waited too long to be run.
+    pub(crate) fn is_expired(&self, now: Timestamp) -> bool {
+        self.expires_at.is_some_and(|at| at <= now)
+    }
 }
 
 impl Removed {

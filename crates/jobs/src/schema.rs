@@ -8,7 +8,7 @@ pub(crate) const PART: &str = "jobs";
 /// `jobs` is in order of id, so that what is enqueued goes to its end, whatever its lane: which
 /// row is whose is known in memory. A job's row stays where it is while it runs: what a crash cuts
 /// off is still there.
-/// `state` in `jobs_later`: 0 scheduled, 1 waits for its retry.
+/// `state` in `jobs_later`: 0 scheduled, 1 waits for its retry, 2 is called back by its batch.
 pub(crate) const MIGRATIONS: &[Migration] = &[Migration {
     number: 1,
     name: "queues, schedule, dead set",
@@ -26,7 +26,9 @@ CREATE TABLE jobs (
   failures BIGINT NOT NULL,
   enqueued_at BIGINT NOT NULL,
   unique_key TEXT,
-  payload TEXT NOT NULL
+  payload TEXT NOT NULL,
+  batch_id BIGINT,
+  expires_at BIGINT
 );
 
 CREATE TABLE jobs_later (
@@ -41,6 +43,8 @@ CREATE TABLE jobs_later (
   unique_key TEXT,
   payload TEXT NOT NULL,
   reason TEXT,
+  batch_id BIGINT,
+  expires_at BIGINT,
   PRIMARY KEY (due_at, id)
 ) WITHOUT ROWID;
 CREATE UNIQUE INDEX jobs_later_by_id ON jobs_later (id);
@@ -54,14 +58,17 @@ CREATE TABLE jobs_dead (
   failures BIGINT NOT NULL,
   enqueued_at BIGINT NOT NULL,
   payload TEXT NOT NULL,
-  reason TEXT NOT NULL
+  reason TEXT NOT NULL,
+  batch_id BIGINT
 );
 CREATE INDEX jobs_dead_by_time ON jobs_dead (died_at, id);
 
 CREATE TABLE jobs_unique (
   unique_key TEXT NOT NULL PRIMARY KEY,
-  id BIGINT NOT NULL
+  id BIGINT NOT NULL,
+  until_at BIGINT
 ) WITHOUT ROWID;
+CREATE INDEX jobs_unique_by_end ON jobs_unique (until_at) WHERE until_at IS NOT NULL;
 
 CREATE TABLE jobs_queues (
   queue TEXT NOT NULL PRIMARY KEY,
@@ -73,5 +80,29 @@ CREATE TABLE jobs_periodic (
   name TEXT NOT NULL PRIMARY KEY,
   next_at BIGINT NOT NULL
 ) WITHOUT ROWID;
+
+CREATE TABLE jobs_batches (
+  id BIGINT NOT NULL PRIMARY KEY,
+  parent_id BIGINT,
+  label TEXT NOT NULL,
+  created_at BIGINT NOT NULL,
+  total BIGINT NOT NULL,
+  done BIGINT NOT NULL,
+  failed BIGINT NOT NULL,
+  complete_at BIGINT,
+  success_at BIGINT,
+  death_at BIGINT,
+  on_complete BIGINT,
+  on_success BIGINT,
+  on_death BIGINT
+);
+CREATE INDEX jobs_batches_by_end ON jobs_batches (complete_at, id);
+
+CREATE TABLE jobs_cursors (
+  id BIGINT NOT NULL PRIMARY KEY,
+  cursor TEXT NOT NULL,
+  saved_at BIGINT NOT NULL
+);
+CREATE INDEX jobs_cursors_by_time ON jobs_cursors (saved_at);
 ",
 }];

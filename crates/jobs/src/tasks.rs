@@ -11,11 +11,13 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
+use crate::Outcome;
 use crate::acks::{Acks, Ended};
 use crate::dispatch::{Worker, panic_text};
+use crate::endings::Terms;
 use crate::registry::{Handler, RunTask};
 use crate::rows::Claim;
-use crate::{Outcome, Retry};
+use crate::running::Site;
 
 /// The work of one run, in ns: so long no other job of the runtime's thread gets its turn.
 const RUN_NS: i64 = 250_000;
@@ -26,7 +28,8 @@ const RUN_JOBS_MAX: usize = 256;
 struct Run {
     worker: Arc<Worker>,
     handler: RunTask,
-    retry: Retry,
+    terms: Terms,
+    site: Arc<Site>,
     timeout: Duration,
     seconds: metrics::Histogram,
 }
@@ -43,7 +46,8 @@ pub(crate) fn start(worker: &Arc<Worker>, handler: &Handler, run: &RunTask, clai
     let run = Arc::new(Run {
         worker: worker.clone(),
         handler: run.clone(),
-        retry: handler.retry,
+        terms: handler.terms(),
+        site: Arc::new(Site::new(worker.inner.clone(), worker.stop.clone())),
         timeout: handler.timeout,
         seconds: metrics::histogram!("weir_jobs_run_seconds", "kind" => kind),
     });
@@ -83,6 +87,7 @@ impl Run {
             }
             match self.first(&claim) {
                 First::Ended(outcome) => {
+                    self.site.ended_at_once(claim.id);
                     self.worker.state.places.give();
                     add(&mut work, &claim.lane, &mut before);
                     ended.push(Ended { claim, outcome });
@@ -109,8 +114,11 @@ impl Run {
     }
 
     fn first(&self, claim: &Claim) -> First {
+        if self.worker.inner.running.is_doomed(claim.id) {
+            return First::Ended(Outcome::Cancelled);
+        }
         let polled = catch_unwind(AssertUnwindSafe(|| {
-            let mut future = (self.handler)(claim);
+            let mut future = (self.handler)(claim, &self.site);
             // Whoever is waited for is told the true waker at the next poll, which comes at once.
             match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
                 Poll::Ready(outcome) => First::Ended(outcome),
@@ -126,17 +134,23 @@ impl Run {
 
     /// The rest of a job that has to wait.
     async fn rest(self: Arc<Self>, claim: Claim, job: BoxFuture<'static, Outcome>, since: Instant) {
+        let running = &self.worker.inner.running;
+        let now = self.worker.inner.clock.now();
+        let cancelled = running.begin(&claim, &self.worker.state.name, now);
         let left = self.timeout.saturating_sub(since.elapsed());
         let caught = AssertUnwindSafe(job).catch_unwind();
         let outcome = tokio::select! {
-            outcome = tokio::time::timeout(left, caught) => outcome,
+            outcome = tokio::time::timeout(left, caught) => Some(outcome),
+            () = cancelled.cancelled() => None,
             // It stays in its row, and in flight: nobody takes it before the next start.
-            () = self.worker.cut.cancelled() => return,
+            () = self.worker.cut.cancelled() => return running.end(claim.id),
         };
+        running.end(claim.id);
         let outcome = match outcome {
-            Ok(Ok(outcome)) => self.told(&claim, outcome),
-            Ok(Err(panic)) => self.worker.failed(&claim, panic_text(&*panic)),
-            Err(_) => {
+            None => Outcome::Cancelled,
+            Some(Ok(Ok(outcome))) => self.told(&claim, outcome),
+            Some(Ok(Err(panic))) => self.worker.failed(&claim, panic_text(&*panic)),
+            Some(Err(_)) => {
                 let seconds = self.timeout.as_secs();
                 self.worker.failed(&claim, format!("not done within {seconds} s"))
             }
@@ -170,7 +184,7 @@ impl Run {
         self.worker.state.meter.ended(count, ns);
         work.clear();
         let ended = std::mem::take(ended);
-        self.worker.acknowledge(Acks::new(&self.worker, self.retry, ended)).await;
+        self.worker.acknowledge(Acks::new(&self.worker, self.terms, ended)).await;
         self.worker.state.untaken(count);
     }
 }

@@ -6,18 +6,19 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
+use weir_base::Timestamp;
 use weir_db::{Error, Tx};
 
+use crate::Outcome;
 use crate::dispatch::{Worker, panic_text};
-use crate::endings::{Ending, Written, free_keys, record};
+use crate::endings::{Ending, Terms, Written, free_keys, record};
 use crate::registry::{Handler, Prepare, PreparedBatch, RunItems, Slot};
 use crate::rows::{self, Claim};
-use crate::{Outcome, Retry};
 
 /// Jobs of one kind that are prepared, on their way into the database.
 struct Batch {
     worker: Arc<Worker>,
-    retry: Retry,
+    terms: Terms,
     claims: Arc<Vec<Claim>>,
     /// For each claim its outcome if it ended before the transaction.
     ended: Vec<Option<Outcome>>,
@@ -29,8 +30,10 @@ struct Batch {
 /// What a batch's own code is told by.
 #[derive(Clone, Copy)]
 struct Policy {
-    retry: Retry,
+    terms: Terms,
     timeout: Duration,
+    /// When it was taken.
+    now: Timestamp,
 }
 
 /// Starts a batch of `claims`, all of one kind.
@@ -40,7 +43,8 @@ pub(crate) fn start(
     prepare: &Prepare,
     claims: Vec<Claim>,
 ) {
-    let policy = Policy { retry: handler.retry, timeout: handler.timeout };
+    let now = worker.inner.clock.now();
+    let policy = Policy { terms: handler.terms(), timeout: handler.timeout, now };
     let (worker, prepare) = (worker.clone(), prepare.clone());
     worker.state.places.take_anyway();
     let runs = worker.runs.clone();
@@ -100,7 +104,7 @@ async fn prepared(
     policy: Policy,
     claims: Arc<Vec<Claim>>,
 ) -> Result<PreparedBatch, String> {
-    let body = async { prepare(claims).await };
+    let body = async { prepare(claims, policy.now).await };
     let caught = AssertUnwindSafe(body).catch_unwind();
     match tokio::time::timeout(policy.timeout, caught).await {
         Ok(Ok(batch)) => Ok(batch),
@@ -185,8 +189,8 @@ impl Batch {
                 Slot::Ended(outcome) => Some(outcome),
             });
         }
-        let (worker, retry, run) = (worker.clone(), policy.retry, prepared.run);
-        Self { worker, retry, claims, ended, items, run }
+        let (worker, terms, run) = (worker.clone(), policy.terms, prepared.run);
+        Self { worker, terms, claims, ended, items, run }
     }
 
     fn work(
@@ -198,7 +202,9 @@ impl Batch {
         let state = &self.worker.state;
         let claims = self.claims.get(range.clone()).unwrap_or_default();
         let removed = rows::remove(tx, claims)?;
-        free_keys(tx, claims.iter().filter(|claim| removed.has(claim.id)))?;
+        if self.terms.unique.ends_at_start() {
+            free_keys(tx, claims.iter().filter(|claim| removed.has(claim.id)))?;
+        }
         let mut endings = Vec::with_capacity(claims.len());
         let mut to_run = Vec::new();
         for (at, claim) in range.zip(claims) {
@@ -206,7 +212,7 @@ impl Batch {
             match (removed.has(claim.id), known) {
                 (false, _) => {}
                 (true, Some(outcome)) => {
-                    endings.push(Ending { claim, retry: self.retry, outcome });
+                    endings.push(Ending { claim, terms: self.terms, outcome });
                 }
                 (true, None) => to_run.push((self.items.get(at).copied().unwrap_or(0), claim)),
             }
@@ -226,7 +232,7 @@ impl Batch {
                 });
             }
             for ((_, claim), outcome) in run.iter().zip(outcomes) {
-                endings.push(Ending { claim, retry: self.retry, outcome });
+                endings.push(Ending { claim, terms: self.terms, outcome });
             }
         }
         record(tx, &self.worker.inner, state, removed, endings)

@@ -46,9 +46,9 @@ pub(crate) struct Judge<'a> {
 /// What follows when `raw`, taken from `queue`, ended with `outcome`.
 pub(crate) fn next(raw: &[u8], queue: &str, outcome: &Outcome, judge: &Judge<'_>) -> Next {
     let (reason, after_ms, class) = match outcome {
-        Outcome::Done | Outcome::Discard(_) => return Next::Gone(outcome.name()),
         Outcome::Dead(reason) => (reason, None, "Weir::GivenUp"),
         Outcome::Retry { reason, after_ms } => (reason, *after_ms, error_class(reason)),
+        _ => return Next::Gone(outcome.name()),
     };
     let Some(mut job) = Fields::parse(raw) else {
         return Next::Dead { score: seconds(judge.now), job: raw.to_vec() };

@@ -256,7 +256,7 @@ impl Relay {
     fn read_later(&self, tx: &mut Tx) -> Result<Vec<Later>, weir_db::Error> {
         tx.query(
             "SELECT due_at, id, state, queue, lane, kind, failures, enqueued_at, unique_key,
-               payload FROM jobs_later ORDER BY due_at, id LIMIT ?1",
+               payload FROM jobs_later WHERE state < 2 ORDER BY due_at, id LIMIT ?1",
             params![BATCH_MAX],
             |row| self.read_one_later(row),
         )
@@ -274,6 +274,8 @@ impl Relay {
             enqueued_at: row.get(7)?,
             unique_key: row.get(8)?,
             payload: row.get(9)?,
+            batch_id: None,
+            expires_at: None,
             jid: None,
         };
         let target = self.target(&claim.kind);

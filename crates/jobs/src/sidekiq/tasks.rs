@@ -11,6 +11,7 @@ use crate::Outcome;
 use crate::dispatch::panic_text;
 use crate::registry::RunTask;
 use crate::rows::Claim;
+use crate::running::Site;
 
 /// Starts a job.
 pub(crate) fn start(
@@ -25,11 +26,13 @@ pub(crate) fn start(
     runs.spawn(async move {
         let started = Instant::now();
         let claim = Arc::new(claim);
+        let core = &worker.core;
+        let site = Arc::new(Site::new(core.inner.clone(), core.stop.clone()));
         let whole = async {
             if let Some(key) = &claim.unique_key {
                 worker.free_key(key, claim.id, known.class).await;
             }
-            let outcome = run_one(&run, &claim, known.timeout).await;
+            let outcome = run_one(&run, &claim, &site, known.timeout).await;
             match (&claim.unique_key, &outcome) {
                 (Some(key), Outcome::Retry { .. })
                     if !worker.take_key(key, claim.id, known.class).await =>
@@ -49,8 +52,13 @@ pub(crate) fn start(
     });
 }
 
-async fn run_one(run: &RunTask, claim: &Arc<Claim>, timeout: Duration) -> Outcome {
-    let body = async { run(claim).await };
+async fn run_one(
+    run: &RunTask,
+    claim: &Arc<Claim>,
+    site: &Arc<Site>,
+    timeout: Duration,
+) -> Outcome {
+    let body = async { run(claim, site).await };
     let caught = AssertUnwindSafe(body).catch_unwind();
     match tokio::time::timeout(timeout, caught).await {
         Ok(Ok(outcome)) => outcome,

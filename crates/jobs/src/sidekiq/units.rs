@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use futures_util::FutureExt;
+use weir_base::Timestamp;
 use weir_db::{Error, Tx};
 
 use super::seen;
@@ -53,9 +54,10 @@ pub(crate) fn start(worker: &Arc<Worker>, known: &Arc<Known>, jobs: Vec<(Arc<Tak
 
 async fn run(worker: &Arc<Worker>, known: &Arc<Known>, taken: Vec<Arc<Taken>>, claims: Vec<Claim>) {
     let Run::Unit(prepare) = &known.run else { return };
+    let now = worker.core.inner.clock.now();
     if claims.len() > 1 {
         let claims = Arc::new(claims.clone());
-        match prepared(prepare, known, claims.clone()).await {
+        match prepared(prepare, known, claims.clone(), now).await {
             Ok(batch) => return Batch::new(worker, known, taken, claims, batch).write().await,
             Err(reason) => {
                 tracing::warn!(kind = known.kind, reason, "a batch is prepared job by job");
@@ -64,7 +66,7 @@ async fn run(worker: &Arc<Worker>, known: &Arc<Known>, taken: Vec<Arc<Taken>>, c
     }
     for (taken, claim) in taken.into_iter().zip(claims) {
         let claims = Arc::new(vec![claim]);
-        let batch = prepared(prepare, known, claims.clone()).await;
+        let batch = prepared(prepare, known, claims.clone(), now).await;
         let batch = batch.unwrap_or_else(|reason| PreparedBatch {
             slots: vec![Slot::Ended(Outcome::retry(reason))],
             run: Arc::new(|_: &mut Tx, _: Range<usize>| Ok(Vec::new())),
@@ -77,8 +79,9 @@ async fn prepared(
     prepare: &Prepare,
     known: &Known,
     claims: Arc<Vec<Claim>>,
+    now: Timestamp,
 ) -> Result<PreparedBatch, String> {
-    let body = async { prepare(claims).await };
+    let body = async { prepare(claims, now).await };
     let caught = AssertUnwindSafe(body).catch_unwind();
     match tokio::time::timeout(known.timeout, caught).await {
         Ok(Ok(batch)) => Ok(batch),
@@ -211,7 +214,7 @@ impl Batch {
     ) -> Result<(), Error> {
         let mut again = Vec::new();
         for (claim, outcome) in claims.iter().zip(outcomes) {
-            if matches!(outcome, Outcome::Done | Outcome::Discard(_)) {
+            if outcome.is_gone() {
                 continue;
             }
             if let (Some(key), Outcome::Retry { .. }) = (&claim.unique_key, &outcome)

@@ -112,6 +112,8 @@ impl<'a> Job<'a> {
             enqueued_at: enqueued_at.unwrap_or(Timestamp::from_ms(0)),
             unique_key: own.and_then(|own| own.key.as_deref()).map(str::to_owned),
             payload: self.args.get().to_owned(),
+            batch_id: None,
+            expires_at: None,
             jid: Some(Arc::from(&*self.jid)),
         }
     }

@@ -157,7 +157,7 @@ impl Worker {
         outcome: Outcome,
         took: Duration,
     ) {
-        let failed = !matches!(outcome, Outcome::Done | Outcome::Discard(_));
+        let failed = !outcome.is_gone();
         let next = self.core.next(&taken, retry, &outcome);
         if let Outcome::Retry { reason, .. } | Outcome::Dead(reason) = &outcome {
             let queue = &self.core.sources[taken.source].name;

@@ -1,6 +1,7 @@
 //! The engine on both databases.
 
 mod conformance;
+mod ends;
 mod fairness;
 mod house;
 mod life;

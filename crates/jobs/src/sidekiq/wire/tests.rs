@@ -38,6 +38,8 @@ fn what_is_composed_is_read_back() {
         enqueued_at: Timestamp::from_ms(1_700_000_000_007),
         unique_key: Some("k".into()),
         payload: r#"{"to":"bob"}"#.into(),
+        batch_id: None,
+        expires_at: None,
         jid: None,
     };
     let retry = Retry::NEVER.attempts(17);

@@ -1,0 +1,64 @@
+//! Which jobs may not be there twice.
+
+use weir_base::{Id, Timestamp};
+use weir_db::{Error, Tx, params};
+
+/// Until when a job keeps another of the same [`unique_key`](crate::Job::unique_key) away. Jobs
+/// of one key must be interchangeable. A job that is cancelled or deleted frees its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unique {
+    /// Not at all. A key given by hand ([`enqueue_unique`](crate::Jobs::enqueue_unique)) counts
+    /// until the start.
+    No,
+    /// Until it starts: what happens from then on enqueues anew. One that fails while a newer one
+    /// waits is dropped in its favour.
+    UntilStart,
+    /// Until it ends: done, given up, expired, cancelled or dead. While it waits for a retry it
+    /// keeps others away. The key is freed in the transaction that removes the job, so there is
+    /// no moment at which two of a key run.
+    UntilDone,
+    /// For so many milliseconds after it was enqueued, whatever becomes of it meanwhile.
+    ForMs(i64),
+}
+
+impl Unique {
+    pub(crate) fn ends_at_start(self) -> bool {
+        matches!(self, Self::No | Self::UntilStart)
+    }
+
+    fn until(self, now: Timestamp) -> Option<Timestamp> {
+        match self {
+            Self::ForMs(ms) => Some(now.plus_ms(ms.max(0))),
+            _ => None,
+        }
+    }
+}
+
+/// Takes `key` for job `id`, unless another keeps it, whose id is given then.
+pub(crate) fn take(
+    tx: &mut Tx,
+    unique: Unique,
+    key: &str,
+    id: Id,
+    now: Timestamp,
+) -> Result<Option<Id>, Error> {
+    let taken = tx.execute(
+        "INSERT INTO jobs_unique (unique_key, id, until_at) VALUES (?1, ?2, ?3)
+         ON CONFLICT (unique_key) DO UPDATE SET id = excluded.id, until_at = excluded.until_at
+         WHERE jobs_unique.until_at <= ?4",
+        params![key, id, unique.until(now), now],
+    )?;
+    if taken == 1 {
+        return Ok(None);
+    }
+    tx.value("SELECT id FROM jobs_unique WHERE unique_key = ?1", params![key])
+}
+
+/// Forgets keys whose time is over, some at once.
+pub(crate) fn prune(tx: &mut Tx, now: Timestamp) -> Result<u64, Error> {
+    tx.execute(
+        "DELETE FROM jobs_unique WHERE unique_key IN
+           (SELECT unique_key FROM jobs_unique WHERE until_at <= ?1 LIMIT 1000)",
+        params![now],
+    )
+}

@@ -12,6 +12,9 @@ pub enum Error {
     /// The queue is neither declared by a registered job type nor found in rows.
     #[error("there is no queue {0}; `weir jobs queues` lists them")]
     NoQueue(String),
+    /// No periodic job has this name.
+    #[error("there is no periodic job {0}; `weir jobs periodic` lists them")]
+    NoPeriodic(String),
 }
 
 /// Why the workers refuse to start.
@@ -47,6 +50,14 @@ pub enum StartError {
     /// Two periodic jobs of one name.
     #[error("periodic job {0} is registered twice; give each a name of its own")]
     PeriodicTwice(String),
+    /// The cron expression or time zone of a periodic job makes no sense.
+    #[error("periodic job {name}: {reason}; correct its plan")]
+    Plan {
+        /// The periodic job.
+        name: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// A periodic job makes jobs of a kind that nobody handles.
     #[error(
         "periodic job {name} makes jobs of kind {kind}, which no handler is registered \

@@ -12,10 +12,12 @@ use crate::directory::Directory;
 use crate::endings::Totals;
 use crate::later::Later;
 use crate::load::DatabaseTimes;
+use crate::nodes::Nodes;
+use crate::registry::Periodic;
 use crate::rows;
 use crate::rows::NewRow;
 use crate::running::Running;
-use crate::{Error, Job, Unique, schema, sidekiq, unique};
+use crate::{Error, Job, NodeOptions, Unique, schema, sidekiq, unique};
 
 /// The longest fairness key, in bytes.
 const LANE_BYTES_MAX: usize = 255;
@@ -35,6 +37,9 @@ pub(crate) struct Inner {
     pub(crate) ids: IdGenerator,
     pub(crate) directory: Directory,
     pub(crate) later: Later,
+    pub(crate) nodes: Nodes,
+    /// What the registry plans, once the workers run.
+    pub(crate) periodic: OnceLock<Vec<Arc<Periodic>>>,
     pub(crate) totals: Totals,
     pub(crate) database_times: DatabaseTimes,
     /// Memory that the process should stay within, in bytes; 0 when nobody said.
@@ -58,6 +63,19 @@ impl Jobs {
     /// # Errors
     /// [`Error::Db`].
     pub fn open(db: Db, clock: Clock, random: Random) -> Result<Jobs, Error> {
+        Self::open_as(db, clock, random, NodeOptions::default())
+    }
+
+    /// As [`open`](Self::open), with other times after which nodes notice each other's end.
+    ///
+    /// # Errors
+    /// [`Error::Db`].
+    pub fn open_as(
+        db: Db,
+        clock: Clock,
+        random: Random,
+        options: NodeOptions,
+    ) -> Result<Jobs, Error> {
         let inner = Inner {
             ids: IdGenerator::new(clock.clone(), random.clone()),
             db,
@@ -65,6 +83,8 @@ impl Jobs {
             random,
             directory: Directory::default(),
             later: Later::new(),
+            nodes: Nodes::new(options),
+            periodic: OnceLock::new(),
             totals: Totals::default(),
             database_times: DatabaseTimes::default(),
             memory_budget: AtomicU64::new(0),

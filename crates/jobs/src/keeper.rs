@@ -9,8 +9,9 @@ use weir_db::{Class, Error, Tx, params};
 
 use crate::dispatch::AGAIN_AFTER;
 use crate::jobs::Inner;
+use crate::periodic;
 use crate::registry::Periodic;
-use crate::{Jobs, unique};
+use crate::unique;
 
 /// Due jobs of one transaction: about 5 ms of the writer.
 const PROMOTED_MAX: usize = 500;
@@ -28,13 +29,16 @@ pub(crate) struct Keeper {
     /// With the next run of each, once it was read.
     periodic: Vec<(Arc<Periodic>, Timestamp)>,
     prune_at: Timestamp,
+    /// Whether this node led at the last step, and when that was.
+    led: bool,
+    stepped_at: Timestamp,
 }
 
 impl Keeper {
-    pub(crate) fn new(inner: Arc<Inner>, periodic: Vec<Periodic>) -> Self {
+    pub(crate) fn new(inner: Arc<Inner>, periodic: Vec<Arc<Periodic>>) -> Self {
         let begin = Timestamp::from_ms(i64::MIN);
-        let periodic = periodic.into_iter().map(|one| (Arc::new(one), begin)).collect();
-        Self { inner, periodic, prune_at: begin }
+        let periodic = periodic.into_iter().map(|one| (one, begin)).collect();
+        Self { inner, periodic, prune_at: begin, led: false, stepped_at: begin }
     }
 
     pub(crate) async fn run(mut self, stop: CancellationToken) {
@@ -59,13 +63,22 @@ impl Keeper {
 
     /// Does what is due, and tells when something is next.
     async fn step(&mut self) -> Result<Timestamp, Error> {
-        while self.inner.later.next() <= self.inner.clock.now() {
-            promote_due(&self.inner).await?;
+        self.measure(self.inner.clock.now());
+        if !self.leads() {
+            return Ok(Timestamp::from_ms(i64::MAX));
         }
-        for (periodic, next) in &mut self.periodic {
-            let now = self.inner.clock.now();
-            if *next <= now {
-                *next = run_periodic(&self.inner, periodic.clone(), now).await?;
+        while self.inner.later.next() <= self.inner.clock.now() {
+            if promote_due(&self.inner).await?.is_none() {
+                return Ok(self.deposed());
+            }
+        }
+        for at in 0..self.periodic.len() {
+            let (planned, next) = &self.periodic[at];
+            if *next <= self.inner.clock.now() {
+                match periodic::run(&self.inner, planned.clone()).await? {
+                    Some(next) => self.periodic[at].1 = next,
+                    None => return Ok(self.deposed()),
+                }
             }
         }
         let now = self.inner.clock.now();
@@ -73,10 +86,32 @@ impl Keeper {
             prune(&self.inner, now).await?;
             self.prune_at = now.plus_ms(PRUNE_EVERY_MS);
         }
-        self.measure(now);
         let periodic = self.periodic.iter().map(|(_, next)| *next).min();
         let soonest = self.inner.later.next().min(self.prune_at);
         Ok(periodic.map_or(soonest, |next| next.min(soonest)))
+    }
+
+    /// Whether this node leads. When it begins to, what another did meanwhile is read again; when
+    /// the clock was set back, so is what was planned by it.
+    fn leads(&mut self) -> bool {
+        let leads = self.inner.nodes.leads();
+        let now = self.inner.clock.now();
+        if leads && (!self.led || now < self.stepped_at) {
+            for (_, next) in &mut self.periodic {
+                *next = Timestamp::from_ms(i64::MIN);
+            }
+            self.inner.later.due(now);
+            self.prune_at = self.prune_at.min(now.plus_ms(PRUNE_EVERY_MS));
+        }
+        (self.led, self.stepped_at) = (leads, now);
+        leads
+    }
+
+    /// Another node leads; nothing is due here.
+    fn deposed(&mut self) -> Timestamp {
+        self.inner.nodes.deposed(self.inner.db.dialect());
+        self.led = false;
+        Timestamp::from_ms(i64::MAX)
     }
 
     fn measure(&self, now: Timestamp) {
@@ -97,13 +132,17 @@ impl Keeper {
     }
 }
 
-/// Moves a group of due jobs into their queues.
-pub(crate) async fn promote_due(inner: &Arc<Inner>) -> Result<usize, Error> {
+/// Moves a group of due jobs into their queues, and tells how many; none when another node leads,
+/// found out in the same transaction.
+async fn promote_due(inner: &Arc<Inner>) -> Result<Option<usize>, Error> {
     inner.later.reset();
     let (now, shared) = (inner.clock.now(), inner.clone());
     let promoted = inner
         .db
         .write(Class::Inbound, move |tx| {
+            if !shared.nodes.is_leader(tx)? {
+                return Ok(None);
+            }
             let moved = promote(tx, now)?;
             let next: Option<Timestamp> =
                 tx.value("SELECT due_at FROM jobs_later ORDER BY due_at, id LIMIT 1", &[])?;
@@ -114,7 +153,7 @@ pub(crate) async fn promote_due(inner: &Arc<Inner>) -> Result<usize, Error> {
                     shared.later.due(next);
                 }
             });
-            Ok(count)
+            Ok(Some(count))
         })
         .await;
     if promoted.is_err() {
@@ -147,47 +186,6 @@ fn promote(tx: &mut Tx, now: Timestamp) -> Result<Vec<(String, String, Id)>, Err
     Ok(moved)
 }
 
-/// Enqueues a periodic job if its time has come, and tells when it comes next.
-pub(crate) async fn run_periodic(
-    inner: &Arc<Inner>,
-    periodic: Arc<Periodic>,
-    now: Timestamp,
-) -> Result<Timestamp, Error> {
-    let jobs = Jobs { inner: inner.clone() };
-    inner
-        .db
-        .write(Class::Housekeeping, move |tx| {
-            let (name, every_ms) = (periodic.name, periodic.every_ms);
-            let found: Option<Timestamp> =
-                tx.value("SELECT next_at FROM jobs_periodic WHERE name = ?1", params![name])?;
-            // An interval that was shortened holds at once.
-            if let Some(next_at) = found
-                && next_at > now
-                && next_at <= now.plus_ms(every_ms)
-            {
-                return Ok(next_at);
-            }
-            (periodic.enqueue)(&jobs, tx, &format!("periodic:{name}"), now)?;
-            let next_at = next_after(found.unwrap_or(now), now, every_ms);
-            tx.execute(
-                "INSERT INTO jobs_periodic (name, next_at) VALUES (?1, ?2)
-                 ON CONFLICT (name) DO UPDATE SET next_at = excluded.next_at",
-                params![name, next_at],
-            )?;
-            Ok(next_at)
-        })
-        .await
-}
-
-/// The first moment after `now` that lies whole intervals after `planned`.
-fn next_after(planned: Timestamp, now: Timestamp, every_ms: i64) -> Timestamp {
-    let late_ms = now.since_ms(planned);
-    if late_ms < 0 {
-        return now.plus_ms(every_ms);
-    }
-    planned.plus_ms((late_ms / every_ms).saturating_add(1).saturating_mul(every_ms))
-}
-
 /// Forgets the oldest dead jobs beyond the limits.
 async fn prune(inner: &Arc<Inner>, now: Timestamp) -> Result<(), Error> {
     let gone: u64 = inner
@@ -209,18 +207,4 @@ async fn prune(inner: &Arc<Inner>, now: Timestamp) -> Result<(), Error> {
         .await?;
     inner.later.buried(gone);
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn missed_runs_of_a_periodic_job_collapse_into_one() {
-        let at = Timestamp::from_ms;
-        assert_eq!(next_after(at(1_000), at(1_000), 100), at(1_100));
-        assert_eq!(next_after(at(1_000), at(1_950), 100), at(2_000));
-        assert_eq!(next_after(at(9_000), at(1_000), 100), at(1_100));
-        assert!(next_after(at(0), at(i64::MAX), 100) > at(0));
-    }
 }

@@ -10,11 +10,15 @@ use futures_util::future::BoxFuture;
 use weir_base::Timestamp;
 use weir_db::Tx;
 
+use crate::cron::Cron;
 use crate::endings::Terms;
+use crate::plan::Plan;
 use crate::rows::Claim;
 use crate::running::Site;
 use crate::sidekiq::args;
-use crate::{Claimed, Failure, Job, Jobs, Outcome, Prepared, Queue, Retry, StartError, Unique};
+use crate::{
+    Claimed, Failure, Job, Jobs, Missed, Outcome, Prepared, Queue, Retry, StartError, Unique,
+};
 
 /// The handlers of a program, collected before [`Jobs::start`].
 #[derive(Default)]
@@ -76,9 +80,26 @@ pub(crate) enum Slot {
 pub(crate) struct Periodic {
     pub(crate) name: &'static str,
     pub(crate) kind: &'static str,
-    pub(crate) every_ms: i64,
-    pub(crate) enqueue:
-        Arc<dyn Fn(&Jobs, &mut Tx, &str, Timestamp) -> Result<(), weir_db::Error> + Send + Sync>,
+    pub(crate) plan: Plan,
+    pub(crate) missed: Missed,
+    pub(crate) enqueue: EnqueuePlanned,
+}
+
+/// Enqueues a run under a key, at a moment, for the planned moment; false when it waits already.
+pub(crate) type EnqueuePlanned = Arc<
+    dyn Fn(&Jobs, &mut Tx, &str, Timestamp, Timestamp) -> Result<bool, weir_db::Error>
+        + Send
+        + Sync,
+>;
+
+impl Periodic {
+    /// The unique key of the run of `planned`.
+    pub(crate) fn key(&self, planned: Timestamp) -> String {
+        match self.missed {
+            Missed::One | Missed::Skip => format!("periodic:{}", self.name),
+            Missed::All(_) => format!("periodic:{}:{}", self.name, planned.as_ms()),
+        }
+    }
 }
 
 impl Registry {
@@ -161,27 +182,65 @@ impl Registry {
         self.add::<J>(Run::Task(erased));
     }
 
-    /// Enqueues what `make` gives, every `every_ms` milliseconds, at first at once. The next run
-    /// is kept in a row under `name`, so a restart neither skips nor repeats one; runs missed
-    /// while the process was down collapse into one; while the job of the last run still waits,
-    /// none is added.
+    /// Enqueues what `make` gives, every `every_ms` milliseconds, at first at once; missed runs
+    /// collapse into one ([`Missed::One`]). See [`every`](Self::every).
     pub fn periodic<J, F>(&mut self, name: &'static str, every_ms: i64, make: F)
     where
         J: Job,
         F: Fn() -> J + Send + Sync + 'static,
     {
-        let enqueue = move |jobs: &Jobs, tx: &mut Tx, key: &str, now: Timestamp| {
-            jobs.enqueue_unique(tx, key, now, &make()).map(|_| ())
-        };
+        self.every(name, every_ms, Missed::One, move |_| make());
+    }
+
+    /// Enqueues what `make` gives for the planned moment, every `every_ms` milliseconds, at first
+    /// at once. The next run is kept in a row under `name`, so a restart neither skips nor repeats
+    /// one. One node of all that work on the database starts periodic jobs. While the job of the
+    /// last run still waits none is added, but with [`Missed::All`] each planned moment has its
+    /// own.
+    pub fn every<J, F>(&mut self, name: &'static str, every_ms: i64, missed: Missed, make: F)
+    where
+        J: Job,
+        F: Fn(Timestamp) -> J + Send + Sync + 'static,
+    {
+        self.planned(name, Plan::Every(every_ms.max(1)), missed, make);
+    }
+
+    /// As [`every`](Self::every), at the moments of a cron `expression` in the IANA time `zone`
+    /// (`0 3 * * mon` and `Europe/Berlin`): minute, hour, day of the month, month, day of the
+    /// week, or `@daily` and its like.
+    ///
+    /// Where clocks are changed, an expression whose hour is `*` follows the time that passes;
+    /// others run once a local time: at the first of two equal ones, and for one that the day
+    /// leaves out at the moment of the change. An expression that makes no sense stops the start.
+    pub fn cron<J, F>(
+        &mut self,
+        name: &'static str,
+        expression: &str,
+        zone: &str,
+        missed: Missed,
+        make: F,
+    ) where
+        J: Job,
+        F: Fn(Timestamp) -> J + Send + Sync + 'static,
+    {
+        match Cron::parse(expression, zone) {
+            Ok(cron) => self.planned(name, Plan::Cron(cron), missed, make),
+            Err(reason) => self.faults.push(StartError::Plan { name: name.into(), reason }),
+        }
+    }
+
+    fn planned<J, F>(&mut self, name: &'static str, plan: Plan, missed: Missed, make: F)
+    where
+        J: Job,
+        F: Fn(Timestamp) -> J + Send + Sync + 'static,
+    {
+        let enqueue: EnqueuePlanned = Arc::new(move |jobs, tx, key, now, planned| {
+            Ok(jobs.enqueue_unique(tx, key, now, &make(planned))?.is_some())
+        });
         if self.periodic.iter().any(|other| other.name == name) {
             self.faults.push(StartError::PeriodicTwice(name.into()));
         }
-        self.periodic.push(Periodic {
-            name,
-            kind: J::KIND,
-            every_ms: every_ms.max(1),
-            enqueue: Arc::new(enqueue),
-        });
+        self.periodic.push(Periodic { name, kind: J::KIND, plan, missed, enqueue });
     }
 
     /// Lets `J` be enqueued here though another process runs it, such as a Sidekiq that shares the

@@ -78,7 +78,20 @@ CREATE TABLE jobs_queues (
 
 CREATE TABLE jobs_periodic (
   name TEXT NOT NULL PRIMARY KEY,
-  next_at BIGINT NOT NULL
+  plan TEXT NOT NULL,
+  next_at BIGINT NOT NULL,
+  last_at BIGINT,
+  paused BIGINT NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE jobs_nodes (
+  node BIGINT NOT NULL PRIMARY KEY,
+  beat BIGINT NOT NULL
+);
+
+CREATE TABLE jobs_leases (
+  name TEXT NOT NULL PRIMARY KEY,
+  node BIGINT NOT NULL
 ) WITHOUT ROWID;
 
 CREATE TABLE jobs_batches (

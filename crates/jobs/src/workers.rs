@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::JoinAll;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::dispatch::Worker;
 use crate::keeper::Keeper;
+use crate::nodes;
 use crate::registry::Periodic;
 use crate::steering::Senses;
 use crate::{Jobs, Queue, Registry, StartError, acks, steering};
@@ -25,6 +26,8 @@ pub struct Workers {
     /// Dispatchers and the keeper.
     pub(crate) loops: Vec<JoinHandle<()>>,
     pub(crate) acks: JoinAll<JoinHandle<()>>,
+    /// Tells the other nodes goodbye.
+    pub(crate) node: Node,
 }
 
 impl Jobs {
@@ -63,7 +66,8 @@ impl Jobs {
         let receiver = Arc::new(tokio::sync::Mutex::new(receiver));
         let write = |_| tokio::spawn(acks::run(self.inner.clone(), receiver.clone(), cut.clone()));
         let acks = futures_util::future::join_all((0..acks::WRITERS).map(write));
-        let keeper = Keeper::new(self.inner.clone(), periodic);
+        let keeper = Keeper::new(self.inner.clone(), self.plan(periodic));
+        let node = Node::start(self, &shutdown);
         let mut loops = vec![tokio::spawn(keeper.run(shutdown.clone()))];
         let handlers = Arc::new(handlers);
         let mut steered = Vec::new();
@@ -86,7 +90,12 @@ impl Jobs {
         }
         let steering = steering::run(senses, steered, shutdown.clone());
         loops.push(tokio::spawn(steering));
-        Ok(Workers { stop: shutdown, cut, runs, loops, acks })
+        Ok(Workers { stop: shutdown, cut, runs, loops, acks, node })
+    }
+
+    /// Keeps what the registry plans.
+    pub(crate) fn plan(&self, periodic: Vec<Periodic>) -> Vec<Arc<Periodic>> {
+        self.inner.periodic.get_or_init(|| periodic.into_iter().map(Arc::new).collect()).clone()
     }
 
     /// The queues that `registry` serves, if it serves all that is there.
@@ -121,6 +130,27 @@ impl Jobs {
     }
 }
 
+/// This process's place among the nodes.
+#[derive(Debug)]
+pub(crate) struct Node {
+    leave: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+impl Node {
+    pub(crate) fn start(jobs: &Jobs, stop: &CancellationToken) -> Self {
+        let (leave, left) = oneshot::channel();
+        Self { leave, task: tokio::spawn(nodes::run(jobs.inner.clone(), stop.clone(), left)) }
+    }
+
+    /// Says goodbye, so that others need not wait for the end of its leases.
+    async fn leave(self, patience: Duration) {
+        let _ = self.leave.send(());
+        // Without an answer of the database it ends without goodbye.
+        let _ = tokio::time::timeout(patience, self.task).await;
+    }
+}
+
 impl Workers {
     /// Waits until the shutdown was asked for, and then for what runs, at most `patience`. What
     /// has not ended by then is cut off: it stays in its row and runs again at the next start,
@@ -141,5 +171,6 @@ impl Workers {
             self.cut.cancel();
             let _ = self.acks.await;
         }
+        self.node.leave(patience).await;
     }
 }

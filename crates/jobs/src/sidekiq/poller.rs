@@ -12,7 +12,7 @@ use super::names;
 use super::wire::{self, Fields};
 use super::worker::Core;
 use super::{seen, sweep};
-use crate::keeper::run_periodic;
+use crate::periodic;
 use crate::registry::Periodic;
 
 /// Jobs of one step: Redis serves nobody else meanwhile.
@@ -35,9 +35,9 @@ pub(crate) struct Poller {
 }
 
 impl Poller {
-    pub(crate) fn new(core: Arc<Core>, periodic: Vec<Periodic>) -> Self {
+    pub(crate) fn new(core: Arc<Core>, periodic: Vec<Arc<Periodic>>) -> Self {
         let begin = Timestamp::from_ms(i64::MIN);
-        let periodic = periodic.into_iter().map(|one| (Arc::new(one), begin)).collect();
+        let periodic = periodic.into_iter().map(|one| (one, begin)).collect();
         Self {
             core,
             periodic,
@@ -97,13 +97,16 @@ impl Poller {
     }
 
     async fn run_periodic(&mut self) {
-        for (periodic, next) in &mut self.periodic {
-            let now = self.core.inner.clock.now();
-            if *next > now {
+        if !self.core.inner.nodes.leads() {
+            return;
+        }
+        for (planned, next) in &mut self.periodic {
+            if *next > self.core.inner.clock.now() {
                 continue;
             }
-            match run_periodic(&self.core.inner, periodic.clone(), now).await {
-                Ok(then) => *next = then,
+            match periodic::run(&self.core.inner, planned.clone()).await {
+                Ok(Some(then)) => *next = then,
+                Ok(None) => return self.core.inner.nodes.deposed(self.core.inner.db.dialect()),
                 Err(error) => tracing::warn!(%error, "a periodic job waits for the database"),
             }
         }

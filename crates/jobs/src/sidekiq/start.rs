@@ -15,6 +15,7 @@ use super::poller::Poller;
 use super::relay::{self, Relay};
 use super::worker::{Core, Known, Source, Worker};
 use super::{Options, Shared, acks, beat, fetch, units};
+use crate::workers::Node;
 use crate::{Jobs, Queue, Registry, StartError, Workers};
 
 /// Jobs of a queue of tasks that are held at once, when its declaration does not say.
@@ -69,7 +70,7 @@ impl Jobs {
         let core = worker.core.clone();
         let (cut, runs) = (core.cut.clone(), worker.runs.clone());
         loops.push(tokio::spawn(say_what_is_kept(core.clone())));
-        loops.push(tokio::spawn(Poller::new(core.clone(), registry.periodic).run()));
+        loops.push(tokio::spawn(Poller::new(core.clone(), self.plan(registry.periodic)).run()));
         loops
             .extend((0..core.sources.len()).map(|at| tokio::spawn(fetch::watch(core.clone(), at))));
         loops.push(tokio::spawn(fetch::Fetcher::new(Arc::new(worker)).run()));
@@ -82,7 +83,8 @@ impl Jobs {
             let _ = beats.await;
         });
         let acks = futures_util::future::join_all([acks]);
-        Ok(Workers { stop, cut, runs, loops, acks })
+        let node = Node::start(self, &shutdown);
+        Ok(Workers { stop, cut, runs, loops, acks, node })
     }
 }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 use weir_base::{Clock, Random, Timestamp};
 use weir_db::{Class, Db, Error, Migration, Tx, params};
-use weir_jobs::{Job, Jobs, Order, Queue, Registry, Workers};
+use weir_jobs::{Job, Jobs, NodeOptions, Order, Queue, Registry, Workers};
 use weir_storm::fixture::{Fixture, databases};
 
 const TABLES: &[Migration] = &[Migration {
@@ -28,6 +28,14 @@ pub struct House {
     pub fixture: Fixture,
 }
 
+/// Nodes that notice each other's end soon.
+pub const NODES: NodeOptions =
+    NodeOptions { beat: Duration::from_millis(100), lease: Duration::from_millis(800) };
+
+fn open(db: &Db, clock: &Clock, seed: u64) -> Jobs {
+    Jobs::open_as(db.clone(), clock.clone(), Random::seeded(seed), NODES).unwrap()
+}
+
 /// One on each database.
 pub fn houses() -> Vec<House> {
     databases().into_iter().map(House::new).collect()
@@ -38,7 +46,7 @@ impl House {
         let clock = Clock::manual(Timestamp::from_ms(1_700_000_000_000));
         let db = fixture.db.clone();
         db.migrate("test", TABLES).unwrap();
-        let jobs = Jobs::open(db.clone(), clock.clone(), Random::seeded(7)).unwrap();
+        let jobs = open(&db, &clock, 7);
         Self { jobs, db, clock, fixture }
     }
 
@@ -46,7 +54,7 @@ impl House {
     pub fn reopened(self) -> Self {
         let Self { clock, fixture, .. } = self;
         let db = fixture.open_again();
-        let jobs = Jobs::open(db.clone(), clock.clone(), Random::seeded(8)).unwrap();
+        let jobs = open(&db, &clock, 8);
         Self { jobs, db, clock, fixture }
     }
 

@@ -4,6 +4,7 @@ mod conformance;
 mod ends;
 mod fairness;
 mod house;
+mod leaders;
 mod life;
 mod limits;
 mod redis_faults;

@@ -1,0 +1,223 @@
+//! The processes that work on one database: who is alive, and who leads.
+//!
+//! Each has a row in `jobs_nodes` whose `beat` it raises every [`NodeOptions::beat`]. A node whose
+//! beat another has seen unchanged for [`NodeOptions::lease`], by its own monotonic clock, is
+//! taken for dead: its row goes, and what it held is free. So no clock of any machine is compared
+//! with another's, and one that jumps does nothing. What is held stands in `jobs_leases`.
+//!
+//! A node that was only paused finds its row gone. It learns of it before it acts, since whatever
+//! may be done by one node alone asks in its own transaction ([`Nodes::is_leader`]), and it comes
+//! back as a new node.
+//!
+//! On SQLite one process has the database: the last that started. It holds everything at once.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+use weir_base::Id;
+use weir_db::{Class, Dialect, Error, Tx, params};
+
+use crate::dispatch::AGAIN_AFTER;
+use crate::jobs::Inner;
+
+/// The lease of the node that promotes what is due and starts periodic jobs.
+const LEADER: &str = "leader";
+
+/// How nodes that share a PostgreSQL notice each other's end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NodeOptions {
+    /// How often a node says that it lives.
+    pub beat: Duration,
+    /// A node that said nothing for so long is taken for dead; several times `beat`.
+    pub lease: Duration,
+}
+
+impl Default for NodeOptions {
+    /// A beat every 2 s, a lease of 8 s.
+    fn default() -> Self {
+        Self { beat: Duration::from_secs(2), lease: Duration::from_secs(8) }
+    }
+}
+
+/// This process among the nodes.
+pub(crate) struct Nodes {
+    options: NodeOptions,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    me: Option<Id>,
+    leads: bool,
+    /// Others, with the beat that was seen and since when.
+    others: HashMap<Id, (i64, Instant)>,
+}
+
+/// What a turn of the heart found.
+struct Found {
+    me: Id,
+    leads: bool,
+    others: Vec<(Id, i64)>,
+}
+
+impl Nodes {
+    pub(crate) fn new(options: NodeOptions) -> Self {
+        Self { options, state: Mutex::default() }
+    }
+
+    /// Whether this node led when it last looked: what it does as leader asks
+    /// [`is_leader`](Self::is_leader).
+    pub(crate) fn leads(&self) -> bool {
+        self.state.lock().leads
+    }
+
+    /// Whether this node leads, in the transaction that needs it: that and a change of the leader
+    /// exclude each other.
+    pub(crate) fn is_leader(&self, tx: &mut Tx) -> Result<bool, Error> {
+        let Some(me) = self.state.lock().me else { return Ok(false) };
+        let sql = "UPDATE jobs_leases SET node = node WHERE name = ?1 AND node = ?2";
+        Ok(tx.execute(sql, params![LEADER, me])? == 1)
+    }
+
+    /// This node was found not to lead.
+    pub(crate) fn deposed(&self, dialect: Dialect) {
+        let mut state = self.state.lock();
+        if std::mem::take(&mut state.leads) && dialect == Dialect::Sqlite {
+            tracing::error!("another process works on this SQLite database: stop one of them");
+        }
+    }
+
+    /// Those whose beat stood still for a lease.
+    fn dead(&self) -> Vec<(Id, i64)> {
+        let state = self.state.lock();
+        let silent = |since: &Instant| since.elapsed() >= self.options.lease;
+        let dead = state.others.iter().filter(|(_, (_, since))| silent(since));
+        dead.map(|(node, (beat, _))| (*node, *beat)).collect()
+    }
+
+    /// Notes what was found; true when this node begins to lead.
+    fn saw(&self, found: Found) -> bool {
+        let mut state = self.state.lock();
+        let now = Instant::now();
+        let mut before = std::mem::take(&mut state.others);
+        for (node, beat) in found.others {
+            let seen = before.remove(&node).filter(|(last, _)| *last == beat);
+            state.others.insert(node, seen.unwrap_or((beat, now)));
+        }
+        metrics::gauge!("weir_jobs_nodes").set(state.others.len() as f64 + 1.0);
+        if state.me.is_some_and(|me| me != found.me) {
+            tracing::warn!("this process was silent for too long: it begins anew");
+        }
+        state.me = Some(found.me);
+        found.leads && !std::mem::replace(&mut state.leads, found.leads)
+    }
+}
+
+/// Keeps this process among the nodes until `leave` says that all its work ended, or until `stop`
+/// when nobody will say.
+pub(crate) async fn run(
+    inner: Arc<Inner>,
+    stop: CancellationToken,
+    mut leave: oneshot::Receiver<()>,
+) {
+    let nodes = &inner.nodes;
+    let mut dropped = false;
+    loop {
+        let mut wait = nodes.options.beat;
+        match turn(&inner).await {
+            Ok(Some(found)) => {
+                if nodes.saw(found) {
+                    inner.later.due(inner.clock.now());
+                    inner.later.wake.notify_one();
+                }
+            }
+            Ok(None) => nodes.deposed(Dialect::Sqlite),
+            Err(error) => {
+                tracing::warn!(%error, "this node cannot say that it lives");
+                wait = wait.min(AGAIN_AFTER);
+            }
+        }
+        // On SQLite nobody listens.
+        let silent = inner.db.dialect() == Dialect::Sqlite && nodes.leads();
+        tokio::select! {
+            () = tokio::time::sleep(wait), if !silent => {}
+            left = &mut leave, if !dropped => match left {
+                Ok(()) => return goodbye(&inner).await,
+                Err(_) => dropped = true,
+            },
+            () = stop.cancelled(), if dropped => return,
+        }
+    }
+}
+
+/// Says that this node lives, and takes what the dead held; none when another process took the
+/// SQLite database.
+async fn turn(inner: &Arc<Inner>) -> Result<Option<Found>, Error> {
+    let me = inner.nodes.state.lock().me;
+    let (fresh, dead) = (inner.ids.next(), inner.nodes.dead());
+    let turn = move |tx: &mut Tx| {
+        let Some(me) = register(tx, me, fresh)? else { return Ok(None) };
+        for (node, beat) in &dead {
+            let sql = "DELETE FROM jobs_nodes WHERE node = ?1 AND beat = ?2";
+            tx.execute(sql, params![node, beat])?;
+        }
+        let leads = take(tx, LEADER, me)?;
+        let others = tx.query(
+            "SELECT node, beat FROM jobs_nodes WHERE node <> ?1 ORDER BY node",
+            params![me],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )?;
+        Ok::<_, Error>(Some(Found { me, leads, others }))
+    };
+    inner.db.write(Class::Interactive, turn).await
+}
+
+fn register(tx: &mut Tx, me: Option<Id>, fresh: Id) -> Result<Option<Id>, Error> {
+    if let Some(me) = me {
+        let sql = "UPDATE jobs_nodes SET beat = beat + 1 WHERE node = ?1";
+        if tx.execute(sql, params![me])? == 1 {
+            return Ok(Some(me));
+        }
+        if tx.dialect() == Dialect::Sqlite {
+            return Ok(None);
+        }
+    }
+    if tx.dialect() == Dialect::Sqlite {
+        tx.execute("DELETE FROM jobs_nodes", &[])?;
+    }
+    tx.execute("INSERT INTO jobs_nodes (node, beat) VALUES (?1, 0)", params![fresh])?;
+    Ok(Some(fresh))
+}
+
+/// Takes lease `name` if nobody alive holds it; true when `me` has it.
+fn take(tx: &mut Tx, name: &str, me: Id) -> Result<bool, Error> {
+    let holder: Option<(Id, Option<Id>)> = tx.query_opt(
+        "SELECT l.node, n.node FROM jobs_leases l LEFT JOIN jobs_nodes n ON n.node = l.node
+         WHERE l.name = ?1",
+        params![name],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
+    let sql = match holder {
+        Some((_, Some(alive))) => return Ok(alive == me),
+        Some((_, None)) => "UPDATE jobs_leases SET node = ?1 WHERE name = ?2",
+        None => "INSERT INTO jobs_leases (node, name) VALUES (?1, ?2)",
+    };
+    Ok(tx.execute(sql, params![me, name])? == 1)
+}
+
+/// Gives up all that this node holds.
+async fn goodbye(inner: &Arc<Inner>) {
+    let Some(me) = inner.nodes.state.lock().me.take() else { return };
+    let leave = move |tx: &mut Tx| {
+        tx.execute("DELETE FROM jobs_leases WHERE node = ?1", params![me])?;
+        tx.execute("DELETE FROM jobs_nodes WHERE node = ?1", params![me])?;
+        Ok::<_, Error>(())
+    };
+    if let Err(error) = inner.db.write(Class::Interactive, leave).await {
+        tracing::warn!(%error, "this node ends without goodbye: others notice after a while");
+    }
+}

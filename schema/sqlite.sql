@@ -273,7 +273,29 @@ CREATE TABLE jobs (
   failures BIGINT NOT NULL,
   enqueued_at BIGINT NOT NULL,
   unique_key TEXT,
-  payload TEXT NOT NULL
+  payload TEXT NOT NULL,
+  batch_id BIGINT,
+  expires_at BIGINT
+);
+CREATE TABLE jobs_batches (
+  id BIGINT NOT NULL PRIMARY KEY,
+  parent_id BIGINT,
+  label TEXT NOT NULL,
+  created_at BIGINT NOT NULL,
+  total BIGINT NOT NULL,
+  done BIGINT NOT NULL,
+  failed BIGINT NOT NULL,
+  complete_at BIGINT,
+  success_at BIGINT,
+  death_at BIGINT,
+  on_complete BIGINT,
+  on_success BIGINT,
+  on_death BIGINT
+);
+CREATE TABLE jobs_cursors (
+  id BIGINT NOT NULL PRIMARY KEY,
+  cursor TEXT NOT NULL,
+  saved_at BIGINT NOT NULL
 );
 CREATE TABLE jobs_dead (
   id BIGINT NOT NULL PRIMARY KEY,
@@ -284,7 +306,8 @@ CREATE TABLE jobs_dead (
   failures BIGINT NOT NULL,
   enqueued_at BIGINT NOT NULL,
   payload TEXT NOT NULL,
-  reason TEXT NOT NULL
+  reason TEXT NOT NULL,
+  batch_id BIGINT
 );
 CREATE TABLE jobs_later (
   due_at BIGINT NOT NULL,
@@ -298,6 +321,8 @@ CREATE TABLE jobs_later (
   unique_key TEXT,
   payload TEXT NOT NULL,
   reason TEXT,
+  batch_id BIGINT,
+  expires_at BIGINT,
   PRIMARY KEY (due_at, id)
 ) WITHOUT ROWID;
 CREATE TABLE jobs_periodic (
@@ -306,7 +331,8 @@ CREATE TABLE jobs_periodic (
 ) WITHOUT ROWID;
 CREATE TABLE jobs_queues (
   queue TEXT NOT NULL PRIMARY KEY,
-  paused BIGINT NOT NULL
+  paused BIGINT NOT NULL,
+  running_max BIGINT
 ) WITHOUT ROWID;
 CREATE TABLE jobs_seen (
   jid TEXT NOT NULL PRIMARY KEY,
@@ -314,7 +340,8 @@ CREATE TABLE jobs_seen (
 ) WITHOUT ROWID;
 CREATE TABLE jobs_unique (
   unique_key TEXT NOT NULL PRIMARY KEY,
-  id BIGINT NOT NULL
+  id BIGINT NOT NULL,
+  until_at BIGINT
 ) WITHOUT ROWID;
 CREATE TABLE list_accounts (
   list_id BIGINT NOT NULL,
@@ -651,9 +678,12 @@ CREATE INDEX idempotency_keys_by_age ON idempotency_keys (created_at);
 CREATE INDEX invites_by_account ON invites (account_id);
 CREATE UNIQUE INDEX invites_by_code ON invites (code);
 CREATE UNIQUE INDEX ip_blocks_by_network ON ip_blocks (network);
+CREATE INDEX jobs_batches_by_end ON jobs_batches (complete_at, id);
+CREATE INDEX jobs_cursors_by_time ON jobs_cursors (saved_at);
 CREATE INDEX jobs_dead_by_time ON jobs_dead (died_at, id);
 CREATE UNIQUE INDEX jobs_later_by_id ON jobs_later (id);
 CREATE INDEX jobs_seen_by_time ON jobs_seen (seen_at);
+CREATE INDEX jobs_unique_by_end ON jobs_unique (until_at) WHERE until_at IS NOT NULL;
 CREATE INDEX list_accounts_by_account ON list_accounts (account_id);
 CREATE INDEX lists_by_account ON lists (account_id, id);
 CREATE INDEX mail_tokens_by_account ON mail_tokens (account_id);

@@ -49,7 +49,7 @@ const DATABASE_WAITING: usize = 256;
 const DATABASE_MS: u32 = 250;
 /// Resident memory, of the budget, from which nobody gets more places, in permille …
 const MEMORY_TIGHT: u32 = 850;
-/// … places are given up …
+/// … places are given up, and nothing is taken ahead …
 const MEMORY_FULL: u32 = 900;
 /// … and the less urgent classes take nothing, until it is tight no more.
 const MEMORY_SHED: u32 = 950;
@@ -78,6 +78,8 @@ pub(crate) enum Fixed {
     ByHand(usize),
     /// It holds units, whose batches need no more.
     Batches(usize),
+    /// Its jobs run on threads of their own.
+    Threads(usize),
 }
 
 /// What is known of a queue, for the time since the last tick.
@@ -107,6 +109,8 @@ pub(crate) struct Decision {
     pub(crate) limited_by: LimitedBy,
     /// It takes nothing at all.
     pub(crate) shed: bool,
+    /// It takes no more than can run at once.
+    pub(crate) lean: bool,
 }
 
 /// The limits of all queues of the process.
@@ -119,6 +123,7 @@ pub(crate) struct Controller {
     tick: u64,
     lowered_at: u64,
     shedding: bool,
+    lean: bool,
 }
 
 /// What was learnt of one queue.
@@ -165,7 +170,7 @@ impl Controller {
     pub(crate) fn new(budget: usize, cores: usize) -> Self {
         let (budget, cores) = (budget.max(1), cores.max(1));
         let controls = BTreeMap::new();
-        Self { budget, cores, controls, tick: 0, lowered_at: 0, shedding: false }
+        Self { budget, cores, controls, tick: 0, lowered_at: 0, shedding: false, lean: false }
     }
 
     /// Looks at all queues; the decisions are in the order of `seen`.
@@ -174,6 +179,7 @@ impl Controller {
         let full = full(machine);
         self.shedding =
             machine.memory >= MEMORY_SHED || (self.shedding && machine.memory >= MEMORY_TIGHT);
+        self.lean = machine.memory >= MEMORY_FULL || (self.lean && machine.memory >= MEMORY_TIGHT);
         for queue in seen {
             self.learn(queue);
         }
@@ -343,6 +349,7 @@ impl Controller {
             _ if !queue.waits => LimitedBy::Nothing,
             Some(Fixed::Declared(_)) if queue.wants => LimitedBy::Declared,
             Some(Fixed::ByHand(_)) if queue.wants => LimitedBy::ByHand,
+            Some(Fixed::Threads(_)) if queue.wants => LimitedBy::Threads,
             Some(Fixed::Batches(_)) if queue.wants => full.unwrap_or(LimitedBy::Batches),
             None if queue.wants => {
                 full.unwrap_or(control.map_or(LimitedBy::Growing, |control| control.held_by))
@@ -351,7 +358,7 @@ impl Controller {
             // Places are free, and the rows of those who wait are on their way.
             _ => full.unwrap_or(LimitedBy::Database),
         };
-        Decision { limit: self.limit(queue), limited_by, shed }
+        Decision { limit: self.limit(queue), limited_by, shed, lean: self.lean }
     }
 
     /// Whether a queue may be stopped for the sake of memory: all but those of the most urgent
@@ -366,7 +373,10 @@ impl Controller {
 impl Fixed {
     pub(crate) fn limit(self) -> usize {
         match self {
-            Self::Declared(limit) | Self::ByHand(limit) | Self::Batches(limit) => limit.max(1),
+            Self::Declared(limit)
+            | Self::ByHand(limit)
+            | Self::Batches(limit)
+            | Self::Threads(limit) => limit.max(1),
         }
     }
 }

@@ -57,6 +57,8 @@ pub(crate) struct QueueState {
     pub(crate) limit_by_hand: AtomicUsize,
     /// Takes nothing, for the sake of memory.
     pub(crate) shed: AtomicBool,
+    /// Takes nothing ahead, likewise.
+    pub(crate) lean: AtomicBool,
     pub(crate) limited_by: Mutex<LimitedBy>,
     pub(crate) meter: Meter,
     /// Smoothed size of a payload.
@@ -96,6 +98,7 @@ impl QueueState {
             taken: AtomicUsize::new(0),
             limit_by_hand: AtomicUsize::new(0),
             shed: AtomicBool::new(false),
+            lean: AtomicBool::new(false),
             limited_by: Mutex::default(),
             meter: Meter::default(),
             payload_bytes: AtomicI64::new(256),

@@ -19,7 +19,7 @@ use crate::jobs::Inner;
 use crate::registry::{Handler, Run};
 use crate::rows::{self, Claim};
 use crate::turns::Pick;
-use crate::{Outcome, Queue, controller, tasks, units};
+use crate::{Outcome, Queue, blocking, controller, tasks, units};
 
 /// Jobs of a queue of tasks that run at once at first, when its declaration does not say.
 const TASKS_MAX: usize = controller::START;
@@ -113,7 +113,10 @@ impl Worker {
     pub(crate) fn declared(&self) -> Option<Fixed> {
         match (self.queue.running_max, self.is_unit()) {
             (0, true) => Some(Fixed::Batches(BATCHES_MAX)),
-            (0, false) => None,
+            (0, false) => {
+                let mut here = self.handlers.values().filter(|it| it.queue.name == self.queue.name);
+                here.any(|handler| handler.is_blocking).then(|| Fixed::Threads(blocking::threads()))
+            }
             (most, _) => Some(Fixed::Declared(most)),
         }
     }
@@ -125,7 +128,9 @@ impl Worker {
 
     /// Whether only as many tasks are taken as there are places.
     pub(crate) fn takes_none_ahead(&self, job_ns: i64, places: usize) -> bool {
-        self.fixed().is_some() || Self::ahead(job_ns) <= places
+        self.fixed().is_some()
+            || Self::ahead(job_ns) <= places
+            || self.state.lean.load(Ordering::Relaxed)
     }
 
     fn select(&self) -> Vec<Pick> {

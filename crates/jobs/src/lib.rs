@@ -34,6 +34,7 @@
 //! This crate knows nothing of what the jobs are about.
 
 mod acks;
+mod blocking;
 mod claimed;
 mod controller;
 mod cron;

@@ -16,6 +16,8 @@ pub enum LimitedBy {
     ByHand,
     /// It holds units: one batch is prepared while another is written.
     Batches,
+    /// Its jobs block, and have as many threads.
+    Threads,
     /// Its limit has just been raised, or is about to be.
     Growing,
     /// More at once did not make more of them end.
@@ -41,6 +43,7 @@ impl LimitedBy {
             Self::Declared => "declared",
             Self::ByHand => "by_hand",
             Self::Batches => "batches",
+            Self::Threads => "threads",
             Self::Growing => "growing",
             Self::Slower => "slower",
             Self::Processor => "processor",
@@ -60,6 +63,7 @@ impl Display for LimitedBy {
             Self::Declared => "as many run as its declaration allows",
             Self::ByHand => "as many run as was set by hand",
             Self::Batches => "one batch is prepared while another is written",
+            Self::Threads => "its jobs block, and all threads for such jobs are in use",
             Self::Growing => "all places are in use, and their number is being raised",
             Self::Slower => "more at once did not make more of them end",
             Self::Processor => "the processor is busy",

@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use weir_base::Timestamp;
 use weir_db::Tx;
 
+use crate::blocking::Pool;
 use crate::cron::Cron;
 use crate::endings::Terms;
 use crate::plan::Plan;
@@ -20,6 +22,9 @@ use crate::{
     Claimed, Failure, Job, Jobs, Missed, Outcome, Prepared, Queue, Retry, StartError, Unique,
 };
 
+/// The longest wait for a thread of the pool, in which jobs of other types may be slow.
+const WAIT_MAX: Duration = Duration::from_secs(24 * 3_600);
+
 /// The handlers of a program, collected before [`Jobs::start`].
 #[derive(Default)]
 pub struct Registry {
@@ -28,6 +33,8 @@ pub struct Registry {
     pub(crate) elsewhere: BTreeMap<&'static str, Elsewhere>,
     pub(crate) periodic: Vec<Periodic>,
     pub(crate) faults: Vec<StartError>,
+    /// Started with the first handler that needs it.
+    pool: Option<Arc<Pool>>,
 }
 
 /// A kind that is enqueued here and run by another process that shares the Redis.
@@ -46,6 +53,10 @@ pub(crate) struct Handler {
     pub(crate) unique: Unique,
     pub(crate) timeout: Duration,
     pub(crate) run: Run,
+    /// It runs on threads of its own, and sees to its timeout itself.
+    pub(crate) is_blocking: bool,
+    /// When its blocking of the runtime was last said, in s of the clock.
+    pub(crate) blocked_told_s: Arc<AtomicI64>,
 }
 
 #[derive(Clone)]
@@ -182,6 +193,37 @@ impl Registry {
         self.add::<J>(Run::Task(erased));
     }
 
+    /// As [`task`](Self::task), for work that blocks or computes for long: it runs on a pool of as
+    /// many threads as the machine has cores, which the jobs of all such types share. At most that
+    /// many of a queue run at once, so give them a queue without other tasks.
+    ///
+    /// [`Job::TIMEOUT_S`] counts from when a thread begins. A thread cannot be stopped: a job that
+    /// takes longer counts as failed and may be tried again, while it goes on until it ends. A
+    /// stop waits for it as for others, and the end of the process cuts it off.
+    pub fn blocking<J, F>(&mut self, run: F)
+    where
+        J: Job,
+        F: Fn(Claimed<J>) -> Result<(), Failure> + Send + Sync + 'static,
+    {
+        let pool = self.pool.get_or_insert_with(|| Arc::new(Pool::new())).clone();
+        let run = Arc::new(run);
+        let timeout = Duration::from_secs(J::TIMEOUT_S.max(1));
+        let erased: RunTask =
+            Arc::new(move |claim, site| match parse_one::<J>(claim, || site.inner.clock.now()) {
+                Ok(mut job) => {
+                    job.site = Some(site.clone());
+                    let (pool, run) = (pool.clone(), run.clone());
+                    Box::pin(async move { pool.run(move || run(job), timeout).await })
+                }
+                Err(broken) => Box::pin(std::future::ready(broken)),
+            });
+        self.add::<J>(Run::Task(erased));
+        if let Some(handler) = self.handlers.get_mut(J::KIND) {
+            handler.is_blocking = true;
+            handler.timeout = WAIT_MAX;
+        }
+    }
+
     /// Enqueues what `make` gives, every `every_ms` milliseconds, at first at once; missed runs
     /// collapse into one ([`Missed::One`]). See [`every`](Self::every).
     pub fn periodic<J, F>(&mut self, name: &'static str, every_ms: i64, make: F)
@@ -261,6 +303,8 @@ impl Registry {
             unique: J::UNIQUE,
             timeout: Duration::from_secs(J::TIMEOUT_S.max(1)),
             run,
+            is_blocking: false,
+            blocked_told_s: Arc::new(AtomicI64::new(i64::MIN)),
         };
         let unlike = |other: &&Handler| {
             other.queue.name == handler.queue.name

@@ -160,6 +160,7 @@ impl Worker {
         if state.shed.swap(decision.shed, Ordering::Relaxed) != decision.shed {
             state.wake.notify_one();
         }
+        state.lean.store(decision.lean, Ordering::Relaxed);
         let before = std::mem::replace(&mut *state.limited_by.lock(), decision.limited_by);
         if before != decision.limited_by && decision.limited_by == LimitedBy::Memory {
             tracing::info!(queue = %state.name, "the queue gives way to what needs memory");

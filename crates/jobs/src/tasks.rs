@@ -5,6 +5,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
@@ -21,6 +22,10 @@ use crate::running::Site;
 
 /// The work of one run, in ns: so long no other job of the runtime's thread gets its turn.
 const RUN_NS: i64 = 250_000;
+/// A job whose first poll takes longer, in ns, holds others up: it belongs on a thread of its own.
+const BLOCKED_NS: i64 = 50_000_000;
+/// This is said so often for each kind, in s.
+const BLOCKED_EACH_S: i64 = 60;
 /// Jobs of one run.
 const RUN_JOBS_MAX: usize = 256;
 
@@ -32,6 +37,7 @@ struct Run {
     site: Arc<Site>,
     timeout: Duration,
     seconds: metrics::Histogram,
+    blocked_told_s: Arc<AtomicI64>,
 }
 
 /// How the first poll of a job went.
@@ -50,6 +56,7 @@ pub(crate) fn start(worker: &Arc<Worker>, handler: &Handler, run: &RunTask, clai
         site: Arc::new(Site::new(worker.inner.clone(), worker.stop.clone())),
         timeout: handler.timeout,
         seconds: metrics::histogram!("weir_jobs_run_seconds", "kind" => kind),
+        blocked_told_s: handler.blocked_told_s.clone(),
     });
     let fits = usize::try_from(RUN_NS / worker.state.turns.lock().job_ns()).unwrap_or(1);
     let mut claims = claims.into_iter();
@@ -89,20 +96,42 @@ impl Run {
                 First::Ended(outcome) => {
                     self.site.ended_at_once(claim.id);
                     self.worker.state.places.give();
-                    add(&mut work, &claim.lane, &mut before);
+                    let ns = add(&mut work, &claim.lane, &mut before);
+                    if ns > BLOCKED_NS {
+                        self.blocked(&claim, ns);
+                    }
                     ended.push(Ended { claim, outcome });
                 }
                 First::Waits(future) => {
                     if self.worker.state.turns.lock().slowed(&claim.lane) {
                         full.push(claim.lane.clone());
                     }
+                    let now = Instant::now();
+                    let ns = (now - before).as_nanos() as i64;
+                    if ns > BLOCKED_NS {
+                        self.blocked(&claim, ns);
+                    }
                     self.worker.runs.spawn(self.clone().rest(claim, future, before));
-                    before = Instant::now();
+                    before = now;
                 }
             }
         }
         self.settle(&mut ended, &mut work).await;
         self.worker.give_back_tasks(&released);
+    }
+
+    /// The first poll of a job took `ns`, in which nobody else had its thread.
+    #[cold]
+    fn blocked(&self, claim: &Claim, ns: i64) {
+        let kind = &*claim.kind;
+        metrics::counter!("weir_jobs_blocked_total", "kind" => kind.to_owned()).increment(1);
+        let now_s = self.worker.inner.clock.now().as_ms() / 1_000;
+        let told_s = self.blocked_told_s.load(Ordering::Relaxed);
+        if now_s.saturating_sub(told_s) >= BLOCKED_EACH_S {
+            self.blocked_told_s.store(now_s, Ordering::Relaxed);
+            let ms = ns / 1_000_000;
+            tracing::warn!(kind, ms, "the job blocks a thread of the runtime: register it as such");
+        }
     }
 
     /// Waits for a place; false when it is time to stop.
@@ -189,8 +218,8 @@ impl Run {
     }
 }
 
-/// Adds the time since `before` to the work of `lane`, as that of one job.
-fn add(work: &mut Vec<(Arc<str>, usize, i64)>, lane: &Arc<str>, before: &mut Instant) {
+/// Adds the time since `before`, which it gives in ns, to the work of `lane`, as that of one job.
+fn add(work: &mut Vec<(Arc<str>, usize, i64)>, lane: &Arc<str>, before: &mut Instant) -> i64 {
     let now = Instant::now();
     let ns = i64::try_from((now - *before).as_nanos()).unwrap_or(i64::MAX);
     *before = now;
@@ -201,4 +230,5 @@ fn add(work: &mut Vec<(Arc<str>, usize, i64)>, lane: &Arc<str>, before: &mut Ins
         }
         _ => work.push((lane.clone(), 1, ns)),
     }
+    ns
 }

@@ -152,6 +152,7 @@ fn memory_stops_the_growth_then_lowers_then_sheds_all_but_the_most_urgent() {
     machine.memory = MEMORY_FULL;
     let full = play(&mut controller, &mut queues, machine, 20);
     assert!(full[1].limit < tight[1].limit && !full[1].shed, "{full:?}");
+    assert_eq!((tight[0].lean, full[0].lean), (false, true));
     machine.memory = MEMORY_SHED;
     let shed = play(&mut controller, &mut queues, machine, 1);
     assert_eq!((shed[0].shed, shed[1].shed), (false, true));

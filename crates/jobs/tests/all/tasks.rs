@@ -237,3 +237,55 @@ async fn all_of_a_set_are_retried_at_once() {
         assert_eq!(house.rows("jobs_dead").await, 0, "{}", house.fixture.name);
     }
 }
+
+/// Blocks until it is told to go on.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Sum(i64);
+
+impl Job for Sum {
+    const KIND: &'static str = "sum";
+    const QUEUE: Queue = Queue::new("sums", weir_db::Class::Housekeeping);
+    const TIMEOUT_S: u64 = 1;
+    const RETRY: Retry = Retry::NEVER;
+}
+
+#[tokio::test]
+async fn jobs_that_block_have_threads_of_their_own_and_their_failures_count() {
+    for house in houses() {
+        let (jobs, cores) = (house.jobs.clone(), std::thread::available_parallelism().unwrap());
+        let sums: Vec<Sum> = numbers(40).into_iter().map(Sum).collect();
+        house.write(move |tx| jobs.enqueue_many(tx, &sums)).await;
+        let (go, wait) = std::sync::mpsc::channel::<()>();
+        let (wait, seen) = (Mutex::new(wait), Arc::new(Mutex::new(BTreeSet::new())));
+        let threads = seen.clone();
+        let mut registry = Registry::new();
+        registry.blocking(move |claimed: Claimed<Sum>| {
+            threads.lock().insert(std::thread::current().name().unwrap_or_default().to_owned());
+            // The test's own thread goes on meanwhile: it is the only one of the runtime.
+            wait.lock().recv().map_err(Failure::retry)?;
+            match claimed.job.0 {
+                0 => panic!("on purpose"),
+                1 => Err(Failure::Dead("hopeless".into())),
+                _ => Ok(()),
+            }
+        });
+        let running = house.start(registry);
+        for _ in 0..40 {
+            go.send(()).unwrap();
+        }
+        let kinds = async || house.jobs.stats().await.unwrap().kinds;
+        until("all end", async || house.jobs.stats().await.unwrap().queues[0].depth == 0).await;
+        let sums = kinds().await.remove(0);
+        assert_eq!((sums.done, sums.dead, sums.discarded), (38, 1, 1), "{}", house.fixture.name);
+        assert!(seen.lock().iter().all(|name| name.starts_with("job-")));
+        let queue = house.jobs.queues().remove(0);
+        assert_eq!(queue.limit, cores.get() as u64);
+
+        // One that hangs is reported, and the stop waits for nobody.
+        let jobs = house.jobs.clone();
+        house.write(move |tx| jobs.enqueue(tx, &Sum(2))).await;
+        until("its failure", async || kinds().await[0].discarded == 2).await;
+        go.send(()).unwrap();
+        running.stop().await;
+    }
+}

@@ -192,6 +192,13 @@ settings! {
         url: Secret<String> = Secret::new(String::new());
     }
 
+    /// The memory of this process.
+    section memory: Memory {
+        /// What it should stay within, in MiB. Near it less urgent jobs wait. 0: three quarters of
+        /// what the control group or the machine has.
+        budget_mib: u32 = 0;
+    }
+
     /// Background jobs.
     section jobs: Jobs {
         /// database: worked from where they are written. redis: handed over to queues in

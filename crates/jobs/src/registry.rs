@@ -41,6 +41,7 @@ pub struct Registry {
 #[derive(Clone, Copy)]
 pub(crate) struct Elsewhere {
     pub(crate) class: &'static str,
+    pub(crate) unique: Unique,
     pub(crate) queue: Queue,
     pub(crate) retry: Retry,
 }
@@ -289,7 +290,12 @@ impl Registry {
     /// Redis ([`Jobs::start_on_redis`]). A unique key of such a job is free again once the job was
     /// handed over.
     pub fn elsewhere<J: Job>(&mut self) {
-        let elsewhere = Elsewhere { class: J::SIDEKIQ_CLASS, queue: J::QUEUE, retry: J::RETRY };
+        let elsewhere = Elsewhere {
+            class: J::SIDEKIQ_CLASS,
+            unique: J::UNIQUE,
+            queue: J::QUEUE,
+            retry: J::RETRY,
+        };
         if self.elsewhere.insert(J::KIND, elsewhere).is_some() {
             self.faults.push(StartError::Twice(J::KIND.into()));
         }

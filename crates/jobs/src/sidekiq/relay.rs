@@ -19,7 +19,7 @@ use crate::jobs::Inner;
 use crate::registry::Registry;
 use crate::rows::{self, Claim};
 use crate::turns::Pick;
-use crate::{Queue, Retry};
+use crate::{Queue, Retry, Unique};
 
 /// Jobs of one push.
 const BATCH_MAX: usize = 1_000;
@@ -34,8 +34,8 @@ const REMOVED: &str = "removed after their push";
 pub(crate) struct Target {
     pub(crate) class: &'static str,
     pub(crate) retry: Retry,
-    /// Another process runs it, and cannot free its key.
-    pub(crate) elsewhere: bool,
+    /// Another process runs it, and cannot free its key, which it is freed of when it is pushed.
+    pub(crate) frees_key: bool,
 }
 
 /// What the relays share.
@@ -49,10 +49,11 @@ pub(crate) struct Relay {
 /// By kind what its rows become.
 pub(crate) fn targets(registry: &Registry) -> BTreeMap<&'static str, Target> {
     let handlers = registry.handlers.iter().map(|(kind, handler)| {
-        (*kind, Target { class: handler.class, retry: handler.retry, elsewhere: false })
+        (*kind, Target { class: handler.class, retry: handler.retry, frees_key: false })
     });
     let elsewhere = registry.elsewhere.iter().map(|(kind, elsewhere)| {
-        (*kind, Target { class: elsewhere.class, retry: elsewhere.retry, elsewhere: true })
+        let frees_key = !matches!(elsewhere.unique, Unique::ForMs(_));
+        (*kind, Target { class: elsewhere.class, retry: elsewhere.retry, frees_key })
     });
     handlers.chain(elsewhere).collect()
 }
@@ -177,7 +178,7 @@ impl Relay {
     }
 
     fn target(&self, kind: &str) -> Target {
-        let unknown = Target { class: "", retry: Retry::DEFAULT, elsewhere: false };
+        let unknown = Target { class: "", retry: Retry::DEFAULT, frees_key: false };
         self.targets.get(kind).copied().unwrap_or(unknown)
     }
 
@@ -204,7 +205,7 @@ impl Relay {
         claims: Arc<Vec<Claim>>,
     ) -> Result<(), weir_db::Error> {
         let freed: Vec<(String, Id)> = (claims.iter())
-            .filter(|claim| self.target(&claim.kind).elsewhere)
+            .filter(|claim| self.target(&claim.kind).frees_key)
             .filter_map(|claim| Some((claim.unique_key.clone()?, claim.id)))
             .collect();
         let remove = move |tx: &mut Tx| {
@@ -256,7 +257,7 @@ impl Relay {
     fn read_later(&self, tx: &mut Tx) -> Result<Vec<Later>, weir_db::Error> {
         tx.query(
             "SELECT due_at, id, state, queue, lane, kind, failures, enqueued_at, unique_key,
-               payload FROM jobs_later WHERE state < 2 ORDER BY due_at, id LIMIT ?1",
+               payload, batch_id, expires_at FROM jobs_later WHERE state < 2 ORDER BY due_at, id LIMIT ?1",
             params![BATCH_MAX],
             |row| self.read_one_later(row),
         )
@@ -274,8 +275,8 @@ impl Relay {
             enqueued_at: row.get(7)?,
             unique_key: row.get(8)?,
             payload: row.get(9)?,
-            batch_id: None,
-            expires_at: None,
+            batch_id: row.get(10)?,
+            expires_at: row.get(11)?,
             jid: None,
         };
         let target = self.target(&claim.kind);
@@ -286,7 +287,7 @@ impl Relay {
             set: if state == 0 { names::SCHEDULE } else { names::RETRY },
             score: wire::seconds(due_at),
             job: wire::compose(&claim, &queue, class, &target.retry, times, Place::Later),
-            key: claim.unique_key.clone().filter(|_| target.elsewhere),
+            key: claim.unique_key.clone().filter(|_| target.frees_key),
         })
     }
 

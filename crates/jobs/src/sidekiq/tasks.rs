@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 
+use super::failures::Next;
 use super::worker::{Known, Taken, Worker};
-use crate::Outcome;
 use crate::dispatch::panic_text;
 use crate::registry::RunTask;
 use crate::rows::Claim;
 use crate::running::Site;
+use crate::{Outcome, Unique};
 
 /// Starts a job.
 pub(crate) fn start(
@@ -29,18 +30,23 @@ pub(crate) fn start(
         let core = &worker.core;
         let site = Arc::new(Site::new(core.inner.clone(), core.stop.clone()));
         let whole = async {
-            if let Some(key) = &claim.unique_key {
+            let Some(key) = &claim.unique_key else {
+                return run_one(&run, &claim, &site, known.timeout).await;
+            };
+            if known.unique.ends_at_start() {
                 worker.free_key(key, claim.id, known.class).await;
             }
             let outcome = run_one(&run, &claim, &site, known.timeout).await;
-            match (&claim.unique_key, &outcome) {
-                (Some(key), Outcome::Retry { .. })
-                    if !worker.take_key(key, claim.id, known.class).await =>
-                {
-                    Outcome::Discard("a newer job of its key waits".into())
+            let again = matches!(outcome, Outcome::Retry { .. })
+                && matches!(core.next(&taken, known.retry, &outcome), Next::Retry { .. });
+            if known.unique.ends_at_start() && again {
+                if !worker.take_key(key, claim.id, known.class).await {
+                    return Outcome::Discard("a newer job of its key waits".into());
                 }
-                _ => outcome,
+            } else if known.unique == Unique::UntilDone && !again {
+                worker.free_key(key, claim.id, known.class).await;
             }
+            outcome
         };
         let outcome = tokio::select! {
             biased;

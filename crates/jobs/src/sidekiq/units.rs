@@ -10,12 +10,13 @@ use futures_util::FutureExt;
 use weir_base::Timestamp;
 use weir_db::{Error, Tx};
 
+use super::failures::Next;
 use super::seen;
 use super::worker::{AGAIN_AFTER, Known, Taken, Worker};
-use crate::Outcome;
 use crate::dispatch::panic_text;
 use crate::registry::{Prepare, PreparedBatch, Run, RunItems, Slot};
 use crate::rows::{self, Claim};
+use crate::{Outcome, Unique};
 
 /// Jobs of one batch.
 pub(crate) const BATCH_MAX: usize = 500;
@@ -174,12 +175,15 @@ impl Batch {
         let mut fresh = seen::mark(tx, &jids, now)?;
         let mut outcomes = vec![Outcome::Done; claims.len()];
         let mut to_run: Vec<(usize, usize)> = Vec::new();
+        let first = range.start;
         for (place, (at, claim)) in range.zip(claims).enumerate() {
             // What was had already is done; of two in one batch the first is run.
             if !claim.jid.as_deref().is_some_and(|jid| fresh.remove(jid)) {
                 continue;
             }
-            if let Some(key) = &claim.unique_key {
+            if let Some(key) = &claim.unique_key
+                && self.known.unique.ends_at_start()
+            {
                 rows::free_key(tx, key, claim.id)?;
             }
             match (instead, &self.slots[at]) {
@@ -201,29 +205,36 @@ impl Batch {
                 outcomes[*place] = outcome;
             }
         }
-        self.keep_waiting(tx, claims, &mut outcomes)?;
+        self.keep_waiting(tx, first, &mut outcomes)?;
         Ok(outcomes)
     }
 
-    /// What comes again is not done, and takes its key, unless a newer job of it waits.
+    /// What comes again is not done, and takes its key, unless a newer job of it waits; what ends
+    /// frees it. The outcomes are those of the jobs from the `first` on.
     fn keep_waiting(
         &self,
         tx: &mut Tx,
-        claims: &[Claim],
+        first: usize,
         outcomes: &mut [Outcome],
     ) -> Result<(), Error> {
+        let (known, core) = (&self.known, &self.worker.core);
         let mut again = Vec::new();
-        for (claim, outcome) in claims.iter().zip(outcomes) {
-            if outcome.is_gone() {
-                continue;
+        let jobs = self.claims.iter().zip(&self.taken).skip(first);
+        for ((claim, taken), outcome) in jobs.zip(outcomes) {
+            if let Some(key) = &claim.unique_key {
+                let comes = matches!(core.next(taken, known.retry, outcome), Next::Retry { .. });
+                if known.unique == Unique::UntilDone && !comes {
+                    rows::free_key(tx, key, claim.id)?;
+                } else if known.unique.ends_at_start()
+                    && comes
+                    && !rows::take_key(tx, key, claim.id)?
+                {
+                    *outcome = Outcome::Discard("a newer job of its key waits".into());
+                }
             }
-            if let (Some(key), Outcome::Retry { .. }) = (&claim.unique_key, &outcome)
-                && !rows::take_key(tx, key, claim.id)?
-            {
-                *outcome = Outcome::Discard("a newer job of its key waits".into());
-                continue;
+            if !outcome.is_gone() {
+                again.extend(claim.jid.as_deref());
             }
-            again.extend(claim.jid.as_deref());
         }
         seen::unmark(tx, &again)
     }

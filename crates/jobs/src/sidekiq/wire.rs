@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use weir_base::Timestamp;
+use weir_base::{Id, Timestamp};
 
 use super::{args, jid};
 use crate::rows::Claim;
@@ -81,6 +81,11 @@ pub(crate) struct Own<'a> {
     pub(crate) lane: Cow<'a, str>,
     #[serde(default, borrow)]
     pub(crate) key: Option<Cow<'a, str>>,
+    /// In ms.
+    #[serde(default)]
+    pub(crate) expires_at: Option<i64>,
+    #[serde(default)]
+    pub(crate) batch: Option<i64>,
 }
 
 impl<'a> Job<'a> {
@@ -112,8 +117,8 @@ impl<'a> Job<'a> {
             enqueued_at: enqueued_at.unwrap_or(Timestamp::from_ms(0)),
             unique_key: own.and_then(|own| own.key.as_deref()).map(str::to_owned),
             payload: self.args.get().to_owned(),
-            batch_id: None,
-            expires_at: None,
+            batch_id: own.and_then(|own| own.batch).map(Id),
+            expires_at: own.and_then(|own| own.expires_at).map(Timestamp::from_ms),
             jid: Some(Arc::from(&*self.jid)),
         }
     }
@@ -156,8 +161,11 @@ pub(crate) fn compose(
     if row.attempt > 1 {
         job.push_str(&format!(r#","retry_count":{}"#, row.attempt - 2));
     }
-    if !row.lane.is_empty() || row.unique_key.is_some() {
-        let own = serde_json::json!({ "lane": &*row.lane, "key": &row.unique_key });
+    let rest = [row.expires_at.map(Timestamp::as_ms), row.batch_id.map(|id| id.0)];
+    if !row.lane.is_empty() || row.unique_key.is_some() || rest != [None, None] {
+        let own = serde_json::json!({
+            "lane": &*row.lane, "key": &row.unique_key, "expires_at": rest[0], "batch": rest[1],
+        });
         job.push_str(&format!(r#","weir":{own}"#));
     }
     job.push('}');

@@ -16,7 +16,7 @@ use super::failures::{self, Judge, Next};
 use super::shared::Shared;
 use crate::jobs::Inner;
 use crate::registry::{Handler, Run};
-use crate::{Outcome, Retry, rows};
+use crate::{Outcome, Retry, Unique, rows};
 
 /// The payloads of one fetch take about this much memory at most.
 const FETCH_BYTES_MAX: i64 = 8 * 1024 * 1024;
@@ -29,6 +29,7 @@ pub(crate) struct Known {
     /// How urgent its work on the database is.
     pub(crate) class: weir_db::Class,
     pub(crate) retry: Retry,
+    pub(crate) unique: Unique,
     pub(crate) timeout: Duration,
     pub(crate) run: Run,
 }
@@ -88,7 +89,8 @@ pub(crate) struct Worker {
 impl Known {
     pub(crate) fn new(kind: &'static str, handler: &Handler) -> Self {
         let (class, retry, timeout) = (handler.queue.class, handler.retry, handler.timeout);
-        Self { kind, class, retry, timeout, run: handler.run.clone() }
+        let (unique, run) = (handler.unique, handler.run.clone());
+        Self { kind, class, retry, unique, timeout, run }
     }
 }
 
@@ -136,7 +138,7 @@ impl Core {
     }
 
     /// What follows when `taken` ended with `outcome`.
-    fn next(&self, taken: &Taken, retry: Retry, outcome: &Outcome) -> Next {
+    pub(crate) fn next(&self, taken: &Taken, retry: Retry, outcome: &Outcome) -> Next {
         let judge = Judge {
             retry,
             now: self.inner.clock.now(),

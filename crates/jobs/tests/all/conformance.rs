@@ -11,7 +11,8 @@ use weir_base::Id;
 use weir_db::{Class, params};
 use weir_jobs::sidekiq::Options;
 use weir_jobs::{
-    Claimed, Delay, Failure, Job, Jobs, Outcome, Queue, Registry, Retry, Set, Stats, Workers,
+    Claimed, Delay, Failure, Job, Jobs, Outcome, Queue, Registry, Retry, Set, Stats, Unique,
+    Workers,
 };
 use weir_storm::fixture::databases;
 
@@ -536,5 +537,56 @@ async fn units_have_their_effect_once_and_the_bad_one_fails_alone() {
         let mut effects = place.house.effects().await;
         effects.sort_unstable();
         assert_eq!(effects, (0..20).collect::<Vec<_>>(), "{}", place.name());
+    }
+}
+
+/// A task of which there is one until it is done, and none after a minute.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Only {
+    number: i64,
+}
+
+impl Job for Only {
+    const KIND: &'static str = "only";
+    const QUEUE: Queue = Queue::new("only", Class::Outbound);
+    const RETRY: Retry = Retry { delay: Delay::FixedMs(1_000), ..Retry::DEFAULT };
+    const UNIQUE: Unique = Unique::UntilDone;
+    const EXPIRES_AFTER_MS: Option<i64> = Some(60_000);
+
+    fn unique_key(&self) -> Option<std::borrow::Cow<'_, str>> {
+        Some("only".into())
+    }
+}
+
+#[tokio::test]
+async fn a_key_is_kept_until_the_end_and_what_expired_does_not_run() {
+    for place in places() {
+        let (told, mut runs) = mpsc::unbounded_channel();
+        let mut handlers = Registry::new();
+        handlers.task(move |claimed: Claimed<Only>| {
+            let _ = told.send((claimed.job.number, claimed.attempt));
+            async move { if claimed.attempt > 1 { Ok(()) } else { Err(Failure::retry("no")) } }
+        });
+        let running = place.start(handlers);
+        let add = async |number| {
+            let jobs = place.house.jobs.clone();
+            place.house.write(move |tx| jobs.enqueue(tx, &Only { number }).map(|_| ())).await;
+        };
+        add(1).await;
+        assert_eq!(soon(runs.recv()).await, Some((1, 1)), "{}", place.name());
+        place.sets(0, 1, 0).await;
+        add(2).await;
+        place.house.advance(1_000);
+        assert_eq!(soon(runs.recv()).await, Some((1, 2)), "{}", place.name());
+        until("the key is free", async || place.house.rows("jobs_unique").await == 0).await;
+        add(3).await;
+        assert_eq!(soon(runs.recv()).await, Some((3, 1)), "{}", place.name());
+        place.sets(0, 1, 0).await;
+        place.house.advance(61_000);
+        place.sets(0, 0, 0).await;
+        until("the key is free", async || place.house.rows("jobs_unique").await == 0).await;
+        place.empty().await;
+        running.stop().await;
+        assert!(runs.try_recv().is_err(), "{}", place.name());
     }
 }

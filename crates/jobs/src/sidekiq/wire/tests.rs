@@ -38,8 +38,8 @@ fn what_is_composed_is_read_back() {
         enqueued_at: Timestamp::from_ms(1_700_000_000_007),
         unique_key: Some("k".into()),
         payload: r#"{"to":"bob"}"#.into(),
-        batch_id: None,
-        expires_at: None,
+        batch_id: Some(weir_base::Id(7)),
+        expires_at: Some(Timestamp::from_ms(1_700_000_900_000)),
         jid: None,
     };
     let retry = Retry::NEVER.attempts(17);
@@ -55,6 +55,7 @@ fn what_is_composed_is_read_back() {
         assert_eq!((claim.id, claim.attempt), (row.id, 3));
         assert_eq!((&*claim.lane, claim.unique_key.as_deref()), ("host \"a\"", Some("k")));
         assert_eq!(claim.enqueued_at, row.enqueued_at);
+        assert_eq!((claim.batch_id, claim.expires_at), (row.batch_id, row.expires_at));
         assert_eq!(args::read::<BTreeMap<String, String>>(&claim.payload).unwrap()["to"], "bob");
     }
     let later = compose(&row, "push", "Deliver", &retry, Times::Seconds, Place::Later);

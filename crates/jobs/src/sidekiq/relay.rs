@@ -257,7 +257,8 @@ impl Relay {
     fn read_later(&self, tx: &mut Tx) -> Result<Vec<Later>, weir_db::Error> {
         tx.query(
             "SELECT due_at, id, state, queue, lane, kind, failures, enqueued_at, unique_key,
-               payload, batch_id, expires_at FROM jobs_later WHERE state < 2 ORDER BY due_at, id LIMIT ?1",
+               payload, batch_id, expires_at
+             FROM jobs_later WHERE state < 2 ORDER BY due_at, id LIMIT ?1",
             params![BATCH_MAX],
             |row| self.read_one_later(row),
         )

@@ -11,7 +11,7 @@ use weir_db::{Class, Error};
 use crate::Outcome;
 use crate::directory::QueueState;
 use crate::dispatch::{AGAIN_AFTER, Worker};
-use crate::endings::{Ending, Terms, Written, record};
+use crate::endings::{Ending, Terms, record};
 use crate::jobs::Inner;
 use crate::rows::{self, Claim};
 
@@ -116,9 +116,8 @@ async fn write(inner: &Arc<Inner>, acks: Arc<Vec<Acks>>, cut: &CancellationToken
 /// All of `acks`, which are of one queue, in one transaction.
 async fn commit(inner: &Arc<Inner>, acks: Arc<Vec<Acks>>) -> Result<(), Error> {
     let Some(first) = acks.first() else { return Ok(()) };
-    let (class, state) = (first.class, first.state.clone());
-    let (shared, queue) = (inner.clone(), state.clone());
-    let write = move |tx: &mut weir_db::Tx| -> Result<Written, Error> {
+    let (class, queue, shared) = (first.class, first.state.clone(), inner.clone());
+    let write = move |tx: &mut weir_db::Tx| -> Result<(), Error> {
         let claims = acks.iter().flat_map(|acks| &acks.ended).map(|ended| &ended.claim);
         let removed = rows::remove(tx, claims)?;
         let mut endings = Vec::new();
@@ -132,8 +131,7 @@ async fn commit(inner: &Arc<Inner>, acks: Arc<Vec<Acks>>) -> Result<(), Error> {
         record(tx, &shared, &queue, removed, endings)
     };
     let since = Instant::now();
-    let written = inner.db.write(class, write).await?;
+    inner.db.write(class, write).await?;
     inner.database_times.took(since.elapsed());
-    written.tell(inner, &state);
     Ok(())
 }

@@ -85,7 +85,7 @@ pub(crate) fn free_keys<'c>(
 }
 
 /// What was written of ends, to be told once it is committed.
-pub(crate) struct Written {
+struct Written {
     removed: Removed,
     ended: Counts,
     first_due: Option<Timestamp>,
@@ -94,7 +94,7 @@ pub(crate) struct Written {
 
 impl Written {
     /// Tells the directory of what was committed.
-    pub(crate) fn tell(&self, inner: &Inner, queue: &QueueState) {
+    fn tell(&self, inner: &Inner, queue: &QueueState) {
         queue.settled(&self.removed.lanes);
         inner.totals.count(&self.ended);
         if let Some(due_at) = self.first_due {
@@ -106,14 +106,14 @@ impl Written {
     }
 }
 
-/// Writes what follows the removal of `removed`.
+/// Writes what follows the removal of `removed`, and tells the directory after the commit.
 pub(crate) fn record(
     tx: &mut Tx,
     inner: &Arc<Inner>,
-    queue: &QueueState,
+    queue: &Arc<QueueState>,
     removed: Removed,
     endings: Vec<Ending<'_>>,
-) -> Result<Written, Error> {
+) -> Result<(), Error> {
     let now = inner.clock.now();
     let mut written = Written { removed, ended: Counts::new(), first_due: None, died: 0 };
     for run in endings.chunk_by(|one, next| one.claim.kind == next.claim.kind) {
@@ -143,7 +143,9 @@ pub(crate) fn record(
             *written.ended.entry((run[0].claim.kind.clone(), "done")).or_default() += done;
         }
     }
-    Ok(written)
+    let (inner, queue) = (inner.clone(), queue.clone());
+    tx.after_commit(move || written.tell(&inner, &queue));
+    Ok(())
 }
 
 enum Settled<'o> {

@@ -27,9 +27,14 @@ const ROUND_NS: i64 = 500_000_000;
 const QUANTUM_NS_MAX: i64 = 1_000_000;
 /// Nor is a turn longer than so many jobs of the queue's mean: neighbours in the table belong to
 /// many lanes, and are quickest taken together.
-const QUANTUM_JOBS: i64 = 16;
+const QUANTUM_JOBS: i64 = 4;
 /// A lane never owes more work than this, in ns, however long its jobs took.
 const DEBT_NS_MAX: i64 = 200_000_000;
+/// A job counts for at least this much work, in ns: about what the engine itself spends on it. So
+/// lanes of quick jobs go on side by side, whose rows are neighbours, whatever noise there is.
+const JOB_NS_MIN: i64 = 5_000;
+/// A job counts for at most so many times what its lane's jobs took so far.
+const SURPRISE: i64 = 4;
 /// Jobs of one lane may be taken ahead for about this much work, in ns.
 const LANE_AHEAD_NS: i64 = 1_000_000;
 /// In a newest-first queue each so many-th job is taken from the old end.
@@ -51,6 +56,8 @@ pub(crate) struct Turns {
     lane_running_max: usize,
     /// Measured work of a job of this queue, in ns, smoothed.
     job_ns: i64,
+    /// The same as it counts for turns.
+    counted_ns: i64,
     depth: i64,
     held: usize,
     held_max: usize,
@@ -80,6 +87,7 @@ struct Lane {
     /// Work it may still do in this turn, in ns; negative when it took more than its share.
     deficit_ns: i64,
     job_ns: i64,
+    measured: bool,
     turns_taken: u64,
     /// The last selection that took of it.
     taken_in: u64,
@@ -110,6 +118,7 @@ impl Turns {
             one_batch_a_lane: false,
             lane_running_max: usize::MAX,
             job_ns: 250_000,
+            counted_ns: JOB_NS_MIN,
             depth: 0,
             held: 0,
             held_max: HELD_MAX,
@@ -195,7 +204,7 @@ impl Turns {
             Some((name, _)) => name.clone(),
             None => {
                 let name: Arc<str> = lane.into();
-                self.lanes.insert(name.clone(), Lane::new(self.job_ns));
+                self.lanes.insert(name.clone(), Lane::new(self.counted_ns));
                 name
             }
         };
@@ -304,11 +313,16 @@ impl Turns {
     pub(crate) fn finished(&mut self, lane: &Arc<str>, count: usize, ns: i64) {
         let each_ns = (ns / (count.max(1) as i64)).max(1);
         self.job_ns = smoothed(self.job_ns, each_ns);
+        self.counted_ns = smoothed(self.counted_ns, each_ns.max(JOB_NS_MIN));
         if let Some(found) = self.lanes.get_mut(lane) {
-            let expected_ns = found.job_ns.saturating_mul(count as i64);
-            let deficit_ns = found.deficit_ns.saturating_add(expected_ns).saturating_sub(ns);
-            found.deficit_ns = deficit_ns.max(-DEBT_NS_MAX);
+            // A thread that was put aside makes any job look slow: a lane answers only for what it
+            // keeps doing.
+            let most_ns = found.job_ns.saturating_mul(SURPRISE);
+            let each_ns = each_ns.min(most_ns).max(JOB_NS_MIN);
+            let more_ns = each_ns.saturating_sub(found.job_ns).saturating_mul(count as i64);
+            found.deficit_ns = found.deficit_ns.saturating_sub(more_ns).max(-DEBT_NS_MAX);
             found.job_ns = smoothed(found.job_ns, each_ns);
+            found.measured = true;
             found.running -= count.min(found.running);
             self.line_up(lane);
         }
@@ -465,7 +479,9 @@ impl Turns {
         } else if lane.slow >= self.lane_running_max {
             0
         } else {
-            let ahead = usize::try_from(LANE_AHEAD_NS / lane.job_ns.max(1)).unwrap_or(1);
+            // Nothing is known of a lane before a job of it ended.
+            let ahead_ns = if lane.measured { LANE_AHEAD_NS } else { 0 };
+            let ahead = usize::try_from(ahead_ns / lane.job_ns.max(1)).unwrap_or(1);
             self.lane_running_max.max(ahead).saturating_sub(lane.running)
         };
         lane.ids.len().min(room)
@@ -489,7 +505,8 @@ impl Turns {
     /// The work of one turn: smaller the more lanes share a round.
     fn quantum_ns(&self) -> i64 {
         let share_ns = ROUND_NS / (self.lanes.len().max(1) as i64);
-        share_ns.min(self.job_ns.saturating_mul(QUANTUM_JOBS)).clamp(1, QUANTUM_NS_MAX)
+        let turn_ns = self.counted_ns.saturating_mul(QUANTUM_JOBS);
+        share_ns.min(turn_ns).clamp(1, QUANTUM_NS_MAX)
     }
 }
 
@@ -505,6 +522,7 @@ impl Lane {
             slow: 0,
             deficit_ns: 0,
             job_ns,
+            measured: false,
             turns_taken: 0,
             taken_in: 0,
             line: Line::None,

@@ -11,7 +11,7 @@ use weir_db::{Error, Tx};
 
 use crate::Outcome;
 use crate::dispatch::{Worker, panic_text};
-use crate::endings::{Ending, Terms, Written, free_keys, record};
+use crate::endings::{Ending, Terms, free_keys, record};
 use crate::registry::{Handler, Prepare, PreparedBatch, RunItems, Slot};
 use crate::rows::{self, Claim};
 
@@ -159,12 +159,11 @@ async fn commit(
 ) -> Result<(), Error> {
     let (shared, part) = (batch.clone(), range.clone());
     let work = move |tx: &mut Tx| {
-        let written = shared.work(tx, part.clone(), instead.as_ref())?;
-        Ok::<_, Error>((written, i64::try_from(tx.elapsed().as_nanos()).unwrap_or(i64::MAX)))
+        shared.work(tx, part.clone(), instead.as_ref())?;
+        Ok::<_, Error>(i64::try_from(tx.elapsed().as_nanos()).unwrap_or(i64::MAX))
     };
     let worker = &batch.worker;
-    let (written, took_ns) = worker.inner.db.write(worker.queue.class, work).await?;
-    written.tell(&worker.inner, &worker.state);
+    let took_ns = worker.inner.db.write(worker.queue.class, work).await?;
     batch.finished(range, took_ns);
     Ok(())
 }
@@ -198,7 +197,7 @@ impl Batch {
         tx: &mut Tx,
         range: Range<usize>,
         instead: Option<&Outcome>,
-    ) -> Result<Written, Error> {
+    ) -> Result<(), Error> {
         let state = &self.worker.state;
         let claims = self.claims.get(range.clone()).unwrap_or_default();
         let removed = rows::remove(tx, claims)?;

@@ -38,6 +38,8 @@ const AHEAD_MAX: usize = 8_192;
 const SCAN_MAX: usize = 100_000;
 /// Tasks of one read.
 const READ_MAX: usize = 2_048;
+/// The longest wait for a lane's time before the clock is looked at again, in ms.
+const GATE_WAIT_MS_MAX: i64 = 5_000;
 /// The wait before the database is asked again after it failed.
 pub(crate) const AGAIN_AFTER: Duration = Duration::from_millis(500);
 
@@ -49,6 +51,7 @@ pub(crate) struct Worker {
     pub(crate) handlers: Arc<BTreeMap<&'static str, Handler>>,
     pub(crate) waited: metrics::Histogram,
     pub(crate) limit: metrics::Gauge,
+    pub(crate) open_breakers: metrics::Gauge,
     pub(crate) acks: mpsc::Sender<Acks>,
     pub(crate) runs: TaskTracker,
     /// Take nothing new.
@@ -63,6 +66,8 @@ impl Worker {
         let units = self.is_unit();
         let limit = self.fixed().map_or(TASKS_MAX, Fixed::limit);
         self.state.turns.lock().configure(self.queue.order, units);
+        let (rate, failures) = (self.queue.lane_rate, self.queue.breaker_failures);
+        self.state.turns.lock().set_gates(rate, if units { 0 } else { failures });
         self.state.set_limit(limit);
         self.state.is_unit.store(units, Ordering::Relaxed);
     }
@@ -75,6 +80,7 @@ impl Worker {
             if picks.is_empty() {
                 tokio::select! {
                     () = self.state.wake.notified() => {}
+                    () = self.gate_opens() => {}
                     () = self.stop.cancelled() => {}
                 }
                 continue;
@@ -141,6 +147,9 @@ impl Worker {
             return Vec::new();
         }
         let mut turns = self.state.turns.lock();
+        if turns.has_gates() {
+            turns.at(self.inner.clock.now().as_ms());
+        }
         let budget = if self.is_unit() {
             let fits = usize::try_from(BATCH_NS / turns.job_ns()).unwrap_or(1);
             if self.state.places.free() == 0 { 0 } else { fits.clamp(1, BATCH_JOBS_MAX) }
@@ -148,6 +157,20 @@ impl Worker {
             self.room(turns.job_ns())
         };
         turns.select(budget.min(self.state.claim_max()))
+    }
+
+    /// Waits until a lane may go on that waits for its time.
+    async fn gate_opens(&self) {
+        let opens_ms = self.state.turns.lock().next_opens_ms();
+        match opens_ms {
+            None => std::future::pending().await,
+            Some(opens_ms) => {
+                let wait_ms = opens_ms.saturating_sub(self.inner.clock.now().as_ms());
+                // Now and then the clock is looked at: it may have jumped.
+                let wait_ms = wait_ms.clamp(1, GATE_WAIT_MS_MAX).unsigned_abs();
+                tokio::time::sleep(Duration::from_millis(wait_ms)).await;
+            }
+        }
     }
 
     /// How many tasks to take: as many as places are free, and of quick ones some ahead.

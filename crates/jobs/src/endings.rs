@@ -175,7 +175,7 @@ fn settle<'o>(
     let (name, retry) = (outcome.name(), terms.retry);
     let settled = match outcome {
         Outcome::Dead(reason) => Settled::Dead(reason),
-        Outcome::Retry { reason, after_ms } => {
+        Outcome::Retry { reason, after_ms } | Outcome::Down { reason, after_ms } => {
             match (retry.delay_ms(claim.attempt, &inner.random), retry.last) {
                 (Some(delay_ms), _) => {
                     if terms.unique.ends_at_start()

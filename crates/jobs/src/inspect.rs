@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use weir_base::{Id, Timestamp};
 use weir_db::{Class, Row, Tx, Value, params};
 
-use crate::{Error, Jobs, LimitedBy};
+use crate::{Breaker, Error, Jobs, LimitedBy};
 
 /// The most entries of one list.
 const LIST_MAX: usize = 1_000;
@@ -95,6 +95,10 @@ pub struct LaneStats {
     pub depth: u64,
     /// Jobs that run now.
     pub running: u64,
+    /// What stands before it ([`Queue::breaker`](crate::Queue::breaker)).
+    pub breaker: Breaker,
+    /// When its next job may start, if it has to wait for its time.
+    pub waits_until: Option<Timestamp>,
 }
 
 /// One kind of job, since the process started.
@@ -148,11 +152,17 @@ impl Jobs {
     /// The deepest lanes of `queue`, at most `limit`, from memory.
     pub fn lanes(&self, queue: &str, limit: usize) -> Vec<LaneStats> {
         let Some(state) = self.inner.directory.find(queue) else { return Vec::new() };
-        let deepest = state.turns.lock().deepest(limit);
-        let one = |(lane, depth, running): (Arc<str>, u64, usize)| LaneStats {
-            lane: lane.to_string(),
-            depth,
-            running: running as u64,
+        let turns = state.turns.lock();
+        let deepest = turns.deepest(limit);
+        let one = |(lane, depth, running): (Arc<str>, u64, usize)| {
+            let (breaker, opens_ms) = turns.gate(&lane);
+            LaneStats {
+                lane: lane.to_string(),
+                depth,
+                running: running as u64,
+                breaker,
+                waits_until: opens_ms.map(Timestamp::from_ms),
+            }
         };
         deepest.into_iter().map(one).collect()
     }

@@ -63,12 +63,17 @@ pub struct Queue {
     pub order: Order,
     /// The most jobs (of tasks) or batches (of units) that run at once; 0: the engine's default.
     pub running_max: usize,
+    /// The most jobs of one lane that start in a second; 0: any number.
+    pub lane_rate: u32,
+    /// Failures in a row of one lane's tasks that open its breaker; 0: none do.
+    pub breaker_failures: u32,
 }
 
 impl Queue {
     /// A queue that serves the oldest first, with the engine's default concurrency.
     pub const fn new(name: &'static str, class: Class) -> Self {
-        Self { name, class, order: Order::OldestFirst, running_max: 0 }
+        let order = Order::OldestFirst;
+        Self { name, class, order, running_max: 0, lane_rate: 0, breaker_failures: 0 }
     }
 
     /// The same queue, newest first.
@@ -79,6 +84,19 @@ impl Queue {
     /// The same queue with at most `running_max` jobs or batches at once.
     pub const fn running_max(self, running_max: usize) -> Self {
         Self { running_max, ..self }
+    }
+
+    /// The same queue, of whose lanes at most `lane_rate` jobs each start in a second, a tenth of
+    /// them at once. A lane that has had its share waits for its time, and holds up no other.
+    pub const fn lane_rate(self, lane_rate: u32) -> Self {
+        Self { lane_rate, ..self }
+    }
+
+    /// The same queue of tasks with a breaker for each lane: after `failures` failures in a row,
+    /// or two of [`Failure::Down`], no job of the lane starts for 5 s. Then one is tried; until
+    /// one ends well the pause is twice as long each time, up to ten minutes.
+    pub const fn breaker(self, failures: u32) -> Self {
+        Self { breaker_failures: failures, ..self }
     }
 }
 
@@ -103,6 +121,13 @@ pub enum Outcome {
         /// The wait, in milliseconds, such as a peer's `Retry-After`; at most 30 days.
         after_ms: Option<i64>,
     },
+    /// The same, because the peer that the lane stands for is down ([`Queue::breaker`]).
+    Down {
+        /// What went wrong, for people.
+        reason: String,
+        /// As in `Retry`.
+        after_ms: Option<i64>,
+    },
     /// Given up without a trace but a count.
     Discard(String),
     /// Moved to the dead set at once.
@@ -122,7 +147,7 @@ impl Outcome {
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Done => "done",
-            Self::Retry { .. } => "retry",
+            Self::Retry { .. } | Self::Down { .. } => "retry",
             Self::Discard(_) => "discard",
             Self::Dead(_) => "dead",
             Self::Expired => "expired",
@@ -132,7 +157,7 @@ impl Outcome {
 
     /// Whether the job is gone for good, neither tried again nor kept.
     pub(crate) fn is_gone(&self) -> bool {
-        !matches!(self, Self::Retry { .. } | Self::Dead(_))
+        !matches!(self, Self::Retry { .. } | Self::Down { .. } | Self::Dead(_))
     }
 }
 
@@ -146,6 +171,13 @@ pub enum Failure {
         /// The wait, in milliseconds, such as a peer's `Retry-After`; at most 30 days.
         after_ms: Option<i64>,
     },
+    /// The same, because the peer that the lane stands for is down ([`Queue::breaker`]).
+    Down {
+        /// What went wrong, for people.
+        reason: String,
+        /// As in `Retry`.
+        after_ms: Option<i64>,
+    },
     /// Given up without a trace but a count.
     Discard(String),
     /// Moved to the dead set at once.
@@ -157,12 +189,18 @@ impl Failure {
     pub fn retry(reason: impl Display) -> Self {
         Self::Retry { reason: reason.to_string(), after_ms: None }
     }
+
+    /// The same, because the lane's peer is down.
+    pub fn down(reason: impl Display) -> Self {
+        Self::Down { reason: reason.to_string(), after_ms: None }
+    }
 }
 
 impl From<Failure> for Outcome {
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::Retry { reason, after_ms } => Self::Retry { reason, after_ms },
+            Failure::Down { reason, after_ms } => Self::Down { reason, after_ms },
             Failure::Discard(reason) => Self::Discard(reason),
             Failure::Dead(reason) => Self::Dead(reason),
         }

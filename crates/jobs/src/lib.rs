@@ -42,6 +42,7 @@ mod directory;
 mod dispatch;
 mod endings;
 mod error;
+mod gates;
 mod inspect;
 mod job;
 mod jobs;
@@ -69,6 +70,7 @@ mod workers;
 
 pub use claimed::Claimed;
 pub use error::{Error, StartError};
+pub use gates::Breaker;
 pub use inspect::{Entry, KindStats, LaneStats, QueueStats, Set, Stats};
 pub use job::{Failure, Job, Order, Outcome, Prepared, Queue};
 pub use jobs::Jobs;

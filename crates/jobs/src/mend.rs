@@ -212,6 +212,7 @@ impl Jobs {
     /// Looks at the clock at once: for a clock that is moved by hand, which no timer follows.
     pub fn wake(&self) {
         self.inner.later.wake.notify_one();
+        self.inner.directory.all().iter().for_each(|queue| queue.wake.notify_one());
     }
 }
 

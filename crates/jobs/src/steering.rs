@@ -166,6 +166,9 @@ impl Worker {
             tracing::info!(queue = %state.name, "the queue gives way to what needs memory");
         }
         self.limit.set(decision.limit as f64);
+        if self.queue.breaker_failures > 0 {
+            self.open_breakers.set(state.turns.lock().open_breakers() as f64);
+        }
     }
 }
 

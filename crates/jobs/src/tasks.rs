@@ -16,6 +16,7 @@ use crate::Outcome;
 use crate::acks::{Acks, Ended};
 use crate::dispatch::{Worker, panic_text};
 use crate::endings::Terms;
+use crate::gates::End;
 use crate::registry::{Handler, RunTask};
 use crate::rows::Claim;
 use crate::running::Site;
@@ -192,9 +193,34 @@ impl Run {
         self.settle(&mut vec![Ended { claim, outcome }], &mut work).await;
     }
 
+    /// Tells the lanes' breakers how jobs ended.
+    fn tell_breakers(&self, ended: &[Ended]) {
+        let mut opened = Vec::new();
+        let mut turns = self.worker.state.turns.lock();
+        turns.at(self.worker.inner.clock.now().as_ms());
+        for Ended { claim, outcome } in ended {
+            let end = match outcome {
+                Outcome::Done | Outcome::Discard(_) | Outcome::Dead(_) => End::Well,
+                Outcome::Retry { .. } => End::Failed,
+                Outcome::Down { .. } => End::Down,
+                Outcome::Expired | Outcome::Cancelled => End::Unknown,
+            };
+            if turns.ended(&claim.lane, end) {
+                opened.push(&claim.lane);
+            }
+        }
+        drop(turns);
+        let queue = &self.worker.state.name;
+        for lane in opened {
+            metrics::counter!("weir_jobs_breakers_opened_total", "queue" => queue.to_string())
+                .increment(1);
+            tracing::info!(%queue, %lane, "jobs of the lane fail: it waits, and one is tried");
+        }
+    }
+
     /// Says of a failure in the log, and gives the outcome on.
     fn told(&self, claim: &Claim, outcome: Outcome) -> Outcome {
-        if let Outcome::Retry { reason, .. } = &outcome {
+        if let Outcome::Retry { reason, .. } | Outcome::Down { reason, .. } = &outcome {
             self.worker.log_failure(claim, reason);
         }
         outcome
@@ -209,6 +235,9 @@ impl Run {
         let count = ended.len();
         // One value for many quick jobs: a recorder keeps each until it is read.
         self.seconds.record(ns as f64 / 1e9 / count as f64);
+        if self.worker.queue.breaker_failures > 0 {
+            self.tell_breakers(ended);
+        }
         self.worker.state.finished(work);
         self.worker.state.meter.ended(count, ns);
         work.clear();

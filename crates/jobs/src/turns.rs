@@ -16,10 +16,11 @@
 //! one scan of the table finds for all lanes when they are needed ([`Turns::refill`]). Only a
 //! newest-first queue holds all: whoever fills it limits its depth.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use crate::Order;
+use crate::gates::{Breaker, End, Gates};
 
 /// One round over all lanes should give about this much work, shared among them, in ns.
 const ROUND_NS: i64 = 500_000_000;
@@ -67,6 +68,12 @@ pub(crate) struct Turns {
     told: i64,
     /// Counts selections.
     selection: u64,
+    /// Rates and breakers, where the queue declares such.
+    gates: Option<Box<Gates>>,
+    /// Lanes that could go on but for their gates, by when these open, in ms.
+    parked: BTreeSet<(i64, Arc<str>)>,
+    /// The time that was told last.
+    now_ms: i64,
 }
 
 /// What is known of a lane's rows.
@@ -92,6 +99,8 @@ struct Lane {
     /// The last selection that took of it.
     taken_in: u64,
     line: Line,
+    /// Where it stands among the parked.
+    parked_ms: Option<i64>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -125,6 +134,9 @@ impl Turns {
             more: 0,
             told: i64::MIN,
             selection: 0,
+            gates: None,
+            parked: BTreeSet::new(),
+            now_ms: 0,
         }
     }
 
@@ -145,6 +157,74 @@ impl Turns {
             let full = |lane: &&Arc<str>| self.lanes[*lane].line == Line::None;
             let names: Vec<Arc<str>> = self.lanes.keys().filter(full).cloned().collect();
             names.iter().for_each(|name| self.line_up(name));
+        }
+    }
+
+    /// Sets how many jobs of a lane may start in a second and how many failures in a row open its
+    /// breaker; 0 is no limit.
+    pub(crate) fn set_gates(&mut self, rate: u32, failures_max: u32) {
+        if rate > 0 || failures_max > 0 {
+            self.gates = Some(Box::new(Gates::new(rate, failures_max)));
+        }
+    }
+
+    /// Whether lanes have gates, so that it matters what time it is.
+    pub(crate) fn has_gates(&self) -> bool {
+        self.gates.is_some()
+    }
+
+    /// It is `now_ms`: lanes whose gates have opened come back.
+    pub(crate) fn at(&mut self, now_ms: i64) {
+        self.now_ms = now_ms;
+        while let Some((opens_ms, _)) = self.parked.first()
+            && *opens_ms <= now_ms
+            && let Some((_, name)) = self.parked.pop_first()
+        {
+            if let Some(lane) = self.lanes.get_mut(&name) {
+                lane.parked_ms = None;
+            }
+            self.line_up(&name);
+        }
+    }
+
+    /// When the next gate opens.
+    pub(crate) fn next_opens_ms(&self) -> Option<i64> {
+        self.parked.first().map(|(opens_ms, _)| *opens_ms)
+    }
+
+    /// How a job of `lane` ended, to be told before that it [`finished`](Self::finished); true
+    /// when that opened its breaker.
+    pub(crate) fn ended(&mut self, lane: &Arc<str>, end: End) -> bool {
+        let now_ms = self.now_ms;
+        self.gates.as_mut().is_some_and(|gates| gates.ended(lane, end, now_ms))
+    }
+
+    /// What stands before `lane`, and when it opens, in ms.
+    pub(crate) fn gate(&self, lane: &str) -> (Breaker, Option<i64>) {
+        let Some(gates) = &self.gates else { return (Breaker::Closed, None) };
+        let closed = gates.open_for(lane, self.now_ms) == 0;
+        (gates.breaker(lane), gates.opens_ms(lane, self.now_ms).filter(|_| closed))
+    }
+
+    /// Lanes whose breaker is not closed.
+    pub(crate) fn open_breakers(&self) -> usize {
+        self.gates.as_ref().map_or(0, |gates| gates.open_breakers())
+    }
+
+    /// Lets a lane wait for its gate, if that is what it waits for.
+    fn park(&mut self, name: &Arc<str>) {
+        let Some(gates) = &self.gates else { return };
+        let Some(lane) = self.lanes.get_mut(name) else { return };
+        if lane.ids.is_empty() || gates.open_for(name, self.now_ms) > 0 {
+            return;
+        }
+        let opens_ms = gates.opens_ms(name, self.now_ms);
+        if lane.parked_ms != opens_ms {
+            if let Some(before_ms) = lane.parked_ms {
+                self.parked.remove(&(before_ms, name.clone()));
+            }
+            lane.parked_ms = opens_ms;
+            self.parked.extend(opens_ms.map(|opens_ms| (opens_ms, name.clone())));
         }
     }
 
@@ -283,6 +363,8 @@ impl Turns {
             // Visited while empty: it loses its place. What is locked comes back when it is free.
             if lane.depth() == 0 {
                 self.lanes.remove(name);
+            } else {
+                self.park(name);
             }
             return Vec::new();
         }
@@ -297,6 +379,9 @@ impl Turns {
         let ids = lane.take(count, self.order);
         lane.taken_in = self.selection;
         self.held -= ids.len();
+        if let Some(gates) = &mut self.gates {
+            gates.started(name, ids.len(), self.now_ms);
+        }
         lane.deficit_ns -= lane.job_ns.saturating_mul(count as i64);
         if lane.deficit_ns > 0 && count < available {
             // The budget ended inside its turn, which it goes on with.
@@ -357,6 +442,9 @@ impl Turns {
     /// `count` rows of `lane` that were taken are gone: removed by hand before they were read.
     pub(crate) fn gone(&mut self, lane: &Arc<str>, count: usize) {
         if count > 0 {
+            for _ in 0..count {
+                self.ended(lane, End::Unknown);
+            }
             self.finished(lane, count, count as i64);
             self.settled(lane, count);
         }
@@ -382,6 +470,9 @@ impl Turns {
 
     /// Rows `ids` of `lane`, taken before, did not run: they wait again.
     pub(crate) fn released(&mut self, lane: &Arc<str>, ids: &[i64]) {
+        if let Some(gates) = &mut self.gates {
+            gates.unstarted(lane, ids.len(), self.now_ms);
+        }
         if let Some(found) = self.lanes.get_mut(lane) {
             found.running -= ids.len().min(found.running);
             found.taken -= ids.len().min(found.taken);
@@ -457,6 +548,8 @@ impl Turns {
             self.push_old(name);
         } else if lane.depth() == 0 {
             self.lanes.remove(name);
+        } else {
+            self.park(name);
         }
     }
 
@@ -484,7 +577,11 @@ impl Turns {
             let ahead = usize::try_from(ahead_ns / lane.job_ns.max(1)).unwrap_or(1);
             self.lane_running_max.max(ahead).saturating_sub(lane.running)
         };
-        lane.ids.len().min(room)
+        let open = match &self.gates {
+            Some(gates) => gates.open_for(name, self.now_ms),
+            None => usize::MAX,
+        };
+        lane.ids.len().min(room).min(open)
     }
 
     /// All lanes in line owe turns: as many rounds pass at once as the least indebted needs.
@@ -526,6 +623,7 @@ impl Lane {
             turns_taken: 0,
             taken_in: 0,
             line: Line::None,
+            parked_ms: None,
         }
     }
 

@@ -79,6 +79,8 @@ impl Jobs {
                 handlers: handlers.clone(),
                 waited: metrics::histogram!("weir_jobs_wait_seconds", "queue" => queue.name),
                 limit: metrics::gauge!("weir_jobs_limit_jobs", "queue" => queue.name),
+                open_breakers: metrics::gauge!("weir_jobs_open_breakers_lanes",
+                    "queue" => queue.name),
                 acks: sender.clone(),
                 runs: runs.clone(),
                 stop: shutdown.clone(),

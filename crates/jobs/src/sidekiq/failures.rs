@@ -47,7 +47,9 @@ pub(crate) struct Judge<'a> {
 pub(crate) fn next(raw: &[u8], queue: &str, outcome: &Outcome, judge: &Judge<'_>) -> Next {
     let (reason, after_ms, class) = match outcome {
         Outcome::Dead(reason) => (reason, None, "Weir::GivenUp"),
-        Outcome::Retry { reason, after_ms } => (reason, *after_ms, error_class(reason)),
+        Outcome::Retry { reason, after_ms } | Outcome::Down { reason, after_ms } => {
+            (reason, *after_ms, error_class(reason))
+        }
         _ => return Next::Gone(outcome.name()),
     };
     let Some(mut job) = Fields::parse(raw) else {

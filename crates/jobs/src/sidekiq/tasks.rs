@@ -37,7 +37,7 @@ pub(crate) fn start(
                 worker.free_key(key, claim.id, known.class).await;
             }
             let outcome = run_one(&run, &claim, &site, known.timeout).await;
-            let again = matches!(outcome, Outcome::Retry { .. })
+            let again = matches!(outcome, Outcome::Retry { .. } | Outcome::Down { .. })
                 && matches!(core.next(&taken, known.retry, &outcome), Next::Retry { .. });
             if known.unique.ends_at_start() && again {
                 if !worker.take_key(key, claim.id, known.class).await {

@@ -161,7 +161,10 @@ impl Worker {
     ) {
         let failed = !outcome.is_gone();
         let next = self.core.next(&taken, retry, &outcome);
-        if let Outcome::Retry { reason, .. } | Outcome::Dead(reason) = &outcome {
+        if let Outcome::Retry { reason, .. }
+        | Outcome::Down { reason, .. }
+        | Outcome::Dead(reason) = &outcome
+        {
             let queue = &self.core.sources[taken.source].name;
             tracing::warn!(queue, kind, number = taken.number, reason, "job failed");
         }

@@ -3,6 +3,7 @@
 mod conformance;
 mod ends;
 mod fairness;
+mod gates;
 mod house;
 mod leaders;
 mod life;

@@ -5,14 +5,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use weir_base::Timestamp;
+use weir_base::{Id, Timestamp};
 use weir_db::{Error, Tx};
 
+use crate::batches::{Change, Changes, change};
 use crate::directory::QueueState;
 use crate::jobs::Inner;
 use crate::retry::bounded_ms;
 use crate::rows::{self, Claim, Removed};
-use crate::{KindStats, Last, Outcome, Retry, Unique};
+use crate::{KindStats, Last, Outcome, Retry, Unique, cursors};
 
 /// A reason is cut to this many bytes in its row.
 const REASON_BYTES_MAX: usize = 1_000;
@@ -90,6 +91,8 @@ struct Written {
     ended: Counts,
     first_due: Option<Timestamp>,
     died: i64,
+    /// Jobs whose cursors went.
+    cursors: Vec<Id>,
 }
 
 impl Written {
@@ -103,6 +106,9 @@ impl Written {
         if self.died > 0 {
             inner.later.died(self.died);
         }
+        if !self.cursors.is_empty() {
+            inner.cursors.forget(&self.cursors);
+        }
     }
 }
 
@@ -115,11 +121,16 @@ pub(crate) fn record(
     endings: Vec<Ending<'_>>,
 ) -> Result<(), Error> {
     let now = inner.clock.now();
-    let mut written = Written { removed, ended: Counts::new(), first_due: None, died: 0 };
+    let mut written =
+        Written { removed, ended: Counts::new(), first_due: None, died: 0, cursors: Vec::new() };
+    let mut batches = Changes::new();
     for run in endings.chunk_by(|one, next| one.claim.kind == next.claim.kind) {
         let mut done = 0;
         for Ending { claim, terms, outcome } in run {
             let outcome = settle(tx, inner, claim, *terms, outcome)?;
+            if let Some(batch) = claim.batch_id {
+                outcome.count(batches.entry(batch).or_default());
+            }
             if let Settled::Gone("done") = outcome {
                 done += 1;
                 continue;
@@ -143,6 +154,14 @@ pub(crate) fn record(
             *written.ended.entry((run[0].claim.kind.clone(), "done")).or_default() += done;
         }
     }
+    if !batches.is_empty() && change(tx, now, batches)? {
+        written.first_due = Some(now);
+    }
+    if inner.cursors.any() {
+        let gone = endings.iter().filter(|ending| ending.outcome.is_gone());
+        written.cursors = inner.cursors.of(gone.map(|ending| ending.claim.id));
+        cursors::remove(tx, &written.cursors)?;
+    }
     let (inner, queue) = (inner.clone(), queue.clone());
     tx.after_commit(move || written.tell(&inner, &queue));
     Ok(())
@@ -160,6 +179,15 @@ impl Settled<'_> {
             Self::Gone(name) => name,
             Self::Retry(..) => "retry",
             Self::Dead(_) => "dead",
+        }
+    }
+
+    /// What it is to the job's batch.
+    fn count(&self, change: &mut Change) {
+        match self {
+            Self::Gone("done") => change.done += 1,
+            Self::Gone(_) | Self::Dead(_) => change.failed += 1,
+            Self::Retry(..) => {}
         }
     }
 }

@@ -9,6 +9,9 @@ pub enum Error {
     /// Redis failed, or is away.
     #[error("the jobs' Redis: {0}")]
     Redis(String),
+    /// A task's cursor cannot be kept, or read.
+    #[error("a job's cursor: {0}")]
+    Cursor(String),
     /// The queue is neither declared by a registered job type nor found in rows.
     #[error("there is no queue {0}; `weir jobs queues` lists them")]
     NoQueue(String),

@@ -314,7 +314,7 @@ fn find(tx: &mut Tx, id: Id) -> Result<Option<Entry>, weir_db::Error> {
     let state: Option<i64> = tx.value("SELECT state FROM jobs_later WHERE id = ?1", params![id])?;
     let (set, sql) = match state {
         Some(state) => (
-            if state == 0 { Set::Scheduled } else { Set::Retries },
+            if state == 1 { Set::Retries } else { Set::Scheduled },
             "SELECT id, queue, lane, kind, failures, enqueued_at, due_at, reason, payload
              FROM jobs_later WHERE id = ?1",
         ),

@@ -207,6 +207,12 @@ impl From<Failure> for Outcome {
     }
 }
 
+impl From<crate::Error> for Failure {
+    fn from(error: crate::Error) -> Self {
+        Self::retry(error)
+    }
+}
+
 impl From<weir_db::Error> for Failure {
     fn from(error: weir_db::Error) -> Self {
         Self::retry(error)

@@ -8,8 +8,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use weir_base::{Clock, Id, IdGenerator, Random, Timestamp};
 use weir_db::{Class, Db, Tx};
 
+use crate::cursors::Cursors;
 use crate::directory::Directory;
 use crate::endings::Totals;
+use crate::hooks::{Enqueuing, Hooks};
 use crate::later::Later;
 use crate::load::DatabaseTimes;
 use crate::nodes::Nodes;
@@ -45,6 +47,8 @@ pub(crate) struct Inner {
     /// Memory that the process should stay within, in bytes; 0 when nobody said.
     pub(crate) memory_budget: AtomicU64,
     pub(crate) running: Running,
+    pub(crate) cursors: Cursors,
+    pub(crate) hooks: Hooks,
     /// Take nothing any more.
     pub(crate) quiet: AtomicBool,
     /// The kinds that have a handler, once the workers run.
@@ -89,6 +93,8 @@ impl Jobs {
             database_times: DatabaseTimes::default(),
             memory_budget: AtomicU64::new(0),
             running: Running::default(),
+            cursors: Cursors::default(),
+            hooks: Hooks::default(),
             quiet: AtomicBool::new(false),
             kinds: OnceLock::new(),
             found: OnceLock::new(),
@@ -217,7 +223,7 @@ impl Jobs {
         if at <= self.inner.clock.now() {
             return self.insert(tx, vec![row]);
         }
-        rows::insert_later(tx, at, &row)?;
+        rows::insert_later(tx, at, rows::State::Scheduled, &row)?;
         let inner = self.inner.clone();
         tx.after_commit(move || inner.later.due(at));
         Ok(())
@@ -233,7 +239,7 @@ impl Jobs {
         Ok(())
     }
 
-    fn row<J: Job>(
+    pub(crate) fn row<J: Job>(
         &self,
         job: &J,
         at: Option<Timestamp>,
@@ -246,7 +252,14 @@ impl Jobs {
         if self.inner.kinds.get().is_some_and(|kinds| !kinds.contains(J::KIND)) {
             return Err(refuse("no handler is registered for it".into()));
         }
-        let payload = serde_json::to_string(job).map_err(|error| refuse(error.to_string()))?;
+        let mut payload = serde_json::to_string(job).map_err(|error| refuse(error.to_string()))?;
+        let mut lane = lane_name(&job.lane());
+        if self.inner.hooks.any() {
+            let (kind, queue) = (J::KIND, J::QUEUE.name);
+            let shown = Enqueuing { kind, queue, lane: &mut lane, payload: &mut payload };
+            self.inner.hooks.enqueuing(shown).map_err(refuse)?;
+            lane = lane_name(&lane);
+        }
         if payload.len() > PAYLOAD_BYTES_MAX {
             return Err(refuse(format!("its payload is larger than {PAYLOAD_BYTES_MAX} bytes")));
         }
@@ -254,7 +267,7 @@ impl Jobs {
         let ready_at = at.map_or(now, |at| at.max(now));
         Ok(NewRow {
             queue: J::QUEUE.name,
-            lane: lane_name(&job.lane()),
+            lane,
             id: self.inner.ids.next(),
             kind: J::KIND,
             enqueued_at: now,

@@ -11,7 +11,7 @@ use crate::dispatch::AGAIN_AFTER;
 use crate::jobs::Inner;
 use crate::periodic;
 use crate::registry::Periodic;
-use crate::unique;
+use crate::{batches, cursors, unique};
 
 /// Due jobs of one transaction: about 5 ms of the writer.
 const PROMOTED_MAX: usize = 500;
@@ -202,6 +202,8 @@ async fn prune(inner: &Arc<Inner>, now: Timestamp) -> Result<(), Error> {
                 params![DEAD_MAX],
             )?;
             unique::prune(tx, now)?;
+            batches::prune(tx, now)?;
+            cursors::prune(tx, now)?;
             Ok::<_, Error>(old + many)
         })
         .await?;

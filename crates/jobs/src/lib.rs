@@ -34,15 +34,18 @@
 //! This crate knows nothing of what the jobs are about.
 
 mod acks;
+mod batches;
 mod blocking;
 mod claimed;
 mod controller;
 mod cron;
+mod cursors;
 mod directory;
 mod dispatch;
 mod endings;
 mod error;
 mod gates;
+mod hooks;
 mod inspect;
 mod job;
 mod jobs;
@@ -68,9 +71,11 @@ mod unique;
 mod units;
 mod workers;
 
+pub use batches::{Batch, BatchStats};
 pub use claimed::Claimed;
 pub use error::{Error, StartError};
 pub use gates::Breaker;
+pub use hooks::{Enqueuing, TaskRun, UnitRun};
 pub use inspect::{Entry, KindStats, LaneStats, QueueStats, Set, Stats};
 pub use job::{Failure, Job, Order, Outcome, Prepared, Queue};
 pub use jobs::Jobs;

@@ -5,11 +5,18 @@ use std::sync::atomic::Ordering;
 use weir_base::Id;
 use weir_db::{Class, Tx, params};
 
+use crate::batches::{self, Change};
 use crate::inspect::find_ready;
 use crate::{Error, Jobs, Set, rows};
 
 /// Jobs that one transaction moves.
 const MOVED_MAX: usize = 500;
+
+/// What a job that was removed leaves to be done.
+struct Gone {
+    key: Option<String>,
+    batch: Option<Id>,
+}
 
 impl Jobs {
     /// Takes back a waiting job, in the caller's transaction; false when it is not waiting (done,
@@ -20,13 +27,14 @@ impl Jobs {
     /// # Errors
     /// What the database says.
     pub fn cancel(&self, tx: &mut Tx, id: Id) -> Result<bool, weir_db::Error> {
-        let later: Option<Option<String>> = tx.query_opt(
-            "DELETE FROM jobs_later WHERE id = ?1 RETURNING unique_key",
+        let later: Option<Gone> = tx.query_opt(
+            "DELETE FROM jobs_later WHERE id = ?1
+             RETURNING unique_key, CASE WHEN state = 2 THEN NULL ELSE batch_id END",
             params![id],
-            |row| row.get(0),
+            |row| Ok(Gone { key: row.get(0)?, batch: row.get(1)? }),
         )?;
-        if let Some(key) = later {
-            free(tx, key, id)?;
+        if let Some(gone) = later {
+            self.taken_back(tx, gone, id)?;
             return Ok(true);
         }
         let Some(entry) = find_ready(tx, id)? else { return Ok(false) };
@@ -35,15 +43,29 @@ impl Jobs {
         if !is_unit && !state.turns.lock().waits(&entry.lane, id.0) {
             return Ok(false);
         }
-        let ready: Option<Option<String>> = tx.query_opt(
-            "DELETE FROM jobs WHERE id = ?1 RETURNING unique_key",
+        let ready: Option<Gone> = tx.query_opt(
+            "DELETE FROM jobs WHERE id = ?1 RETURNING unique_key, batch_id",
             params![id],
-            |row| row.get(0),
+            |row| Ok(Gone { key: row.get(0)?, batch: row.get(1)? }),
         )?;
-        let Some(key) = ready else { return Ok(false) };
-        free(tx, key, id)?;
+        let Some(gone) = ready else { return Ok(false) };
+        self.taken_back(tx, gone, id)?;
         tx.after_commit(move || state.removed(&entry.lane, id.0));
         Ok(true)
+    }
+
+    /// What follows the removal of a job that waited.
+    fn taken_back(&self, tx: &mut Tx, gone: Gone, id: Id) -> Result<(), weir_db::Error> {
+        if let Some(key) = gone.key {
+            rows::free_key(tx, &key, id)?;
+        }
+        match gone.batch {
+            Some(batch) => {
+                let failed = Change { failed: 1, ..Change::default() };
+                self.inner.change_batches(tx, [(batch, failed)].into())
+            }
+            None => Ok(()),
+        }
     }
 
     /// Makes a scheduled, retried or dead job ready now; false when there is none. A dead job
@@ -117,10 +139,13 @@ impl Jobs {
 
     /// Moves dead jobs to where they are due at once.
     fn raise(&self, tx: &mut Tx, list: &[Id]) -> Result<u64, weir_db::Error> {
+        let batches = batches::raised(tx, list)?;
+        self.inner.change_batches(tx, batches)?;
         let raised = tx.execute(
             "INSERT INTO jobs_later (due_at, id, state, queue, lane, kind, failures, enqueued_at,
-               payload, reason)
-             SELECT CAST(?1 AS BIGINT), id, 1, queue, lane, kind, 0, enqueued_at, payload, reason
+               payload, reason, batch_id)
+             SELECT CAST(?1 AS BIGINT), id, 1, queue, lane, kind, 0, enqueued_at, payload, reason,
+               batch_id
              FROM jobs_dead WHERE id IN ids(?2)",
             params![self.inner.clock.now(), weir_db::ids(list)],
         )?;
@@ -214,8 +239,4 @@ impl Jobs {
         self.inner.later.wake.notify_one();
         self.inner.directory.all().iter().for_each(|queue| queue.wake.notify_one());
     }
-}
-
-fn free(tx: &mut Tx, key: Option<String>, id: Id) -> Result<(), weir_db::Error> {
-    key.map_or(Ok(()), |key| rows::free_key(tx, &key, id))
 }

@@ -14,6 +14,7 @@ use weir_db::Tx;
 use crate::blocking::Pool;
 use crate::cron::Cron;
 use crate::endings::Terms;
+use crate::hooks::{AroundTask, AroundUnit};
 use crate::plan::Plan;
 use crate::rows::Claim;
 use crate::running::Site;
@@ -35,6 +36,8 @@ pub struct Registry {
     pub(crate) faults: Vec<StartError>,
     /// Started with the first handler that needs it.
     pool: Option<Arc<Pool>>,
+    pub(crate) around_tasks: Vec<AroundTask>,
+    pub(crate) around_units: Vec<AroundUnit>,
 }
 
 /// A kind that is enqueued here and run by another process that shares the Redis.

@@ -121,12 +121,29 @@ impl NewRow {
     }
 }
 
+/// When something is due that never comes by itself.
+pub(crate) const NEVER: Timestamp = Timestamp::from_ms(i64::MAX);
+
+/// What a new row of `jobs_later` waits for.
+#[derive(Clone, Copy)]
+pub(crate) enum State {
+    /// Its time.
+    Scheduled = 0,
+    /// Its batch.
+    CalledBack = 2,
+}
+
 /// Writes `row` into the schedule.
-pub(crate) fn insert_later(tx: &mut Tx, due_at: Timestamp, row: &NewRow) -> Result<(), Error> {
+pub(crate) fn insert_later(
+    tx: &mut Tx,
+    due_at: Timestamp,
+    state: State,
+    row: &NewRow,
+) -> Result<(), Error> {
     tx.execute(
         "INSERT INTO jobs_later (due_at, id, state, queue, lane, kind, failures, enqueued_at,
            unique_key, payload, batch_id, expires_at)
-         VALUES (?1, ?2, 0, ?3, ?4, ?5, 0, ?6, ?7, ?8, ?9, ?10)",
+         VALUES (?1, ?2, ?11, ?3, ?4, ?5, 0, ?6, ?7, ?8, ?9, ?10)",
         params![
             due_at,
             row.id,
@@ -137,7 +154,8 @@ pub(crate) fn insert_later(tx: &mut Tx, due_at: Timestamp, row: &NewRow) -> Resu
             row.unique_key,
             row.payload,
             row.batch_id,
-            row.expires_at
+            row.expires_at,
+            state as i64
         ],
     )?;
     Ok(())

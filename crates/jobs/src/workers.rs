@@ -57,6 +57,7 @@ impl Jobs {
         if tokio::runtime::Handle::try_current().is_err() {
             return Err(StartError::NoRuntime);
         }
+        let registry = registry.hooked();
         let Registry { handlers, periodic, .. } = registry;
         if self.inner.kinds.set(handlers.keys().copied().collect()).is_err() {
             return Err(StartError::Started);

@@ -41,6 +41,7 @@ impl Jobs {
         if tokio::runtime::Handle::try_current().is_err() {
             return Err(StartError::NoRuntime);
         }
+        let registry = registry.hooked();
         let shared = Shared::open(options, &self.inner.random)
             .map_err(|error| StartError::Redis(error.to_string()))?;
         let shared = Arc::new(shared);

@@ -12,7 +12,7 @@ use crate::dispatch::panic_text;
 use crate::registry::RunTask;
 use crate::rows::Claim;
 use crate::running::Site;
-use crate::{Outcome, Unique};
+use crate::{Outcome, Unique, cursors};
 
 /// Starts a job.
 pub(crate) fn start(
@@ -54,6 +54,9 @@ pub(crate) fn start(
             // It is held until the end of the worker, which puts it back.
             () = worker.core.cut.cancelled() => return worker.free(taken.source),
         };
+        if outcome.is_gone() {
+            cursors::remove_one(&worker.core.inner, claim.id).await;
+        }
         worker.end(taken, known.kind, known.retry, outcome, started.elapsed()).await;
     });
 }

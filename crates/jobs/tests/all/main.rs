@@ -1,6 +1,8 @@
 //! The engine on both databases.
 
+mod batches;
 mod conformance;
+mod cursors;
 mod ends;
 mod fairness;
 mod gates;

@@ -148,7 +148,9 @@ fn around_task(hook: AroundTask, run: RunTask) -> RunTask {
     Arc::new(move |claim: &Claim, site: &Arc<Site>| {
         let (id, attempt) = (claim.id, claim.attempt);
         let shown = TaskRun { id, kind: &claim.kind, lane: &claim.lane, attempt };
-        hook(shown, run(claim, site))
+        // Nothing of the handler runs before the hook awaits it.
+        let (run, claim, site) = (run.clone(), claim.clone(), site.clone());
+        hook(shown, Box::pin(async move { run(&claim, &site).await }))
     })
 }
 

@@ -238,9 +238,14 @@ impl Jobs {
         let jobs = self.clone();
         let take_back = move |tx: &mut Tx| {
             let waited = jobs.cancel(tx, id)?;
-            Ok::<_, weir_db::Error>((waited, !waited && find_ready(tx, id)?.is_some()))
+            let left = if waited { None } else { find_ready(tx, id)? };
+            Ok::<_, weir_db::Error>((waited, left))
         };
-        let (waited, taken) = self.inner.db.write(Class::Interactive, take_back).await?;
+        let (waited, left) = self.inner.db.write(Class::Interactive, take_back).await?;
+        let taken = left.is_some_and(|entry| {
+            let state = self.inner.directory.find(&entry.queue);
+            state.is_some_and(|state| state.turns.lock().has_taken(&entry.lane))
+        });
         // Taken from its queue meanwhile, and about to start.
         Ok(waited || self.cancel_running(id) || (taken && self.inner.running.doom(id)))
     }

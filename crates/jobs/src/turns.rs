@@ -265,6 +265,11 @@ impl Turns {
         })
     }
 
+    /// Whether rows of `lane` were taken here that still stand in the table.
+    pub(crate) fn has_taken(&self, lane: &str) -> bool {
+        self.lanes.get(lane).is_some_and(|lane| lane.taken > 0)
+    }
+
     /// The lanes with the most rows: name, rows, jobs that run.
     pub(crate) fn deepest(&self, limit: usize) -> Vec<(Arc<str>, u64, usize)> {
         let all = self.lanes.iter().filter(|(_, lane)| lane.depth() > 0);

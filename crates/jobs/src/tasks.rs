@@ -16,7 +16,7 @@ use crate::Outcome;
 use crate::acks::{Acks, Ended};
 use crate::dispatch::{Worker, panic_text};
 use crate::endings::Terms;
-use crate::gates::End;
+use crate::gates::{Breaker, End};
 use crate::registry::{Handler, RunTask};
 use crate::rows::Claim;
 use crate::running::Site;
@@ -80,7 +80,7 @@ impl Run {
         let mut before = Instant::now();
         let mut work: Vec<(Arc<str>, usize, i64)> = Vec::new();
         while let Some(claim) = waiting.next() {
-            if full.contains(&claim.lane) {
+            if full.contains(&claim.lane) || self.is_shut(&claim) {
                 released.push(claim);
                 continue;
             }
@@ -119,6 +119,12 @@ impl Run {
         }
         self.settle(&mut ended, &mut work).await;
         self.worker.give_back_tasks(&released);
+    }
+
+    /// Whether the breaker of the job's lane has opened since it was taken.
+    fn is_shut(&self, claim: &Claim) -> bool {
+        self.worker.queue.breaker_failures > 0
+            && self.worker.state.turns.lock().gate(&claim.lane).0 == Breaker::Open
     }
 
     /// The first poll of a job took `ns`, in which nobody else had its thread.

@@ -7,6 +7,7 @@ mod ends;
 mod fairness;
 mod gates;
 mod house;
+mod killed;
 mod leaders;
 mod life;
 mod limits;

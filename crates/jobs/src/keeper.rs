@@ -4,17 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
-use weir_base::{Id, Timestamp};
-use weir_db::{Class, Error, Tx, params};
+use weir_base::Timestamp;
+use weir_db::{Class, Error, params};
 
 use crate::dispatch::AGAIN_AFTER;
 use crate::jobs::Inner;
 use crate::periodic;
+use crate::promote::Promoter;
 use crate::registry::Periodic;
 use crate::{batches, cursors, unique};
 
-/// Due jobs of one transaction: about 5 ms of the writer.
-const PROMOTED_MAX: usize = 500;
 /// The dead set keeps the newest of so many.
 const DEAD_MAX: i64 = 10_000;
 /// The dead set keeps jobs for this long: 180 days, in ms.
@@ -28,6 +27,7 @@ pub(crate) struct Keeper {
     inner: Arc<Inner>,
     /// With the next run of each, once it was read.
     periodic: Vec<(Arc<Periodic>, Timestamp)>,
+    promoter: Promoter,
     prune_at: Timestamp,
     /// Whether this node led at the last step, and when that was.
     led: bool,
@@ -38,7 +38,14 @@ impl Keeper {
     pub(crate) fn new(inner: Arc<Inner>, periodic: Vec<Arc<Periodic>>) -> Self {
         let begin = Timestamp::from_ms(i64::MIN);
         let periodic = periodic.into_iter().map(|one| (one, begin)).collect();
-        Self { inner, periodic, prune_at: begin, led: false, stepped_at: begin }
+        Self {
+            inner,
+            periodic,
+            promoter: Promoter::new(),
+            prune_at: begin,
+            led: false,
+            stepped_at: begin,
+        }
     }
 
     pub(crate) async fn run(mut self, stop: CancellationToken) {
@@ -68,7 +75,7 @@ impl Keeper {
             return Ok(Timestamp::from_ms(i64::MAX));
         }
         while self.inner.later.next() <= self.inner.clock.now() {
-            if promote_due(&self.inner).await?.is_none() {
+            if !self.promoter.step(&self.inner).await? {
                 return Ok(self.deposed());
             }
         }
@@ -130,60 +137,6 @@ impl Keeper {
         }
         metrics::gauge!("weir_jobs_dead_jobs").set(self.inner.later.dead() as f64);
     }
-}
-
-/// Moves a group of due jobs into their queues, and tells how many; none when another node leads,
-/// found out in the same transaction.
-async fn promote_due(inner: &Arc<Inner>) -> Result<Option<usize>, Error> {
-    inner.later.reset();
-    let (now, shared) = (inner.clock.now(), inner.clone());
-    let promoted = inner
-        .db
-        .write(Class::Inbound, move |tx| {
-            if !shared.nodes.is_leader(tx)? {
-                return Ok(None);
-            }
-            let moved = promote(tx, now)?;
-            let next: Option<Timestamp> =
-                tx.value("SELECT due_at FROM jobs_later ORDER BY due_at, id LIMIT 1", &[])?;
-            let (count, shared) = (moved.len(), shared.clone());
-            tx.after_commit(move || {
-                shared.added(&moved);
-                if let Some(next) = next {
-                    shared.later.due(next);
-                }
-            });
-            Ok(Some(count))
-        })
-        .await;
-    if promoted.is_err() {
-        inner.later.due(now);
-    }
-    promoted
-}
-
-/// The rows that were moved, sorted by queue and lane.
-fn promote(tx: &mut Tx, now: Timestamp) -> Result<Vec<(String, String, Id)>, Error> {
-    let last: Option<(Timestamp, Id)> = tx.query_opt(
-        "SELECT due_at, id FROM jobs_later WHERE due_at <= ?1
-         ORDER BY due_at, id LIMIT 1 OFFSET ?2",
-        params![now, PROMOTED_MAX - 1],
-        |row| Ok((row.get(0)?, row.get(1)?)),
-    )?;
-    let (due_at, id) = last.unwrap_or((now, Id::MAX));
-    let mut moved: Vec<(String, String, Id)> = tx.query(
-        "INSERT INTO jobs (id, queue, lane, kind, failures, enqueued_at, unique_key, payload,
-           batch_id, expires_at)
-         SELECT id, queue, lane, kind, failures, enqueued_at, unique_key, payload, batch_id,
-           expires_at
-         FROM jobs_later WHERE (due_at, id) <= (?1, ?2)
-         RETURNING queue, lane, id",
-        params![due_at, id],
-        |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
-    )?;
-    tx.execute("DELETE FROM jobs_later WHERE (due_at, id) <= (?1, ?2)", params![due_at, id])?;
-    moved.sort_unstable();
-    Ok(moved)
 }
 
 /// Forgets the oldest dead jobs beyond the limits.

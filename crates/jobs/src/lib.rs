@@ -58,6 +58,7 @@ mod nodes;
 mod periodic;
 mod places;
 mod plan;
+mod promote;
 mod registry;
 mod retry;
 mod rows;

@@ -1,0 +1,103 @@
+//! Promotion: scheduled jobs and retries that are due move into their queues.
+
+use std::sync::Arc;
+
+use weir_base::{Id, Timestamp};
+use weir_db::{Class, Dialect, Error, Tx, params};
+
+use crate::jobs::Inner;
+
+/// A group should occupy the writer for about so long, in ns: others wait meanwhile.
+const GROUP_NS: i64 = 5_000_000;
+/// Jobs of one group at first, at least and at most.
+const GROUP_FIRST: i64 = 500;
+const GROUP_MIN: i64 = 50;
+const GROUP_MAX: i64 = 5_000;
+
+/// Moves what is due, in groups by measured time.
+pub(crate) struct Promoter {
+    group: i64,
+}
+
+/// What a group was.
+struct Moved {
+    count: i64,
+    took_ns: i64,
+}
+
+impl Promoter {
+    pub(crate) fn new() -> Self {
+        Self { group: GROUP_FIRST }
+    }
+
+    /// Moves one group, or two on SQLite, whose writer begins the second while the first is
+    /// synced; false when another node leads, found out in the same transaction.
+    pub(crate) async fn step(&mut self, inner: &Arc<Inner>) -> Result<bool, Error> {
+        let one = move_group(inner, self.group);
+        let moved = if inner.db.dialect() == Dialect::Sqlite {
+            let (one, other) = tokio::join!(one, move_group(inner, self.group));
+            other?;
+            one?
+        } else {
+            one.await?
+        };
+        let Some(Moved { count, took_ns }) = moved else { return Ok(false) };
+        if count == self.group {
+            let fits = count.saturating_mul(GROUP_NS) / took_ns.max(1);
+            self.group = fits.clamp(self.group / 2, self.group * 2).clamp(GROUP_MIN, GROUP_MAX);
+        }
+        Ok(true)
+    }
+}
+
+async fn move_group(inner: &Arc<Inner>, group: i64) -> Result<Option<Moved>, Error> {
+    inner.later.reset();
+    let (now, shared) = (inner.clock.now(), inner.clone());
+    let promote = move |tx: &mut Tx| {
+        if !shared.nodes.is_leader(tx)? {
+            return Ok(None);
+        }
+        let rows = promote(tx, now, group)?;
+        let next: Option<Timestamp> =
+            tx.value("SELECT due_at FROM jobs_later ORDER BY due_at, id LIMIT 1", &[])?;
+        let took_ns = i64::try_from(tx.elapsed().as_nanos()).unwrap_or(i64::MAX);
+        let moved = Moved { count: i64::try_from(rows.len()).unwrap_or(i64::MAX), took_ns };
+        let shared = shared.clone();
+        tx.after_commit(move || {
+            shared.added(&rows);
+            if let Some(next) = next {
+                shared.later.due(next);
+            }
+        });
+        Ok(Some(moved))
+    };
+    let promoted = inner.db.write(Class::Inbound, promote).await;
+    if promoted.is_err() {
+        inner.later.due(now);
+    }
+    promoted
+}
+
+/// The rows that were moved, sorted by queue and lane.
+fn promote(tx: &mut Tx, now: Timestamp, group: i64) -> Result<Vec<(String, String, Id)>, Error> {
+    let last: Option<(Timestamp, Id)> = tx.query_opt(
+        "SELECT due_at, id FROM jobs_later WHERE due_at <= ?1
+         ORDER BY due_at, id LIMIT 1 OFFSET ?2",
+        params![now, group - 1],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
+    let (due_at, id) = last.unwrap_or((now, Id::MAX));
+    let mut moved: Vec<(String, String, Id)> = tx.query(
+        "INSERT INTO jobs (id, queue, lane, kind, failures, enqueued_at, unique_key, payload,
+           batch_id, expires_at)
+         SELECT id, queue, lane, kind, failures, enqueued_at, unique_key, payload, batch_id,
+           expires_at
+         FROM jobs_later WHERE (due_at, id) <= (?1, ?2)
+         RETURNING queue, lane, id",
+        params![due_at, id],
+        |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+    )?;
+    tx.execute("DELETE FROM jobs_later WHERE (due_at, id) <= (?1, ?2)", params![due_at, id])?;
+    moved.sort_unstable();
+    Ok(moved)
+}

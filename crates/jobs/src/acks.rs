@@ -119,7 +119,7 @@ async fn commit(inner: &Arc<Inner>, acks: Arc<Vec<Acks>>) -> Result<(), Error> {
     let (class, queue, shared) = (first.class, first.state.clone(), inner.clone());
     let write = move |tx: &mut weir_db::Tx| -> Result<(), Error> {
         let claims = acks.iter().flat_map(|acks| &acks.ended).map(|ended| &ended.claim);
-        let removed = rows::remove(tx, claims)?;
+        let removed = rows::remove(tx, claims, shared.nodes.me())?;
         let mut endings = Vec::new();
         for Acks { terms, ended, .. } in acks.iter() {
             for Ended { claim, outcome } in ended {

@@ -207,10 +207,10 @@ impl Worker {
     }
 
     async fn read(&self, picks: Arc<Vec<Pick>>) -> Result<Vec<Vec<Claim>>, weir_db::Error> {
-        let handlers = self.handlers.clone();
+        let (handlers, me) = (self.handlers.clone(), self.inner.nodes.me());
         let read = move |tx: &mut weir_db::Tx| {
             let known = |kind: &str| handlers.get_key_value(kind).map(|(kind, _)| *kind);
-            rows::read(tx, &picks, &known)
+            rows::read(tx, &picks, &known, me)
         };
         let since = Instant::now();
         let found = self.inner.db.read(self.queue.class, read).await;

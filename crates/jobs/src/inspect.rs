@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use weir_base::{Id, Timestamp};
-use weir_db::{Class, Row, Tx, Value, params};
+use weir_db::{Class, Dialect, Row, Tx, Value, params};
 
 use crate::{Breaker, Error, Jobs, LimitedBy};
 
 /// The most entries of one list.
 const LIST_MAX: usize = 1_000;
+/// Rows that are counted for the depths of queues on PostgreSQL.
+const COUNTED_MAX: u64 = 100_000;
 
 /// A set of jobs that can be listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -167,29 +169,34 @@ impl Jobs {
         deepest.into_iter().map(one).collect()
     }
 
-    /// Queues, sets and kinds in numbers.
+    /// Queues, sets and kinds in numbers. Where nodes share a PostgreSQL, `depth` counts the jobs of
+    /// all while there are at most 100,000; all else is of this node.
     ///
     /// # Errors
     /// [`Error::Db`].
     pub async fn stats(&self) -> Result<Stats, Error> {
+        let mut here = self.queues_here();
         let count = |tx: &mut Tx| {
             let later: Vec<(i64, u64)> =
                 tx.query("SELECT state, COUNT(*) FROM jobs_later GROUP BY state", &[], |row| {
                     Ok((row.get(0)?, row.get(1)?))
                 })?;
             let dead: Option<u64> = tx.value("SELECT COUNT(*) FROM jobs_dead", &[])?;
-            Ok::<_, weir_db::Error>((later, dead.unwrap_or(0)))
+            Ok::<_, weir_db::Error>((later, dead.unwrap_or(0), on_all_nodes(tx)?))
         };
-        let (later, dead) = self.inner.db.read(Class::Interactive, count).await?;
+        let (later, dead, everywhere) = self.inner.db.read(Class::Interactive, count).await?;
+        if let Some(depths) = everywhere {
+            for queue in &mut here {
+                let depth = depths.iter().find(|(name, _)| *name == queue.name);
+                queue.depth = depth.map_or(0, |(_, count)| *count);
+            }
+        }
         let of = |state| later.iter().filter(|(it, _)| *it == state).map(|(_, count)| count).sum();
         if let Some(redis) = self.inner.redis.get() {
             let sizes = redis.sizes().await?;
             let waiting: (u64, u64) = (of(0), of(1));
             return Ok(Stats {
-                queues: joined(
-                    self.queues_here(),
-                    redis.queue_stats(self.inner.clock.now()).await?,
-                ),
+                queues: joined(here, redis.queue_stats(self.inner.clock.now()).await?),
                 scheduled: sizes.scheduled + waiting.0,
                 retries: sizes.retries + waiting.1,
                 dead: sizes.dead + dead,
@@ -197,7 +204,7 @@ impl Jobs {
             });
         }
         Ok(Stats {
-            queues: self.queues(),
+            queues: here,
             scheduled: of(0),
             retries: of(1),
             dead,
@@ -266,6 +273,20 @@ fn joined(here: Vec<QueueStats>, there: Vec<QueueStats>) -> Vec<QueueStats> {
     }
     queues.sort_unstable_by(|one, other| one.name.cmp(&other.name));
     queues
+}
+
+/// On PostgreSQL the depth of each queue, unless that takes long to count.
+fn on_all_nodes(tx: &mut Tx) -> Result<Option<Vec<(String, u64)>>, weir_db::Error> {
+    if tx.dialect() == Dialect::Sqlite {
+        return Ok(None);
+    }
+    let depths: Vec<(String, u64)> = tx.query(
+        "SELECT queue, COUNT(*) FROM (SELECT queue FROM jobs LIMIT ?1) some GROUP BY queue",
+        params![COUNTED_MAX + 1],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
+    let all: u64 = depths.iter().map(|(_, count)| count).sum();
+    Ok((all <= COUNTED_MAX).then_some(depths))
 }
 
 fn list(

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use weir_base::{Clock, Id, IdGenerator, Random, Timestamp};
-use weir_db::{Class, Db, Tx};
+use weir_db::{Class, Db, Dialect, Tx};
 
 use crate::cursors::Cursors;
 use crate::directory::Directory;
@@ -14,6 +14,7 @@ use crate::endings::Totals;
 use crate::hooks::{Enqueuing, Hooks};
 use crate::later::Later;
 use crate::load::DatabaseTimes;
+use crate::news::{self, News};
 use crate::nodes::Nodes;
 use crate::registry::Periodic;
 use crate::rows;
@@ -40,6 +41,7 @@ pub(crate) struct Inner {
     pub(crate) directory: Directory,
     pub(crate) later: Later,
     pub(crate) nodes: Nodes,
+    pub(crate) news: News,
     /// What the registry plans, once the workers run.
     pub(crate) periodic: OnceLock<Vec<Arc<Periodic>>>,
     pub(crate) totals: Totals,
@@ -88,6 +90,7 @@ impl Jobs {
             directory: Directory::default(),
             later: Later::new(),
             nodes: Nodes::new(options),
+            news: News::default(),
             periodic: OnceLock::new(),
             totals: Totals::default(),
             database_times: DatabaseTimes::default(),
@@ -283,9 +286,13 @@ impl Inner {
     fn load(&self) -> Result<(), Error> {
         self.db.migrate(schema::PART, schema::MIGRATIONS)?;
         self.db.migrate(sidekiq::seen::PART, sidekiq::seen::MIGRATIONS)?;
+        if self.db.dialect() == Dialect::Postgres {
+            self.db.write_blocking(Class::Interactive, news::forget_foreign_numbers)?;
+        }
         let loaded = self.db.read_blocking(Class::Interactive, load)?;
         let mut found = loaded.later;
         for ((queue, kind), count) in loaded.kinds {
+            self.directory.queue(&queue);
             found.push((queue, kind, count));
         }
         for ((queue, lane), ids) in loaded.lanes {
@@ -306,7 +313,15 @@ impl Inner {
     }
 
     /// Rows were committed: (queue, lane, id), neighbours together.
+    ///
+    /// On PostgreSQL they may be another node's: the next look, which this brings on, will tell.
     pub(crate) fn added<S: AsRef<str>, L: AsRef<str>>(&self, rows: &[(S, L, Id)]) {
+        if self.db.dialect() == Dialect::Postgres {
+            for run in rows.chunk_by(|one, next| one.0.as_ref() == next.0.as_ref()) {
+                self.directory.queue(run[0].0.as_ref());
+            }
+            return self.news.wake.notify_one();
+        }
         for run in rows.chunk_by(|one, next| {
             one.0.as_ref() == next.0.as_ref() && one.1.as_ref() == next.1.as_ref()
         }) {
@@ -332,10 +347,18 @@ struct Loaded {
 fn load(tx: &mut Tx) -> Result<Loaded, weir_db::Error> {
     let mut lanes: BTreeMap<(String, String), Vec<i64>> = BTreeMap::new();
     let mut kinds: BTreeMap<(String, String), u64> = BTreeMap::new();
-    tx.query("SELECT queue, lane, kind, id FROM jobs ORDER BY id", &[], |row| {
-        let (queue, id): (String, i64) = (row.get(0)?, row.get(3)?);
-        *kinds.entry((queue.clone(), row.get(2)?)).or_default() += 1;
-        lanes.entry((queue, row.get(1)?)).or_default().push(id);
+    // Which lanes are this node's on PostgreSQL is known when it works.
+    let sql = match tx.dialect() {
+        Dialect::Sqlite => "SELECT queue, kind, 1, lane, id FROM jobs ORDER BY id",
+        Dialect::Postgres => "SELECT queue, kind, COUNT(*) FROM jobs GROUP BY queue, kind",
+    };
+    let dialect = tx.dialect();
+    tx.query(sql, &[], |row| {
+        let (queue, count): (String, u64) = (row.get(0)?, row.get(2)?);
+        *kinds.entry((queue.clone(), row.get(1)?)).or_default() += count;
+        if dialect == Dialect::Sqlite {
+            lanes.entry((queue, row.get(3)?)).or_default().push(row.get(4)?);
+        }
         Ok(())
     })?;
     Ok(Loaded {

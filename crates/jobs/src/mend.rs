@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use weir_base::Id;
-use weir_db::{Class, Tx, params};
+use weir_db::{Class, Dialect, Tx, params};
 
 use crate::batches::{self, Change};
 use crate::inspect::find_ready;
@@ -40,7 +40,12 @@ impl Jobs {
         let Some(entry) = find_ready(tx, id)? else { return Ok(false) };
         let state = self.inner.directory.queue(&entry.queue);
         let is_unit = state.is_unit.load(Ordering::Relaxed);
-        if !is_unit && !state.turns.lock().waits(&entry.lane, id.0) {
+        let waits = {
+            let turns = state.turns.lock();
+            let is_elsewhere = tx.dialect() == Dialect::Postgres && !turns.knows(&entry.lane);
+            is_elsewhere || turns.waits(&entry.lane, id.0)
+        };
+        if !is_unit && !waits {
             return Ok(false);
         }
         let ready: Option<Gone> = tx.query_opt(
@@ -213,14 +218,16 @@ impl Jobs {
         }
         let state = self.inner.directory.find(queue);
         let state = state.ok_or_else(|| Error::NoQueue(queue.into()))?;
+        let inner = self.inner.clone();
         let set = move |tx: &mut Tx| {
             tx.execute(
                 "INSERT INTO jobs_queues (queue, paused) VALUES (?1, ?2)
                  ON CONFLICT (queue) DO UPDATE SET paused = excluded.paused",
                 params![*state.name, paused],
             )?;
-            let state = state.clone();
+            let (state, inner) = (state.clone(), inner.clone());
             tx.after_commit(move || {
+                inner.news.pauses.fetch_add(1, Ordering::AcqRel);
                 state.paused.store(paused, Ordering::Relaxed);
                 state.wake.notify_one();
             });

@@ -9,6 +9,7 @@
 //! may be done by one node alone asks in its own transaction ([`Nodes::is_leader`]), and it comes
 //! back as a new node.
 //!
+//! On PostgreSQL the nodes share the lanes evenly, by leases of slots ([`crate::slots`]).
 //! On SQLite one process has the database: the last that started. It holds everything at once.
 
 use std::collections::HashMap;
@@ -21,8 +22,10 @@ use tokio_util::sync::CancellationToken;
 use weir_base::Id;
 use weir_db::{Class, Dialect, Error, Tx, params};
 
+use crate::directory::Directory;
 use crate::dispatch::AGAIN_AFTER;
 use crate::jobs::Inner;
+use crate::slots::{self, SLOTS, Slot, Slots, each};
 
 /// The lease of the node that promotes what is due and starts periodic jobs.
 const LEADER: &str = "leader";
@@ -47,12 +50,15 @@ impl Default for NodeOptions {
 pub(crate) struct Nodes {
     options: NodeOptions,
     state: Mutex<State>,
+    /// Held while what a look found is added, and while slots go: one is whole before the other.
+    moving: Mutex<()>,
 }
 
 #[derive(Default)]
 struct State {
     me: Option<Id>,
     leads: bool,
+    slots: Slots,
     /// Others, with the beat that was seen and since when.
     others: HashMap<Id, (i64, Instant)>,
 }
@@ -61,12 +67,39 @@ struct State {
 struct Found {
     me: Id,
     leads: bool,
+    /// Slots that are leased by this node.
+    leased: u64,
     others: Vec<(Id, i64)>,
 }
 
 impl Nodes {
     pub(crate) fn new(options: NodeOptions) -> Self {
-        Self { options, state: Mutex::default() }
+        Self { options, state: Mutex::default(), moving: Mutex::default() }
+    }
+
+    /// This node, once it is one.
+    pub(crate) fn me(&self) -> Option<Id> {
+        self.state.lock().me
+    }
+
+    /// The slots to look for news of, and those to read whole. Of what this node held before it
+    /// was silent for too long jobs may run still: those are read when they ended.
+    pub(crate) fn to_look_at(&self, directory: &Directory) -> (u64, u64) {
+        let state = self.state.lock();
+        let (held, gained) = (state.slots.mask(Slot::Held), state.slots.mask(Slot::Gained));
+        drop(state);
+        (held, directory.quiet(gained))
+    }
+
+    /// Hands what was read of `held` and `gained` to `add`, if it is still this node's.
+    pub(crate) fn loaded(&self, held: u64, gained: u64, add: impl FnOnce(u64)) {
+        let _whole = self.moving.lock();
+        let mut state = self.state.lock();
+        let now_gained = gained & state.slots.mask(Slot::Gained);
+        let known = now_gained | (held & state.slots.mask(Slot::Held));
+        state.slots.set(now_gained, Slot::Held);
+        drop(state);
+        add(known);
     }
 
     /// Whether this node led when it last looked: what it does as leader asks
@@ -100,8 +133,20 @@ impl Nodes {
     }
 
     /// Notes what was found; true when this node begins to lead.
-    fn saw(&self, found: Found) -> bool {
+    fn saw(&self, directory: &Directory, found: Found) -> bool {
+        let _whole = self.moving.lock();
         let mut state = self.state.lock();
+        let mut lost = !found.leased & !state.slots.mask(Slot::Away);
+        if state.me != Some(found.me) {
+            // What it held was another's meanwhile.
+            lost = !state.slots.mask(Slot::Away);
+        }
+        state.slots.set(lost, Slot::Away);
+        let gained = found.leased & state.slots.mask(Slot::Away);
+        state.slots.set(gained, Slot::Gained);
+        let share = SLOTS.div_ceil(found.others.len() + 1);
+        directory.abandon(lost | state.slots.shed(share));
+        metrics::gauge!("weir_jobs_leased_slots").set(state.slots.leased() as f64);
         let now = Instant::now();
         let mut before = std::mem::take(&mut state.others);
         for (node, beat) in found.others {
@@ -130,10 +175,11 @@ pub(crate) async fn run(
         let mut wait = nodes.options.beat;
         match turn(&inner).await {
             Ok(Some(found)) => {
-                if nodes.saw(found) {
+                if nodes.saw(&inner.directory, found) {
                     inner.later.due(inner.clock.now());
                     inner.later.wake.notify_one();
                 }
+                inner.news.wake.notify_one();
             }
             Ok(None) => nodes.deposed(Dialect::Sqlite),
             Err(error) => {
@@ -157,7 +203,11 @@ pub(crate) async fn run(
 /// Says that this node lives, and takes what the dead held; none when another process took the
 /// SQLite database.
 async fn turn(inner: &Arc<Inner>) -> Result<Option<Found>, Error> {
-    let me = inner.nodes.state.lock().me;
+    let (me, leaving) = {
+        let state = inner.nodes.state.lock();
+        (state.me, state.slots.mask(Slot::Leaving))
+    };
+    let left = inner.directory.quiet(leaving);
     let (fresh, dead) = (inner.ids.next(), inner.nodes.dead());
     let turn = move |tx: &mut Tx| {
         let Some(me) = register(tx, me, fresh)? else { return Ok(None) };
@@ -166,12 +216,16 @@ async fn turn(inner: &Arc<Inner>) -> Result<Option<Found>, Error> {
             tx.execute(sql, params![node, beat])?;
         }
         let leads = take(tx, LEADER, me)?;
-        let others = tx.query(
+        let others: Vec<(Id, i64)> = tx.query(
             "SELECT node, beat FROM jobs_nodes WHERE node <> ?1 ORDER BY node",
             params![me],
             |row| Ok((row.get(0)?, row.get(1)?)),
         )?;
-        Ok::<_, Error>(Some(Found { me, leads, others }))
+        let leased = match tx.dialect() {
+            Dialect::Sqlite => 0,
+            Dialect::Postgres => lease_slots(tx, me, left, SLOTS.div_ceil(others.len() + 1))?,
+        };
+        Ok::<_, Error>(Some(Found { me, leads, leased, others }))
     };
     inner.db.write(Class::Interactive, turn).await
 }
@@ -191,6 +245,32 @@ fn register(tx: &mut Tx, me: Option<Id>, fresh: Id) -> Result<Option<Id>, Error>
     }
     tx.execute("INSERT INTO jobs_nodes (node, beat) VALUES (?1, 0)", params![fresh])?;
     Ok(Some(fresh))
+}
+
+/// Gives the slots of `left` back and takes what is free, up to `share`; tells what is leased.
+fn lease_slots(tx: &mut Tx, me: Id, left: u64, share: usize) -> Result<u64, Error> {
+    for at in each(left) {
+        let sql = "DELETE FROM jobs_leases WHERE name = ?1 AND node = ?2";
+        tx.execute(sql, params![slots::lease(at), me])?;
+    }
+    let held: Vec<(String, Id)> = tx.query(
+        "SELECT l.name, l.node FROM jobs_leases l JOIN jobs_nodes n ON n.node = l.node
+         ORDER BY l.name",
+        &[],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
+    let holder = |at| held.iter().find(|(name, _)| *name == slots::lease(at)).map(|it| it.1);
+    let mine: u64 = (0..SLOTS).filter(|at| holder(*at) == Some(me)).map(|at| 1 << at).sum();
+    let room = share.saturating_sub(mine.count_ones() as usize);
+    let mut leased = mine;
+    // What was just given back is for others.
+    let free = (0..SLOTS).filter(|at| holder(*at).is_none() && left >> at & 1 == 0);
+    for at in free.take(room) {
+        if take(tx, &slots::lease(at), me)? {
+            leased |= 1 << at;
+        }
+    }
+    Ok(leased)
 }
 
 /// Takes lease `name` if nobody alive holds it; true when `me` has it.

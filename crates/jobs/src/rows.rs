@@ -233,12 +233,16 @@ pub(crate) fn free_key(tx: &mut Tx, key: &str, id: Id) -> Result<(), Error> {
     Ok(())
 }
 
+/// Node `?2` was not taken for dead: what it was silent for too long to keep is another's.
+const LIVES: &str = "EXISTS (SELECT 1 FROM jobs_nodes WHERE node = ?2)";
+
 /// Reads the rows that `picks` tell, one list for each pick, in order of id. What is gone is left
 /// out.
 pub(crate) fn read(
     tx: &mut Tx,
     picks: &[Pick],
     kinds: Kinds<'_>,
+    me: Option<Id>,
 ) -> Result<Vec<Vec<Claim>>, Error> {
     let mut wanted: Vec<(i64, usize)> = (picks.iter().enumerate())
         .flat_map(|(at, pick)| pick.ids.iter().map(move |id| (*id, at)))
@@ -265,7 +269,8 @@ pub(crate) fn read(
         }
         Dialect::Postgres => {
             let list: Vec<Id> = wanted.iter().map(|(id, _)| Id(*id)).collect();
-            tx.query(&format!("{columns} WHERE id IN ids(?1)"), params![ids(&list)], &mut one)?;
+            let sql = format!("{columns} WHERE id IN ids(?1) AND {LIVES}");
+            tx.query(&sql, params![ids(&list), me], &mut one)?;
             for claims in &mut found {
                 claims.sort_unstable_by_key(|claim| claim.id);
             }
@@ -309,6 +314,7 @@ fn claim(row: &Row<'_>, lane: &Arc<str>, kinds: Kinds<'_>) -> Result<Claim, Erro
 pub(crate) fn remove<'c>(
     tx: &mut Tx,
     claims: impl IntoIterator<Item = &'c Claim>,
+    me: Option<Id>,
 ) -> Result<Removed, Error> {
     let mut all = Vec::new();
     let mut lanes: Vec<(Arc<str>, usize)> = Vec::new();
@@ -331,8 +337,8 @@ pub(crate) fn remove<'c>(
             }
         }
         Dialect::Postgres => {
-            let sql = "DELETE FROM jobs WHERE id IN ids(?1) RETURNING id";
-            let mut present: Vec<Id> = tx.column(sql, params![ids(&all)])?;
+            let sql = format!("DELETE FROM jobs WHERE id IN ids(?1) AND {LIVES} RETURNING id");
+            let mut present: Vec<Id> = tx.column(&sql, params![ids(&all), me])?;
             present.sort_unstable();
             present
         }

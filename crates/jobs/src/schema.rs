@@ -8,6 +8,8 @@ pub(crate) const PART: &str = "jobs";
 /// `jobs` is in order of id, so that what is enqueued goes to its end, whatever its lane: which
 /// row is whose is known in memory. A job's row stays where it is while it runs: what a crash cuts
 /// off is still there.
+/// On PostgreSQL the `slot` of a row's lane tells which node works on it, and `xid`, the number of
+/// the row's transaction, what a node has not heard of.
 /// `state` in `jobs_later`: 0 scheduled, 1 waits for its retry, 2 is called back by its batch.
 pub(crate) const MIGRATIONS: &[Migration] = &[Migration {
     number: 1,
@@ -28,8 +30,16 @@ CREATE TABLE jobs (
   unique_key TEXT,
   payload TEXT NOT NULL,
   batch_id BIGINT,
+-- only: postgres
+  slot BIGINT NOT NULL GENERATED ALWAYS AS
+    (get_byte(decode(md5(queue || chr(10) || lane), 'hex'), 0) % 64) STORED,
+  xid BIGINT NOT NULL DEFAULT CAST(CAST(pg_current_xact_id() AS TEXT) AS BIGINT),
+-- end
   expires_at BIGINT
 );
+-- only: postgres
+CREATE INDEX jobs_by_slot ON jobs (slot, xid);
+-- end
 
 CREATE TABLE jobs_later (
   due_at BIGINT NOT NULL,

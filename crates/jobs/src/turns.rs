@@ -74,10 +74,13 @@ pub(crate) struct Turns {
     parked: BTreeSet<(i64, Arc<str>)>,
     /// The time that was told last.
     now_ms: i64,
+    /// Slots of lanes that another node works on.
+    away: u64,
 }
 
 /// What is known of a lane's rows.
 struct Lane {
+    slot: u8,
     /// Waiting rows, in order of id.
     ids: VecDeque<i64>,
     /// Waiting rows that are not held: those after `edge`.
@@ -137,6 +140,7 @@ impl Turns {
             gates: None,
             parked: BTreeSet::new(),
             now_ms: 0,
+            away: 0,
         }
     }
 
@@ -278,6 +282,39 @@ impl Turns {
         all.sort_unstable_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
         all.truncate(limit);
         all
+    }
+
+    /// As [`added`](Self::added), of a lane in `slot`, which is worked on here from now on.
+    pub(crate) fn added_in(&mut self, slot: u8, lane: &str, ids: &[i64]) {
+        self.away &= !(1 << slot);
+        self.added(lane, ids);
+        if let Some(lane) = self.lanes.get_mut(lane) {
+            lane.slot = slot;
+        }
+    }
+
+    /// Takes nothing more of the lanes whose slot is in `mask`, and forgets which jobs wait there.
+    pub(crate) fn abandon(&mut self, mask: u64) {
+        self.away |= mask;
+        for lane in self.lanes.values_mut().filter(|lane| mask >> lane.slot & 1 == 1) {
+            self.depth -= i64::try_from(lane.ids.len() as u64 + lane.more).unwrap_or(0);
+            self.held -= lane.ids.len();
+            self.more -= lane.more;
+            (lane.ids, lane.more) = (VecDeque::new(), 0);
+        }
+        let names: Vec<Arc<str>> = self.lanes.keys().cloned().collect();
+        names.iter().for_each(|name| self.line_up(name));
+    }
+
+    /// The slots of lanes of which jobs are taken.
+    pub(crate) fn busy(&self) -> u64 {
+        let taken = self.lanes.values().filter(|lane| lane.taken > 0);
+        taken.fold(0, |busy, lane| busy | 1 << lane.slot)
+    }
+
+    /// Whether anything is known of `lane`.
+    pub(crate) fn knows(&self, lane: &str) -> bool {
+        self.lanes.contains_key(lane)
     }
 
     /// Rows `ids` stand in `lane`.
@@ -481,6 +518,10 @@ impl Turns {
         if let Some(found) = self.lanes.get_mut(lane) {
             found.running -= ids.len().min(found.running);
             found.taken -= ids.len().min(found.taken);
+            if self.away >> found.slot & 1 == 1 {
+                self.depth -= i64::try_from(ids.len()).unwrap_or(i64::MAX);
+                return self.line_up(lane);
+            }
             for id in ids {
                 found.hold(*id);
                 self.held += 1;
@@ -615,6 +656,7 @@ impl Turns {
 impl Lane {
     fn new(job_ns: i64) -> Self {
         Self {
+            slot: 0,
             ids: VecDeque::new(),
             more: 0,
             edge: i64::MIN,

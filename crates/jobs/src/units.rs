@@ -200,7 +200,7 @@ impl Batch {
     ) -> Result<(), Error> {
         let state = &self.worker.state;
         let claims = self.claims.get(range.clone()).unwrap_or_default();
-        let removed = rows::remove(tx, claims)?;
+        let removed = rows::remove(tx, claims, self.worker.inner.nodes.me())?;
         if self.terms.unique.ends_at_start() {
             free_keys(tx, claims.iter().filter(|claim| removed.has(claim.id)))?;
         }

@@ -9,13 +9,14 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use weir_db::Dialect;
 
 use crate::dispatch::Worker;
 use crate::keeper::Keeper;
-use crate::nodes;
 use crate::registry::Periodic;
 use crate::steering::Senses;
 use crate::{Jobs, Queue, Registry, StartError, acks, steering};
+use crate::{news, nodes};
 
 /// The running workers. Dropped, they go on until their shutdown.
 #[derive(Debug)]
@@ -143,6 +144,9 @@ pub(crate) struct Node {
 impl Node {
     pub(crate) fn start(jobs: &Jobs, stop: &CancellationToken) -> Self {
         let (leave, left) = oneshot::channel();
+        if jobs.inner.db.dialect() == Dialect::Postgres {
+            tokio::spawn(news::run(jobs.inner.clone(), stop.clone()));
+        }
         Self { leave, task: tokio::spawn(nodes::run(jobs.inner.clone(), stop.clone(), left)) }
     }
 

@@ -93,7 +93,7 @@ impl Relay {
             let (to_read, relay) = (picks.clone(), self.clone());
             let read = move |tx: &mut Tx| {
                 let known = |kind: &str| relay.targets.get_key_value(kind).map(|(kind, _)| *kind);
-                rows::read(tx, &to_read, &known)
+                rows::read(tx, &to_read, &known, relay.inner.nodes.me())
             };
             match self.inner.db.read::<_, weir_db::Error, _>(queue.class, read).await {
                 Ok(found) => room = self.pass_on(queue.class, &state, &picks, found).await,
@@ -208,8 +208,9 @@ impl Relay {
             .filter(|claim| self.target(&claim.kind).frees_key)
             .filter_map(|claim| Some((claim.unique_key.clone()?, claim.id)))
             .collect();
+        let me = self.inner.nodes.me();
         let remove = move |tx: &mut Tx| {
-            let removed = rows::remove(tx, claims.iter())?;
+            let removed = rows::remove(tx, claims.iter(), me)?;
             freed.iter().try_for_each(|(key, id)| rows::free_key(tx, key, *id))?;
             Ok::<_, weir_db::Error>(removed)
         };

@@ -232,8 +232,11 @@ async fn lists_go_on_after_an_entry() {
             let rest = house.jobs.list(set, Some(all[1].clone()), 10).await.unwrap();
             assert_eq!(rest, all[2..], "{}", house.fixture.name);
         }
-        let lanes = house.jobs.lanes("calls", 3);
-        assert_eq!((lanes.len(), lanes[0].depth, lanes[0].running), (1, 5, 0));
-        assert_eq!(house.jobs.queues()[0].depth, 5);
+        assert_eq!(house.jobs.stats().await.unwrap().queues[0].depth, 5);
+        // On PostgreSQL lanes are known where they are worked on.
+        if house.fixture.name == "sqlite" {
+            let lanes = house.jobs.lanes("calls", 3);
+            assert_eq!((lanes.len(), lanes[0].depth, lanes[0].running), (1, 5, 0));
+        }
     }
 }

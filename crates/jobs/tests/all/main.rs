@@ -11,6 +11,7 @@ mod killed;
 mod leaders;
 mod life;
 mod limits;
+mod nodes;
 mod redis_faults;
 mod redis_relay;
 mod redis_server;

@@ -1,0 +1,173 @@
+//! What other transactions committed, on PostgreSQL: new jobs, what is due, what is paused.
+//!
+//! Every row of `jobs` carries the number of its transaction. A look remembers its snapshot, and
+//! the next one asks for what that could not see: rows of transactions that began after it, or
+//! were still open. So each row is told exactly once, whatever the order of commits, and none by
+//! the clock.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use weir_base::Timestamp;
+use weir_db::{Class, Error, Tx};
+
+use crate::dispatch::AGAIN_AFTER;
+use crate::jobs::Inner;
+use crate::slots;
+
+/// How long a job of another node, or one that is due soon, may stay unknown.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// What wakes the look, and what makes one stale.
+#[derive(Default)]
+pub(crate) struct News {
+    pub(crate) wake: Notify,
+    /// Counts pauses and resumptions by this process.
+    pub(crate) pauses: AtomicU64,
+}
+
+/// What transactions a look could not see: those from `next` on, and those that were `open`.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Snapshot {
+    next: u64,
+    open: Vec<u64>,
+}
+
+/// What a look found.
+struct Look {
+    snapshot: Snapshot,
+    /// By slot, queue and lane.
+    lanes: BTreeMap<(u8, String, String), Vec<i64>>,
+    next_due: Option<Timestamp>,
+    paused: BTreeSet<String>,
+}
+
+/// Looks again and again, until `stop`.
+pub(crate) async fn run(inner: Arc<Inner>, stop: CancellationToken) {
+    let mut last = Snapshot::default();
+    while !stop.is_cancelled() {
+        let wait = match look(&inner, &mut last).await {
+            Ok(()) => LOOK_EVERY,
+            Err(error) => {
+                tracing::warn!(%error, "new jobs cannot be looked for");
+                AGAIN_AFTER
+            }
+        };
+        tokio::select! {
+            () = tokio::time::sleep(wait) => {}
+            () = inner.news.wake.notified() => {}
+            () = stop.cancelled() => {}
+        }
+    }
+}
+
+async fn look(inner: &Arc<Inner>, last: &mut Snapshot) -> Result<(), Error> {
+    let (held, gained) = inner.nodes.to_look_at(&inner.directory);
+    let pauses = inner.news.pauses.load(Ordering::Acquire);
+    let news = last.unseen();
+    let look = inner.db.read(Class::Inbound, move |tx| read(tx, held, gained, &news)).await?;
+    *last = look.snapshot;
+    inner.nodes.loaded(held, gained, |known| {
+        for ((slot, queue, lane), ids) in &look.lanes {
+            if known >> slot & 1 == 1 {
+                let state = inner.directory.queue(queue);
+                state.turns.lock().added_in(*slot, lane, ids);
+                state.wake.notify_one();
+            }
+        }
+    });
+    if let Some(at) = look.next_due {
+        inner.later.due(at);
+    }
+    for queue in inner.directory.all() {
+        let paused = look.paused.contains(&*queue.name);
+        // What was read before a pause of our own is old.
+        if inner.news.pauses.load(Ordering::Acquire) == pauses
+            && queue.paused.swap(paused, Ordering::Relaxed) != paused
+        {
+            queue.wake.notify_one();
+        }
+    }
+    Ok(())
+}
+
+fn read(tx: &mut Tx, held: u64, gained: u64, news: &str) -> Result<Look, Error> {
+    let text: String =
+        tx.query_one("SELECT CAST(pg_current_snapshot() AS TEXT)", &[], |row| row.get(0))?;
+    let snapshot = Snapshot::parse(&text).ok_or_else(|| Error::Statement {
+        reason: format!("{text:?} is no snapshot"),
+        sql: "pg_current_snapshot".into(),
+    })?;
+    let mut lanes: BTreeMap<_, Vec<i64>> = BTreeMap::new();
+    for (mask, which) in [(held, news), (gained, "")] {
+        if mask == 0 {
+            continue;
+        }
+        let slots = slots::list(mask);
+        let sql = format!("SELECT slot, queue, lane, id FROM jobs WHERE slot IN ({slots}) {which}");
+        tx.query(&sql, &[], |row| {
+            let slot = u8::try_from(row.get::<i64>(0)?).unwrap_or(0);
+            lanes.entry((slot, row.get(1)?, row.get(2)?)).or_default().push(row.get(3)?);
+            Ok(())
+        })?;
+    }
+    lanes.values_mut().for_each(|ids| ids.sort_unstable());
+    Ok(Look {
+        snapshot,
+        lanes,
+        next_due: tx.value("SELECT due_at FROM jobs_later ORDER BY due_at, id LIMIT 1", &[])?,
+        paused: tx
+            .column::<String>("SELECT queue FROM jobs_queues WHERE paused = 1", &[])?
+            .into_iter()
+            .collect(),
+    })
+}
+
+impl Snapshot {
+    /// Reads PostgreSQL's form: the oldest open, the next to begin, and those that are open.
+    fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.split(':').skip(1);
+        let next = parts.next()?.parse().ok()?;
+        let open = parts.next()?.split(',').filter(|number| !number.is_empty());
+        Some(Self { next, open: open.map(str::parse).collect::<Result<_, _>>().ok()? })
+    }
+
+    /// The condition of rows that it could not see.
+    fn unseen(&self) -> String {
+        let open: Vec<String> = self.open.iter().map(u64::to_string).collect();
+        if open.is_empty() {
+            format!("AND xid >= {}", self.next)
+        } else {
+            format!("AND (xid >= {} OR xid IN ({}))", self.next, open.join(", "))
+        }
+    }
+}
+
+/// Numbers of transactions in a database that was restored are of another server: they are old.
+pub(crate) fn forget_foreign_numbers(tx: &mut Tx) -> Result<(), Error> {
+    let sql = format!(
+        "UPDATE jobs SET xid = 0 WHERE slot IN ({})
+         AND xid > CAST(CAST(pg_current_xact_id() AS TEXT) AS BIGINT)",
+        slots::list(u64::MAX)
+    );
+    tx.execute(&sql, &[]).map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_snapshot_tells_which_rows_it_could_not_see() {
+        let quiet = Snapshot::parse("745:745:").unwrap();
+        assert_eq!(quiet.unseen(), "AND xid >= 745");
+        let busy = Snapshot::parse("740:745:740,742").unwrap();
+        assert_eq!(busy, Snapshot { next: 745, open: vec![740, 742] });
+        assert_eq!(busy.unseen(), "AND (xid >= 745 OR xid IN (740, 742))");
+        assert_eq!(Snapshot::parse("nonsense"), None);
+    }
+}

@@ -1,0 +1,162 @@
+//! Several nodes on one PostgreSQL.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use weir_base::Random;
+use weir_db::{Db, Tx};
+use weir_jobs::{Claimed, Failure, Jobs, Outcome, Prepared, Registry, Workers};
+
+use crate::house::{Call, House, NODES, Note, numbers, until, write_effect};
+
+const LANES: i64 = 40;
+
+/// A process of its own, which stands still whenever nobody drives it.
+struct Node {
+    runtime: Runtime,
+    jobs: Jobs,
+    workers: Option<Workers>,
+    stop: CancellationToken,
+    /// As many units may be prepared.
+    permits: Arc<Semaphore>,
+    _db: Db,
+}
+
+impl Node {
+    fn start(house: &House, seed: u64, permits: usize) -> Self {
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        let db = house.fixture.open_again();
+        let random = Random::seeded(seed);
+        let jobs = Jobs::open_as(db.clone(), house.clock.clone(), random, NODES).unwrap();
+        let (permits, stop) = (Arc::new(Semaphore::new(permits)), CancellationToken::new());
+        let registry = registry(permits.clone());
+        let workers = Some(runtime.block_on(async { jobs.start(registry, stop.clone()) }).unwrap());
+        Self { runtime, jobs, workers, stop, permits, _db: db }
+    }
+
+    fn leave(mut self) {
+        self.stop.cancel();
+        let workers = self.workers.take().unwrap();
+        self.runtime.block_on(workers.finish(Duration::from_secs(60)));
+    }
+
+    /// Drives it until `condition`.
+    fn until(&self, what: &str, condition: impl AsyncFn() -> bool) {
+        self.runtime.block_on(until(what, async || condition().await));
+    }
+}
+
+/// Drives both until `condition`.
+fn both(one: &Node, other: &Node, what: &str, condition: impl AsyncFn() -> bool + Sync) {
+    std::thread::scope(|scope| {
+        scope.spawn(|| one.until(what, &condition));
+        other.until(what, &condition);
+    });
+}
+
+fn registry(permits: Arc<Semaphore>) -> Registry {
+    let mut registry = Registry::new();
+    let prepare = move |notes: Vec<Claimed<Note>>| {
+        let permits = permits.clone();
+        async move {
+            let count = u32::try_from(notes.len()).unwrap();
+            permits.acquire_many(count).await.unwrap().forget();
+            notes.into_iter().map(|note| Prepared::Run(note.job.number)).collect()
+        }
+    };
+    registry.unit::<Note, i64, _, _, _>(prepare, |tx: &mut Tx, numbers: &[i64]| {
+        numbers.iter().try_for_each(|number| write_effect(tx, *number))?;
+        Ok(numbers.iter().map(|_| Outcome::Done).collect())
+    });
+    registry.task(|_: Claimed<Call>| async { Ok::<(), Failure>(()) });
+    registry
+}
+
+fn house() -> Option<House> {
+    weir_storm::fixture::postgres().map(House::new)
+}
+
+/// Enqueues the numbers of a range by a process that does not work, lane by lane in order.
+fn enqueue(house: &House, node: &Node, range: std::ops::Range<i64>) {
+    let jobs = house.jobs.clone();
+    node.runtime.block_on(house.write(move |tx| {
+        let notes: Vec<Note> =
+            range.clone().map(|number| Note::new(number % LANES, number)).collect();
+        jobs.enqueue_many(tx, &notes)
+    }));
+}
+
+fn check(effects: &[i64], count: i64) {
+    let mut sorted = effects.to_vec();
+    sorted.sort_unstable();
+    assert_eq!(sorted, numbers(count), "each effect is had once");
+    for lane in 0..LANES {
+        let of_lane = effects.iter().filter(|number| *number % LANES == lane);
+        assert!(of_lane.is_sorted(), "the order of lane {lane}");
+    }
+}
+
+#[test]
+fn a_node_that_falls_silent_loses_its_lanes_and_nothing_is_lost_or_done_twice() {
+    let Some(house) = house() else { return };
+    let (first, second) = (Node::start(&house, 31, 0), Node::start(&house, 32, 100_000));
+    // Both are there, and share the lanes, before there is work.
+    both(&first, &second, "a share for each", async || {
+        house.rows("jobs_leases").await == 65 && two_hold(&house).await
+    });
+    enqueue(&house, &second, 0..2_000);
+    // The first takes what it may and hangs; from then on it says nothing.
+    first.permits.add_permits(50);
+    first.until("some work of the first", async || !house.effects().await.is_empty());
+    second.until("the second to do the rest", async || house.effects().await.len() >= 2_000);
+    check(&second.runtime.block_on(house.effects()), 2_000);
+    // It wakes, goes on with what it had taken, and shares what comes.
+    first.permits.add_permits(100_000);
+    enqueue(&house, &second, 2_000..2_400);
+    both(&first, &second, "the end", async || {
+        house.effects().await.len() >= 2_400 && two_hold(&house).await
+    });
+    check(&second.runtime.block_on(house.effects()), 2_400);
+    first.leave();
+    second.leave();
+}
+
+/// Whether two nodes live and each has its half of the slots.
+async fn two_hold(house: &House) -> bool {
+    let count = |tx: &mut Tx| {
+        tx.column::<i64>(
+            "SELECT COUNT(*) FROM jobs_leases l JOIN jobs_nodes n ON n.node = l.node
+             WHERE l.name <> 'leader' GROUP BY l.node",
+            &[],
+        )
+    };
+    let held: Result<Vec<i64>, weir_db::Error> =
+        house.db.read(weir_db::Class::Interactive, count).await;
+    held.unwrap() == [32, 32]
+}
+
+#[test]
+fn a_node_that_stops_hands_its_lanes_over_at_once_and_a_pause_holds_on_all() {
+    let Some(house) = house() else { return };
+    let (first, second) = (Node::start(&house, 41, 100_000), Node::start(&house, 42, 100_000));
+    both(&first, &second, "a share for each", async || two_hold(&house).await);
+    first.runtime.block_on(first.jobs.pause("notes")).unwrap();
+    second.until("the pause on the other node", async || {
+        second.jobs.queues().iter().any(|queue| queue.name == "notes" && queue.paused)
+    });
+    enqueue(&house, &second, 0..400);
+    second.until("its part of the jobs", async || {
+        second.jobs.queues().iter().any(|queue| queue.name == "notes" && queue.depth > 0)
+    });
+    assert!(second.runtime.block_on(house.effects()).is_empty());
+    second.runtime.block_on(second.jobs.resume("notes")).unwrap();
+    first.leave();
+    second.until("all", async || house.effects().await.len() >= 400);
+    check(&second.runtime.block_on(house.effects()), 400);
+    second.leave();
+    let left = Builder::new_current_thread().build().unwrap();
+    assert_eq!(left.block_on(house.rows("jobs_leases")), 0);
+}

@@ -281,7 +281,7 @@ fn on_all_nodes(tx: &mut Tx) -> Result<Option<Vec<(String, u64)>>, weir_db::Erro
         return Ok(None);
     }
     let depths: Vec<(String, u64)> = tx.query(
-        "SELECT queue, COUNT(*) FROM (SELECT queue FROM jobs LIMIT ?1) some GROUP BY queue",
+        "SELECT queue, COUNT(*) FROM (SELECT queue FROM jobs LIMIT ?1) held GROUP BY queue",
         params![COUNTED_MAX + 1],
         |row| Ok((row.get(0)?, row.get(1)?)),
     )?;

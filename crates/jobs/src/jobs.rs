@@ -62,9 +62,9 @@ pub(crate) struct Inner {
 }
 
 impl Jobs {
-    /// Brings the engine's tables up to date and reads which lanes hold jobs, by one query over
-    /// the clustered index. Blocks the calling thread meanwhile. One process at a time may work
-    /// on a database.
+    /// Brings the engine's tables up to date and, on SQLite, reads which lanes hold jobs, by one
+    /// query over the clustered index; on PostgreSQL that is read as this node gets lanes to work
+    /// on. Blocks the calling thread meanwhile.
     ///
     /// # Errors
     /// [`Error::Db`].

@@ -25,7 +25,10 @@
 //!   oldest-first and but for retries; tasks run beside each other.
 //! - *Failures of the database are not failures of the job*: it waits, and no attempt is counted.
 //!
-//! One process at a time works on a database. Memory: a few hundred bytes for each lane that
+//! On SQLite one process works on a database: the last that started. On PostgreSQL several share
+//! it: each lane is worked on by one of them, and what one that died had taken goes on elsewhere
+//! after 8 to 12 s ([`NodeOptions`]). Periodic jobs are started by one of them
+//! ([`Registry::cron`]). Memory: a few hundred bytes for each lane that
 //! holds jobs, and the payloads of what runs.
 //!
 //! With [`Jobs::start_on_redis`] jobs are handed over to Redis in Sidekiq's format instead of being

@@ -7,7 +7,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use weir_base::Random;
-use weir_db::{Db, Tx};
+use weir_db::{Class, Db, Tx};
 use weir_jobs::{Claimed, Failure, Jobs, Outcome, Prepared, Registry, Workers};
 
 use crate::house::{Call, House, NODES, Note, numbers, until, write_effect};
@@ -133,8 +133,7 @@ async fn two_hold(house: &House) -> bool {
             &[],
         )
     };
-    let held: Result<Vec<i64>, weir_db::Error> =
-        house.db.read(weir_db::Class::Interactive, count).await;
+    let held: Result<Vec<i64>, weir_db::Error> = house.db.read(Class::Interactive, count).await;
     held.unwrap() == [32, 32]
 }
 
@@ -159,4 +158,60 @@ fn a_node_that_stops_hands_its_lanes_over_at_once_and_a_pause_holds_on_all() {
     second.leave();
     let left = Builder::new_current_thread().build().unwrap();
     assert_eq!(left.block_on(house.rows("jobs_leases")), 0);
+}
+
+/// Ends all connections of the house's database and lets none in, or lets them in again.
+fn set_away(house: &House, is_away: bool) {
+    let server = std::env::var("WEIR_TEST_POSTGRES").unwrap();
+    let name = house.fixture.url.rsplit('/').next().unwrap().to_owned();
+    let run = move || {
+        let mut client = postgres::Client::connect(&server, postgres::NoTls).unwrap();
+        let allowed = !is_away;
+        client
+            .batch_execute(&format!("ALTER DATABASE {name} ALLOW_CONNECTIONS {allowed}"))
+            .unwrap();
+        if is_away {
+            let ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1";
+            client.execute(ended, &[&name]).unwrap();
+        }
+    };
+    // The driver may not block a thread that runs asynchronous code.
+    std::thread::spawn(run).join().unwrap();
+}
+
+#[tokio::test]
+async fn while_the_database_is_away_jobs_wait_and_then_each_is_had_once() {
+    let Some(house) = house() else { return };
+    let running = house.start(registry(Arc::new(Semaphore::new(100_000))));
+    let jobs = house.jobs.clone();
+    let notes = |range: std::ops::Range<i64>| -> Vec<Note> {
+        range.map(|number| Note::new(number % LANES, number)).collect()
+    };
+    let (first, second) = (notes(0..400), notes(400..500));
+    let later = house.clock.now().plus_ms(3_600_000);
+    house
+        .write(move |tx| {
+            jobs.enqueue_at(tx, later, &Note::new(0, 500))?;
+            jobs.enqueue_many(tx, &first)
+        })
+        .await;
+    set_away(&house, true);
+    let refused = house.db.write(Class::Interactive, |tx: &mut Tx| write_effect(tx, -1)).await;
+    assert!(refused.is_err(), "nothing is accepted meanwhile");
+    // What comes due meanwhile waits too, though nobody looks again by the clock.
+    house.advance(2 * 3_600_000);
+    set_away(&house, false);
+    let jobs = house.jobs.clone();
+    until("the database again", async || {
+        let (jobs, second) = (jobs.clone(), second.clone());
+        let more = move |tx: &mut Tx| jobs.enqueue_many(tx, &second);
+        house.db.write::<_, weir_db::Error, _>(Class::Interactive, more).await.is_ok()
+    })
+    .await;
+    until("all", async || house.effects().await.len() >= 501).await;
+    let mut effects = house.effects().await;
+    effects.sort_unstable();
+    assert_eq!(effects, numbers(501), "each effect is had once, and no failure was counted");
+    assert_eq!(house.jobs.stats().await.unwrap().retries, 0);
+    running.stop().await;
 }

@@ -5,6 +5,8 @@
 //! `cargo run -p weir-jobs --example batch`
 #![allow(clippy::print_stdout)]
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -39,14 +41,14 @@ impl Job for Album {
     const QUEUE: Queue = Queue::new("albums", Class::Inbound);
 }
 
-fn registry(jobs: &Jobs, db: &Db) -> Registry {
+fn registry(jobs: &Jobs, db: &Db, mended: &Arc<AtomicBool>) -> Registry {
     let mut registry = Registry::new();
-    let (jobs, db) = (jobs.clone(), db.clone());
+    let (jobs, db, mended) = (jobs.clone(), db.clone(), mended.clone());
     registry.task(move |claimed: Claimed<Scale>| {
-        let (jobs, db) = (jobs.clone(), db.clone());
+        let (jobs, db, mended) = (jobs.clone(), db.clone(), mended.clone());
         async move {
             let Scale { picture, pieces } = &claimed.job;
-            if picture == "broken" && claimed.attempt == 1 {
+            if picture == "broken" && !mended.load(Ordering::Relaxed) {
                 return Err(Failure::Dead("it is no picture".into()));
             }
             if let (Some(batch), true) = (claimed.batch, *pieces > 1) {
@@ -80,7 +82,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let db = Db::open("sqlite:album.db", directory.path(), &Options::default())?;
     let jobs = Jobs::open(db.clone(), Clock::system(), Random::system())?;
     let shutdown = CancellationToken::new();
-    let workers = jobs.start(registry(&jobs, &db), shutdown.clone())?;
+    let mended = Arc::new(AtomicBool::new(false));
+    let workers = jobs.start(registry(&jobs, &db, &mended), shutdown.clone())?;
 
     let maker = jobs.clone();
     let make = move |tx: &mut Tx| {
@@ -100,16 +103,16 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let album = db.write::<_, Error, _>(Class::Interactive, make).await?;
 
-    let mut healed = false;
     loop {
         let Some(batch) = jobs.batch_stats(album).await? else { break };
         if batch.success_at.is_some() && jobs.queues().iter().all(|queue| queue.depth == 0) {
             println!("{}: {} of {} done", batch.label, batch.done, batch.total);
             break;
         }
-        if batch.complete_at.is_some() && !healed {
+        if batch.complete_at.is_some() && !mended.load(Ordering::Relaxed) {
             // Somebody mended the picture: what is dead is tried again, and the batch succeeds.
-            healed = jobs.retry_all(Set::Dead).await? > 0;
+            mended.store(true, Ordering::Relaxed);
+            jobs.retry_all(Set::Dead).await?;
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }

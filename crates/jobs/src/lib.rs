@@ -23,6 +23,13 @@
 //!   jobs without a fairness key all of them.
 //! - *Order*: the units of a lane run one after the other in order of id, if their queue is
 //!   oldest-first and but for retries; tasks run beside each other.
+//! - *Every end is counted once.* A member of a batch ([`Jobs::batch`]) is counted in the
+//!   transaction that removes its row, which also enqueues what the batch then calls back.
+//! - *A job that expired, or was cancelled while it waited, never runs*
+//!   ([`Job::EXPIRES_AFTER_MS`], [`Jobs::cancel_now`]). A task that is cancelled while it runs is
+//!   cut off at its next `await` and not tried again, unless the process dies within 50 ms.
+//! - *A saved cursor is found again* by the next run of the task, after a failure, a stop or a
+//!   crash ([`Claimed::save_cursor`]): what was done after the last save is done again.
 //! - *Failures of the database are not failures of the job*: it waits, and no attempt is counted.
 //!
 //! On SQLite one process works on a database: the last that started. On PostgreSQL several share

@@ -37,6 +37,9 @@ pub struct Options {
     /// Jobs to enqueue a second while the workers run; 0: all at once, drained afterwards.
     #[arg(long, default_value_t = 0)]
     pub rate: u64,
+    /// Only enqueue in bulk and drain.
+    #[arg(long, conflicts_with = "rate")]
+    pub drain_only: bool,
     /// Jobs that become due a second, in the part that measures how late they start.
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub due_rate: u64,

@@ -65,7 +65,9 @@ pub(super) async fn run(options: &Options) -> Result<Measured> {
     if options.rate == 0 {
         let part = storm.bulk("enqueue in bulk").await?;
         storm.measured.add("enqueue_per_s", part);
-        storm.singles().await?;
+        if !options.drain_only {
+            storm.singles().await?;
+        }
     }
     let stop = CancellationToken::new();
     let handlers = registry(options.shape, &storm.tally, &storm.timed, &storm.urgent);
@@ -73,8 +75,10 @@ pub(super) async fn run(options: &Options) -> Result<Measured> {
     let workers = storm.jobs.start(handlers, stop.clone())?;
     if options.rate == 0 {
         storm.drained(watch, "drain_per_s").await?;
-        storm.due().await?;
-        storm.urgent_beside_a_backlog().await?;
+        if !options.drain_only {
+            storm.due().await?;
+            storm.urgent_beside_a_backlog().await?;
+        }
     } else {
         drop(watch);
         storm.paced().await?;

@@ -18,6 +18,17 @@ pub enum Error {
     /// No periodic job has this name.
     #[error("there is no periodic job {0}; `weir jobs periodic` lists them")]
     NoPeriodic(String),
+    /// Jobs of one queue cannot lie in the other.
+    #[error(
+        "jobs of {from} cannot move to {to}: both must be queues of the database, served here, \
+         and hold tasks both or units both"
+    )]
+    QueuesDiffer {
+        /// Where they lie.
+        from: String,
+        /// Where they should go.
+        to: String,
+    },
 }
 
 /// Why the workers refuse to start.

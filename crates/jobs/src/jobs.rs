@@ -11,6 +11,7 @@ use weir_db::{Class, Db, Dialect, Tx};
 use crate::cursors::Cursors;
 use crate::directory::Directory;
 use crate::endings::Totals;
+use crate::history::{self, History};
 use crate::hooks::{Enqueuing, Hooks};
 use crate::later::Later;
 use crate::load::DatabaseTimes;
@@ -45,6 +46,7 @@ pub(crate) struct Inner {
     /// What the registry plans, once the workers run.
     pub(crate) periodic: OnceLock<Vec<Arc<Periodic>>>,
     pub(crate) totals: Totals,
+    pub(crate) history: History,
     pub(crate) database_times: DatabaseTimes,
     /// Memory that the process should stay within, in bytes; 0 when nobody said.
     pub(crate) memory_budget: AtomicU64,
@@ -93,6 +95,7 @@ impl Jobs {
             news: News::default(),
             periodic: OnceLock::new(),
             totals: Totals::default(),
+            history: History::default(),
             database_times: DatabaseTimes::default(),
             memory_budget: AtomicU64::new(0),
             running: Running::default(),
@@ -285,6 +288,7 @@ impl Jobs {
 impl Inner {
     fn load(&self) -> Result<(), Error> {
         self.db.migrate(schema::PART, schema::MIGRATIONS)?;
+        self.db.migrate(history::PART, history::MIGRATIONS)?;
         self.db.migrate(sidekiq::seen::PART, sidekiq::seen::MIGRATIONS)?;
         if self.db.dialect() == Dialect::Postgres {
             self.db.write_blocking(Class::Interactive, news::forget_foreign_numbers)?;

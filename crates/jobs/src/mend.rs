@@ -13,9 +13,9 @@ use crate::{Error, Jobs, Set, rows};
 const MOVED_MAX: usize = 500;
 
 /// What a job that was removed leaves to be done.
-struct Gone {
-    key: Option<String>,
-    batch: Option<Id>,
+pub(crate) struct Gone {
+    pub(crate) key: Option<String>,
+    pub(crate) batch: Option<Id>,
 }
 
 impl Jobs {
@@ -60,7 +60,7 @@ impl Jobs {
     }
 
     /// What follows the removal of a job that waited.
-    fn taken_back(&self, tx: &mut Tx, gone: Gone, id: Id) -> Result<(), weir_db::Error> {
+    pub(crate) fn taken_back(&self, tx: &mut Tx, gone: Gone, id: Id) -> Result<(), weir_db::Error> {
         if let Some(key) = gone.key {
             rows::free_key(tx, &key, id)?;
         }
@@ -143,7 +143,7 @@ impl Jobs {
     }
 
     /// Moves dead jobs to where they are due at once.
-    fn raise(&self, tx: &mut Tx, list: &[Id]) -> Result<u64, weir_db::Error> {
+    pub(crate) fn raise(&self, tx: &mut Tx, list: &[Id]) -> Result<u64, weir_db::Error> {
         let batches = batches::raised(tx, list)?;
         self.inner.change_batches(tx, batches)?;
         let raised = tx.execute(
@@ -162,7 +162,7 @@ impl Jobs {
         Ok(raised)
     }
 
-    fn due_now(&self, tx: &mut Tx) {
+    pub(crate) fn due_now(&self, tx: &mut Tx) {
         let (inner, now) = (self.inner.clone(), self.inner.clock.now());
         tx.after_commit(move || inner.later.due(now));
     }

@@ -15,8 +15,8 @@ use crate::dispatch::Worker;
 use crate::keeper::Keeper;
 use crate::registry::Periodic;
 use crate::steering::Senses;
-use crate::{Jobs, Queue, Registry, StartError, acks, steering};
 use crate::{news, nodes};
+use crate::{Jobs, Queue, Registry, StartError, acks, history, steering};
 
 /// The running workers. Dropped, they go on until their shutdown.
 #[derive(Debug)]
@@ -71,6 +71,7 @@ impl Jobs {
         let keeper = Keeper::new(self.inner.clone(), self.plan(periodic));
         let node = Node::start(self, &shutdown);
         let mut loops = vec![tokio::spawn(keeper.run(shutdown.clone()))];
+        loops.push(tokio::spawn(history::run(self.inner.clone(), shutdown.clone())));
         let handlers = Arc::new(handlers);
         let mut steered = Vec::new();
         for queue in queues.into_values() {
@@ -118,6 +119,8 @@ impl Jobs {
         }
         let queues: BTreeMap<&'static str, Queue> =
             handlers.values().map(|handler| (handler.queue.name, handler.queue)).collect();
+        let kinds = handlers.iter().map(|(kind, handler)| (*kind, handler.queue.name)).collect();
+        let _ = self.inner.history.queues.set(kinds);
         for (queue, kind, count) in self.inner.found.get().into_iter().flatten() {
             let (queue, kind, count) = (queue.clone(), kind.clone(), *count);
             if registry.elsewhere.contains_key(kind.as_str()) {

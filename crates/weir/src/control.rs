@@ -5,6 +5,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixListener;
+use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use weir_base::MIB;
@@ -20,7 +22,7 @@ use crate::command::{self, Command};
 use crate::config::Loaded;
 use crate::data_dir::{DataDir, DataDirError};
 use crate::parts::Parts;
-use crate::site;
+use crate::{output, site};
 
 /// The socket's name in the data directory.
 const NAME: &str = "control.sock";
@@ -28,14 +30,18 @@ const NAME: &str = "control.sock";
 const COMMAND_BYTES_MAX: usize = MIB;
 /// The most commands at once; more wait.
 const COMMANDS_MAX: usize = 16;
-/// How long a command may take before whoever gave it gives up.
+/// How long a command may say nothing before whoever gave it gives up.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
+/// How often a command that takes long says how far it is.
+const PROGRESS_EACH: Duration = Duration::from_secs(1);
 /// The longest path that a socket's address holds, in bytes.
 const PATH_BYTES_MAX: usize = 107;
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Answer {
+    /// How far it is; the answer comes later.
+    Progress(Value),
     Done(Value),
     Failed(String),
 }
@@ -53,7 +59,32 @@ pub fn run(loaded: &Loaded, command: Command) -> Result<Value, String> {
         .enable_all()
         .build()
         .map_err(|error| error.to_string())?;
-    runtime.block_on(command::execute(&parts, command))
+    runtime.block_on(async {
+        let (mut doing, mut shown) = (Doing::start(&parts, command), false);
+        loop {
+            let answer = doing.next().await;
+            if let Some(last) = shown_or_last(answer, &mut shown) {
+                return last;
+            }
+        }
+    })
+}
+
+/// Shows how far a command is, or gives its answer.
+fn shown_or_last(answer: Answer, shown: &mut bool) -> Option<Result<Value, String>> {
+    if let Answer::Progress(value) = &answer {
+        output::progress(value);
+        *shown = true;
+        return None;
+    }
+    if *shown {
+        output::progress_ends();
+    }
+    match answer {
+        Answer::Done(value) => Some(Ok(value)),
+        Answer::Failed(reason) => Some(Err(reason)),
+        Answer::Progress(_) => None,
+    }
 }
 
 /// Opens the parts in this process, which holds the data directory meanwhile.
@@ -88,14 +119,17 @@ fn ask(data: &Path, command: &Command) -> Result<Value, String> {
         let mut line = serde_json::to_string(command)?;
         line.push('\n');
         stream.write_all(line.as_bytes())?;
-        let mut answer = String::new();
-        BufReader::new(stream).read_line(&mut answer)?;
-        Ok(serde_json::from_str(&answer)?)
+        let (mut answers, mut shown) = (BufReader::new(stream), false);
+        loop {
+            let mut answer = String::new();
+            answers.read_line(&mut answer)?;
+            let answer = serde_json::from_str(&answer)?;
+            if let Some(last) = shown_or_last(answer, &mut shown) {
+                return Ok(last);
+            }
+        }
     };
-    match exchange().map_err(failed)? {
-        Answer::Done(value) => Ok(value),
-        Answer::Failed(reason) => Err(reason),
-    }
+    exchange().map_err(failed)?
 }
 
 /// Where the socket is: its path, or where that is too long for the system a shorter one through
@@ -169,16 +203,64 @@ async fn answer(parts: &Parts, stream: tokio::net::UnixStream) -> io::Result<()>
     let mut read = tokio::io::BufReader::new(read.take(COMMAND_BYTES_MAX as u64));
     tokio::time::timeout(Duration::from_secs(10), read.read_line(&mut line)).await??;
     let answer = match serde_json::from_str(&line) {
-        Ok(command) => match command::execute(parts, command).await {
-            Ok(value) => Answer::Done(value),
-            Err(reason) => Answer::Failed(reason),
-        },
+        Ok(command) => {
+            let mut doing = Doing::start(parts, command);
+            loop {
+                let answer = doing.next().await;
+                if !matches!(answer, Answer::Progress(_)) {
+                    break answer;
+                }
+                // An error: nobody listens any more, so it stops here.
+                send(&mut write, &answer).await?;
+            }
+        }
         // The program may have been replaced since the server started.
         Err(error) => Answer::Failed(format!(
             "the running server does not know this command ({error}); restart it if it is older"
         )),
     };
-    let mut line = serde_json::to_string(&answer)?;
+    send(&mut write, &answer).await
+}
+
+async fn send(write: &mut OwnedWriteHalf, answer: &Answer) -> io::Result<()> {
+    let mut line = serde_json::to_string(answer)?;
     line.push('\n');
     write.write_all(line.as_bytes()).await
+}
+
+/// A command that is being done.
+struct Doing<'p> {
+    done: Pin<Box<dyn Future<Output = Result<Value, String>> + Send + 'p>>,
+    heard: tokio::sync::watch::Receiver<Value>,
+    each: tokio::time::Interval,
+}
+
+impl<'p> Doing<'p> {
+    fn start(parts: &'p Parts, command: Command) -> Self {
+        let (told, heard) = tokio::sync::watch::channel(Value::Null);
+        let mut each = tokio::time::interval(PROGRESS_EACH);
+        // The first would come at once.
+        each.reset();
+        Self { done: Box::pin(command::execute(parts, command, Arc::new(told))), heard, each }
+    }
+
+    /// How far it is now and then, and in the end the answer.
+    async fn next(&mut self) -> Answer {
+        loop {
+            tokio::select! {
+                done = &mut self.done => {
+                    return match done {
+                        Ok(value) => Answer::Done(value),
+                        Err(reason) => Answer::Failed(reason),
+                    };
+                }
+                _ = self.each.tick() => {
+                    let value = self.heard.borrow_and_update().clone();
+                    if !value.is_null() {
+                        return Answer::Progress(value);
+                    }
+                }
+            }
+        }
+    }
 }

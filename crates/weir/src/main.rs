@@ -19,6 +19,7 @@ mod process;
 mod routes;
 mod serve;
 mod site;
+mod watch;
 mod work;
 
 use std::path::Path;
@@ -69,6 +70,9 @@ fn run(cli: &Cli) -> Result<(), String> {
                 .map_err(|error| error.to_string())
         }
         Verb::Account { command } => act(cli, command::Command::Account(command.clone())),
+        Verb::Jobs { command: command::JobsCommand::Watch { every, count } } => {
+            watch::run(&load(cli, Vec::new())?, *every, *count, cli.json)
+        }
         Verb::Jobs { command } => act(cli, command::Command::Jobs(command.clone())),
         Verb::Federation { command } => act(cli, command::Command::Federation(command.clone())),
         Verb::Storm { words } => weir_storm::command::run(words.clone()),

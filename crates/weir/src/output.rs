@@ -1,6 +1,8 @@
 //! What commands print on standard output.
 #![allow(clippy::print_stdout)]
 
+use std::io::IsTerminal;
+
 use serde_json::{Map, Value, json};
 
 use crate::config::{Config, Loaded};
@@ -48,6 +50,30 @@ pub fn value(value: &Value, json: bool) {
         eprintln!("none");
     } else {
         print!("{}", for_people(value));
+    }
+}
+
+/// What a command answered as lines and tables for people.
+pub fn text_of(value: &Value) -> String {
+    for_people(value)
+}
+
+/// Says on standard error how far a command is: one line, renewed on a terminal.
+pub fn progress(value: &Value) {
+    let Some(fields) = value.as_object() else { return };
+    let words: Vec<String> =
+        fields.iter().map(|(name, value)| format!("{name} {}", cell(value))).collect();
+    if std::io::stderr().is_terminal() {
+        eprint!("\r\u{1b}[K{}", words.join(", "));
+    } else {
+        eprintln!("{}", words.join(", "));
+    }
+}
+
+/// Makes room after the last [`progress`].
+pub fn progress_ends() {
+    if std::io::stderr().is_terminal() {
+        eprint!("\r\u{1b}[K");
     }
 }
 

@@ -16,7 +16,7 @@ use super::relay::{self, Relay};
 use super::worker::{Core, Known, Source, Worker};
 use super::{Options, Shared, acks, beat, fetch, units};
 use crate::workers::Node;
-use crate::{Jobs, Queue, Registry, StartError, Workers};
+use crate::{Jobs, Queue, Registry, StartError, Workers, history};
 
 /// Jobs of a queue of tasks that are held at once, when its declaration does not say.
 const TASKS_MAX: usize = 500;
@@ -70,6 +70,7 @@ impl Jobs {
         let (worker, receiver) = worker;
         let core = worker.core.clone();
         let (cut, runs) = (core.cut.clone(), worker.runs.clone());
+        loops.push(tokio::spawn(history::run(self.inner.clone(), stop.clone())));
         loops.push(tokio::spawn(say_what_is_kept(core.clone())));
         loops.push(tokio::spawn(Poller::new(core.clone(), self.plan(registry.periodic)).run()));
         loops

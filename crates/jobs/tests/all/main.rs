@@ -12,6 +12,7 @@ mod leaders;
 mod life;
 mod limits;
 mod nodes;
+mod many;
 mod redis_faults;
 mod redis_relay;
 mod redis_server;

@@ -1,15 +1,13 @@
 //! `weir jobs`
 
-use clap::{Subcommand, ValueEnum};
+mod act;
+mod describe;
+
+use clap::{Args, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
-use weir_base::Id;
-use weir_jobs::{Entry, Error, QueueStats, Set};
+use weir_jobs::{Search, Set};
 
-use crate::parts::Parts;
-
-/// Jobs read in one go when a set is listed.
-const PAGE: usize = 1_000;
+pub(super) use act::execute;
 
 /// What to do with background jobs.
 #[derive(Debug, Clone, Subcommand, Serialize, Deserialize)]
@@ -21,38 +19,61 @@ pub enum JobsCommand {
     /// List the queues.
     #[command(after_help = "Example:\n  weir jobs queues")]
     Queues,
-    /// List the jobs of a set.
-    #[command(after_help = "Example:\n  weir jobs list dead --limit 20")]
-    List {
-        /// Which set.
-        #[arg(value_enum)]
-        set: JobSet,
-        /// The most jobs to list.
+    /// List the lanes (fairness keys) of a queue, the deepest first.
+    #[command(after_help = "Example:\n  weir jobs lanes deliver --limit 20")]
+    Lanes {
+        /// Its name.
+        queue: String,
+        /// The most lanes to list.
         #[arg(long, default_value_t = 100)]
         limit: usize,
-        /// List those after the job with this id.
-        #[arg(long, value_name = "ID")]
-        after: Option<String>,
     },
+    /// List the tasks that run now and wait for something, the longest first.
+    #[command(after_help = "Example:\n  weir jobs running")]
+    Running,
+    /// List the jobs of a set.
+    #[command(after_help = "Example:\n  weir jobs list dead --kind deliver --text timeout")]
+    List(List),
     /// Show one job.
     #[command(after_help = "Example:\n  weir jobs show 113482910221926400")]
     Show {
         /// Its id.
         id: String,
     },
-    /// Make a job, or a whole set, ready now.
-    #[command(after_help = "Example:\n  weir jobs retry --all dead")]
-    Retry {
-        /// Its id.
-        #[arg(required_unless_present = "all", conflicts_with = "all")]
-        id: Option<String>,
-        /// All jobs of this set.
-        #[arg(long, value_enum, value_name = "SET")]
-        all: Option<JobSet>,
+    /// What ended in each minute of the last day, by queue.
+    #[command(after_help = "Example:\n  weir jobs history --minutes 30 --queue deliver")]
+    History {
+        /// How far back.
+        #[arg(long, default_value_t = 60)]
+        #[arg(value_parser = clap::value_parser!(u32).range(1..=1_440))]
+        minutes: u32,
+        /// Only this queue.
+        #[arg(long)]
+        queue: Option<String>,
     },
-    /// Remove a job that does not run.
-    #[command(after_help = "Example:\n  weir jobs delete 113482910221926400")]
-    Delete {
+    /// Look on while a server works, until Ctrl-C.
+    #[command(after_help = "Example:\n  weir jobs watch")]
+    Watch {
+        /// Seconds between two looks.
+        #[arg(long, value_name = "SECONDS", default_value_t = 1)]
+        #[arg(value_parser = clap::value_parser!(u64).range(1..=3_600))]
+        every: u64,
+        /// Stop after so many looks.
+        #[arg(long, value_name = "N")]
+        count: Option<u64>,
+    },
+    /// Make jobs ready now: one, or those of a set.
+    #[command(after_help = "Example:\n  weir jobs retry --all dead --queue deliver")]
+    Retry(Which),
+    /// Remove jobs that do not run: one, or those of a set.
+    #[command(after_help = "Example:\n  weir jobs delete --all ready --lane spam.example")]
+    Delete(Which),
+    /// Move jobs that do not run to the dead set: one, or those of a set.
+    #[command(after_help = "Example:\n  weir jobs kill --all retries --kind link_crawl")]
+    Kill(Which),
+    /// Take back a job that waits, or cut off a task that runs.
+    #[command(after_help = "Example:\n  weir jobs cancel 113482910221926400")]
+    Cancel {
         /// Its id.
         id: String,
     },
@@ -81,6 +102,92 @@ pub enum JobsCommand {
     /// Take nothing from any queue until the server is started again.
     #[command(after_help = "Example:\n  weir jobs quiet")]
     Quiet,
+    /// Wait until a queue holds nothing any more.
+    #[command(after_help = "Example:\n  weir jobs drain deliver --timeout 600")]
+    Drain {
+        /// Its name.
+        queue: String,
+        /// Give up after so many seconds.
+        #[arg(long, value_name = "SECONDS", default_value_t = 3_600)]
+        timeout: u64,
+    },
+    /// Remove all that waits in a queue.
+    #[command(after_help = "Example:\n  weir jobs clear cards")]
+    Clear {
+        /// Its name.
+        queue: String,
+    },
+    /// Move all that waits in a queue to another.
+    #[command(after_help = "Example:\n  weir jobs move deliver deliver_slow")]
+    Move {
+        /// Where they lie.
+        from: String,
+        /// Where they go.
+        to: String,
+    },
+}
+
+/// Which jobs to list.
+#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+pub struct List {
+    /// Which set.
+    #[arg(value_enum)]
+    set: JobSet,
+    /// The most jobs to list.
+    #[arg(long, default_value_t = 100)]
+    limit: usize,
+    /// List those after the job with this id.
+    #[arg(long, value_name = "ID")]
+    after: Option<String>,
+    /// Only those of this queue.
+    #[arg(long)]
+    queue: Option<String>,
+    /// Only those of this type.
+    #[arg(long)]
+    kind: Option<String>,
+    /// Only those of this fairness key.
+    #[arg(long)]
+    lane: Option<String>,
+    /// Only those with this text in their payload, or in the reason of their failure.
+    #[arg(long)]
+    text: Option<String>,
+}
+
+/// Which jobs to change.
+#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+pub struct Which {
+    /// The id of one job.
+    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    id: Option<String>,
+    /// All jobs of this set.
+    #[arg(long, value_enum, value_name = "SET")]
+    all: Option<JobSet>,
+    /// Only those of this queue.
+    #[arg(long, requires = "all")]
+    queue: Option<String>,
+    /// Only those of this type.
+    #[arg(long, requires = "all")]
+    kind: Option<String>,
+    /// Only those of this fairness key.
+    #[arg(long, requires = "all")]
+    lane: Option<String>,
+    /// Only those with this text in their payload, or in the reason of their failure.
+    #[arg(long, requires = "all")]
+    text: Option<String>,
+}
+
+impl List {
+    fn search(&self) -> Search {
+        let Self { queue, kind, lane, text, .. } = self.clone();
+        Search { set: self.set.into(), queue, kind, lane, text }
+    }
+}
+
+impl Which {
+    fn search(&self, set: JobSet) -> Search {
+        let Self { queue, kind, lane, text, .. } = self.clone();
+        Search { set: set.into(), queue, kind, lane, text }
+    }
 }
 
 /// A set of jobs.
@@ -106,132 +213,4 @@ impl From<JobSet> for Set {
             JobSet::Dead => Self::Dead,
         }
     }
-}
-
-pub(super) async fn execute(parts: &Parts, command: JobsCommand) -> Result<Value, String> {
-    let jobs = &parts.jobs;
-    let failed = |error: Error| error.to_string();
-    match command {
-        JobsCommand::Stats => stats(parts).await.map_err(failed),
-        JobsCommand::Queues => {
-            let stats = jobs.stats().await.map_err(failed)?;
-            Ok(stats.queues.iter().map(describe_queue).collect())
-        }
-        JobsCommand::List { set, limit, after } => {
-            let after = match &after {
-                None => None,
-                Some(id) => {
-                    let entry = jobs.show(parse(id)?).await.map_err(failed)?;
-                    Some(entry.ok_or_else(|| missing(id))?)
-                }
-            };
-            list(parts, set.into(), limit, after).await.map_err(failed)
-        }
-        JobsCommand::Show { id } => {
-            let entry = jobs.show(parse(&id)?).await.map_err(failed)?;
-            entry.as_ref().map(describe).ok_or_else(|| missing(&id))
-        }
-        JobsCommand::Retry { all: Some(set), .. } => {
-            let count = jobs.retry_all(set.into()).await.map_err(failed)?;
-            Ok(json!({ "made_ready": count }))
-        }
-        JobsCommand::Retry { id, all: None } => {
-            let id = id.unwrap_or_default();
-            let found = jobs.retry(parse(&id)?).await.map_err(failed)?;
-            found.then_some(Value::Null).ok_or_else(|| missing(&id))
-        }
-        JobsCommand::Delete { id } => {
-            let found = jobs.delete(parse(&id)?).await.map_err(failed)?;
-            found.then_some(Value::Null).ok_or_else(|| missing(&id))
-        }
-        JobsCommand::Pause { queue } => {
-            jobs.pause(&queue).await.map_err(failed)?;
-            Ok(Value::Null)
-        }
-        JobsCommand::Resume { queue } => {
-            jobs.resume(&queue).await.map_err(failed)?;
-            Ok(Value::Null)
-        }
-        JobsCommand::Limit { queue, limit } => {
-            let limit = limit.map(|limit| limit as usize);
-            jobs.set_limit(&queue, limit).await.map_err(failed)?;
-            Ok(Value::Null)
-        }
-        JobsCommand::Quiet => {
-            jobs.quiet();
-            Ok(Value::Null)
-        }
-    }
-}
-
-fn parse(id: &str) -> Result<Id, String> {
-    id.parse().map_err(|_| format!("\"{id}\" is no id; `weir jobs list` shows them"))
-}
-
-fn missing(id: &str) -> String {
-    format!("there is no job {id} that could be changed; `weir jobs list` shows them")
-}
-
-async fn stats(parts: &Parts) -> Result<Value, Error> {
-    let stats = parts.jobs.stats().await?;
-    let total = |of: fn(&QueueStats) -> u64| stats.queues.iter().map(of).sum::<u64>();
-    let sum = |of: fn(&weir_jobs::KindStats) -> u64| stats.kinds.iter().map(of).sum::<u64>();
-    Ok(json!({
-        "ready": total(|queue| queue.depth),
-        "running": total(|queue| queue.running),
-        "scheduled": stats.scheduled,
-        "retries": stats.retries,
-        "dead": stats.dead,
-        "done_since_start": sum(|kind| kind.done),
-        "retried_since_start": sum(|kind| kind.retried),
-        "queues": stats.queues.iter().map(describe_queue).collect::<Value>(),
-    }))
-}
-
-fn describe_queue(queue: &QueueStats) -> Value {
-    json!({
-        "queue": queue.name,
-        "ready": queue.depth,
-        "lanes": queue.lanes,
-        "running": queue.running,
-        "oldest_age_ms": queue.oldest_age_ms,
-        "paused": queue.paused,
-        "limit": queue.limit,
-        "limited_by": queue.limited_by.name(),
-        "why": queue.limited_by.to_string(),
-    })
-}
-
-async fn list(
-    parts: &Parts,
-    set: Set,
-    limit: usize,
-    mut after: Option<Entry>,
-) -> Result<Value, Error> {
-    let mut rows: Vec<Value> = Vec::new();
-    while rows.len() < limit {
-        let wanted = PAGE.min(limit - rows.len());
-        let page = parts.jobs.list(set, after, wanted).await?;
-        let is_last = page.len() < wanted;
-        rows.extend(page.iter().map(describe));
-        after = page.into_iter().last();
-        if is_last {
-            break;
-        }
-    }
-    Ok(Value::Array(rows))
-}
-
-fn describe(entry: &Entry) -> Value {
-    json!({
-        "id": entry.id.to_string(),
-        "queue": entry.queue,
-        "kind": entry.kind,
-        "lane": entry.lane,
-        "failures": entry.failures,
-        "enqueued_at": entry.enqueued_at.to_string(),
-        "at": entry.at.map(|at| at.to_string()),
-        "reason": entry.reason,
-        "payload": entry.payload,
-    })
 }

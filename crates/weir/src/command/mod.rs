@@ -1,6 +1,8 @@
 //! What an administrator can do from the command line. The same words go over the control socket
 //! of a running server, and have the same effect without one.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -18,14 +20,17 @@ pub enum Command {
     Federation(FederationCommand),
 }
 
+/// Where a command that takes long says how far it is.
+pub type Told = Arc<tokio::sync::watch::Sender<Value>>;
+
 /// Does what `command` says and answers what there is to print.
 ///
 /// # Errors
 /// One line that says what to do.
-pub async fn execute(parts: &Parts, command: Command) -> Result<Value, String> {
+pub async fn execute(parts: &Parts, command: Command, told: Told) -> Result<Value, String> {
     match command {
         Command::Account(command) => account::execute(parts, command).await,
-        Command::Jobs(command) => jobs::execute(parts, command).await,
+        Command::Jobs(command) => jobs::execute(&parts.jobs, command, told).await,
         Command::Federation(command) => federation::execute(parts, command).await,
     }
 }

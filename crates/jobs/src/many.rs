@@ -1,0 +1,272 @@
+//! Steering many jobs by hand: those that a search finds, a thousand in a transaction.
+
+use std::sync::atomic::Ordering;
+
+use weir_base::Id;
+use weir_db::{Class, Tx, ids, params};
+
+use crate::mend::free;
+use crate::{Entry, Error, Jobs, Search, Set};
+
+/// What is done to jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// They are ready now; the dead begin anew. The ready are so already.
+    Retry,
+    /// They are removed.
+    Delete,
+    /// They go to the dead set, which keeps the newest 10,000.
+    Kill,
+}
+
+/// How far an action on many jobs is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// Jobs looked at.
+    pub looked: u64,
+    /// Of about so many.
+    pub of: u64,
+    /// Jobs changed.
+    pub changed: u64,
+}
+
+impl Jobs {
+    /// Does `action` to every job that `search` finds, and tells `told` after every thousand how
+    /// far it is. Jobs that run as tasks are left alone. What comes to the set meanwhile may be
+    /// left out: no more are looked at than there were at the start.
+    ///
+    /// # Errors
+    /// [`Error::Db`], [`Error::Redis`]; what was changed before stays changed.
+    pub async fn sweep(
+        &self,
+        search: &Search,
+        action: Action,
+        mut told: impl FnMut(Swept) + Send,
+    ) -> Result<Swept, Error> {
+        let stats = self.stats().await?;
+        let of = match search.set {
+            Set::Ready => stats.queues.iter().map(|queue| queue.depth).sum(),
+            Set::Scheduled => stats.scheduled,
+            Set::Retries => stats.retries,
+            Set::Dead => stats.dead,
+        };
+        let (mut swept, mut after) = (Swept { of, ..Swept::default() }, None);
+        while swept.looked < of {
+            let look = self.look(search, after).await?;
+            swept.looked += look.looked;
+            swept.changed += self.change(action, look.found).await?;
+            told(swept);
+            after = look.last;
+            if after.is_none() {
+                break;
+            }
+        }
+        Ok(swept)
+    }
+
+    /// Moves a job that does not run as a task to the dead set; false when there is none, or it is
+    /// there already.
+    ///
+    /// # Errors
+    /// [`Error::Db`], [`Error::Redis`].
+    pub async fn kill(&self, id: Id) -> Result<bool, Error> {
+        match self.show(id).await? {
+            Some(entry) => Ok(self.change(Action::Kill, vec![entry]).await? > 0),
+            None => Ok(false),
+        }
+    }
+
+    /// Moves the waiting jobs of `from` to queue `to`, in whose turns they wait from then on, and
+    /// tells how many. Both queues must be served, and hold tasks both or units both.
+    ///
+    /// # Errors
+    /// [`Error::NoQueue`], [`Error::QueuesDiffer`], [`Error::Db`].
+    pub async fn move_queue(
+        &self,
+        from: &str,
+        to: &str,
+        mut told: impl FnMut(Swept) + Send,
+    ) -> Result<Swept, Error> {
+        let queue = |name: &str| {
+            let found = self.inner.directory.find(name);
+            found.ok_or_else(|| Error::NoQueue(name.to_owned()))
+        };
+        let (old, new) = (queue(from)?, queue(to)?);
+        let is_unit = |state: &crate::directory::QueueState| state.is_unit.load(Ordering::Relaxed);
+        if self.inner.redis.get().is_some() || is_unit(&old) != is_unit(&new) || from == to {
+            return Err(Error::QueuesDiffer { from: from.to_owned(), to: to.to_owned() });
+        }
+        let of = old.turns.lock().depth();
+        let search = Search { queue: Some(from.to_owned()), ..Search::all(Set::Ready) };
+        let (mut swept, mut after) = (Swept { of, ..Swept::default() }, None);
+        loop {
+            let look = self.look(&search, after).await?;
+            swept.looked += look.looked;
+            let (jobs, name) = (self.clone(), to.to_owned());
+            let write = move |tx: &mut Tx| jobs.move_some(tx, &look.found, &name);
+            swept.changed += self.inner.db.write(Class::Housekeeping, write).await?;
+            told(swept);
+            after = look.last;
+            if after.is_none() {
+                return Ok(swept);
+            }
+        }
+    }
+
+    async fn change(&self, action: Action, found: Vec<Entry>) -> Result<u64, Error> {
+        if found.is_empty() || (action == Action::Kill && found[0].set == Set::Dead) {
+            return Ok(0);
+        }
+        if self.inner.redis.get().is_some() {
+            return self.change_in_redis(action, found).await;
+        }
+        let jobs = self.clone();
+        let write = move |tx: &mut Tx| jobs.change_rows(tx, action, &found);
+        Ok(self.inner.db.write::<_, weir_db::Error, _>(Class::Housekeeping, write).await?)
+    }
+
+    /// One by one: Redis finds no job by its name.
+    async fn change_in_redis(&self, action: Action, found: Vec<Entry>) -> Result<u64, Error> {
+        let mut changed = 0;
+        for entry in found {
+            changed += u64::from(match action {
+                Action::Retry => self.retry(entry.id).await?,
+                Action::Delete => self.delete(entry.id).await?,
+                Action::Kill => {
+                    let reason = "jobs in Redis are killed on Sidekiq Web; delete them here";
+                    return Err(Error::Redis(reason.to_owned()));
+                }
+            });
+        }
+        Ok(changed)
+    }
+
+    fn change_rows(
+        &self,
+        tx: &mut Tx,
+        action: Action,
+        found: &[Entry],
+    ) -> Result<u64, weir_db::Error> {
+        let Some(set) = found.first().map(|entry| entry.set) else { return Ok(0) };
+        let list: Vec<Id> = found.iter().map(|entry| entry.id).collect();
+        match (action, set) {
+            (Action::Retry, Set::Ready) => Ok(0),
+            (Action::Retry, Set::Dead) => {
+                let raised = self.raise(tx, &list)?;
+                self.due_now(tx);
+                Ok(raised)
+            }
+            (Action::Retry, _) => {
+                let now = self.inner.clock.now();
+                let sql = "UPDATE jobs_later SET due_at = ?1 WHERE id IN ids(?2) AND due_at > ?1";
+                let moved = tx.execute(sql, params![now, ids(&list)])?;
+                self.due_now(tx);
+                Ok(moved)
+            }
+            (Action::Delete, Set::Dead) => {
+                let sql = "DELETE FROM jobs_dead WHERE id IN ids(?1)";
+                let gone = tx.execute(sql, params![ids(&list)])?;
+                let inner = self.inner.clone();
+                tx.after_commit(move || inner.later.buried(gone));
+                Ok(gone)
+            }
+            (Action::Kill, Set::Dead) => Ok(0),
+            (Action::Delete | Action::Kill, _) => {
+                let gone = self.take_away(tx, set, found)?;
+                if action == Action::Kill {
+                    self.bury(tx, found, &gone)?;
+                }
+                Ok(gone.len() as u64)
+            }
+        }
+    }
+
+    /// Those of `found` that wait, as far as is known here: a task that runs is left alone.
+    fn waiting(&self, found: &[Entry]) -> Vec<Id> {
+        let waits = |entry: &&Entry| {
+            let state = self.inner.directory.queue(&entry.queue);
+            let is_unit = state.is_unit.load(Ordering::Relaxed);
+            is_unit || state.turns.lock().waits(&entry.lane, entry.id.0)
+        };
+        found.iter().filter(waits).map(|entry| entry.id).collect()
+    }
+
+    /// Removes those of `found` that wait, and tells which were there, in order of id.
+    fn take_away(&self, tx: &mut Tx, set: Set, found: &[Entry]) -> Result<Vec<Id>, weir_db::Error> {
+        let (sql, list) = if set == Set::Ready {
+            ("DELETE FROM jobs WHERE id IN ids(?1) RETURNING id, unique_key", self.waiting(found))
+        } else {
+            let list = found.iter().map(|entry| entry.id).collect();
+            ("DELETE FROM jobs_later WHERE id IN ids(?1) RETURNING id, unique_key", list)
+        };
+        let removed: Vec<(Id, Option<String>)> =
+            tx.query(sql, params![ids(&list)], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let mut gone = Vec::with_capacity(removed.len());
+        for (id, key) in removed {
+            free(tx, key, id)?;
+            gone.push(id);
+        }
+        gone.sort_unstable();
+        if set == Set::Ready {
+            self.forget(tx, found, gone.clone());
+        }
+        Ok(gone)
+    }
+
+    /// Once this commits, those of `found` that are `gone` do not wait any more.
+    fn forget(&self, tx: &mut Tx, found: &[Entry], gone: Vec<Id>) {
+        let inner = self.inner.clone();
+        let all: Vec<(String, String, Id)> = found
+            .iter()
+            .filter(|entry| gone.binary_search(&entry.id).is_ok())
+            .map(|entry| (entry.queue.clone(), entry.lane.clone(), entry.id))
+            .collect();
+        tx.after_commit(move || {
+            for (queue, lane, id) in &all {
+                inner.directory.queue(queue).removed(lane, id.0);
+            }
+        });
+    }
+
+    /// Writes those of `found` that are `gone` into the dead set.
+    fn bury(&self, tx: &mut Tx, found: &[Entry], gone: &[Id]) -> Result<(), weir_db::Error> {
+        let now = self.inner.clock.now();
+        for entry in found.iter().filter(|entry| gone.binary_search(&entry.id).is_ok()) {
+            tx.execute(
+                "INSERT INTO jobs_dead (id, died_at, queue, lane, kind, failures, enqueued_at,
+                   payload, reason) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+                params![
+                    entry.id,
+                    now,
+                    entry.queue,
+                    entry.lane,
+                    entry.kind,
+                    entry.failures,
+                    entry.enqueued_at,
+                    entry.payload,
+                    entry.reason.as_deref().unwrap_or("killed by hand")
+                ],
+            )?;
+        }
+        let (inner, died) = (self.inner.clone(), i64::try_from(gone.len()).unwrap_or(0));
+        tx.after_commit(move || inner.later.died(died));
+        Ok(())
+    }
+
+    fn move_some(&self, tx: &mut Tx, found: &[Entry], to: &str) -> Result<u64, weir_db::Error> {
+        let list = self.waiting(found);
+        let sql = "UPDATE jobs SET queue = ?1 WHERE id IN ids(?2) RETURNING id";
+        let mut moved: Vec<Id> = tx.column(sql, params![to, ids(&list)])?;
+        moved.sort_unstable();
+        self.forget(tx, found, moved.clone());
+        let (inner, to) = (self.inner.clone(), to.to_owned());
+        let mut added: Vec<(String, String, Id)> = found
+            .iter()
+            .filter(|entry| moved.binary_search(&entry.id).is_ok())
+            .map(|entry| (to.clone(), entry.lane.clone(), entry.id))
+            .collect();
+        added.sort_unstable();
+        tx.after_commit(move || inner.added(&added));
+        Ok(moved.len() as u64)
+    }
+}

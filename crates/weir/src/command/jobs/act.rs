@@ -1,0 +1,175 @@
+//! What the words do.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use weir_base::Id;
+use weir_jobs::{Action, Error, Jobs, Search, Set, Swept};
+
+use super::describe::{entry, kind, lane, minute, queue, running, stats};
+use super::{JobSet, JobsCommand, List, Which};
+use crate::command::Told;
+
+/// How often a queue that is drained is looked at.
+const DRAIN_EACH: Duration = Duration::from_millis(200);
+
+pub(in crate::command) async fn execute(
+    jobs: &Jobs,
+    command: JobsCommand,
+    told: Told,
+) -> Result<Value, String> {
+    let done = match command {
+        JobsCommand::Stats => {
+            let (all, minutes) = (jobs.stats().await, jobs.history(2).await);
+            return Ok(stats(&all.map_err(said)?, &minutes.map_err(said)?));
+        }
+        JobsCommand::Queues => jobs.stats().await.map(|all| all.queues.iter().map(queue).collect()),
+        JobsCommand::Lanes { queue, limit } => {
+            Ok(jobs.lanes(&queue, limit).iter().map(lane).collect())
+        }
+        JobsCommand::Running => Ok(jobs.running().iter().map(running).collect()),
+        JobsCommand::List(which) => return list(jobs, which, told).await,
+        JobsCommand::Show { id } => {
+            let found = jobs.show(parse(&id)?).await.map_err(said)?;
+            return found.as_ref().map(entry).ok_or_else(|| missing(&id));
+        }
+        JobsCommand::History { minutes, queue } => jobs.history(minutes).await.map(|history| {
+            let meant =
+                |it: &&weir_jobs::Minute| queue.as_ref().is_none_or(|name| *name == it.queue);
+            history.iter().filter(meant).map(minute).collect()
+        }),
+        JobsCommand::Watch { .. } => {
+            // Whoever watches asks for these again and again.
+            let all = jobs.stats().await.map_err(said)?;
+            let mut value = stats(&all, &[]);
+            value["kinds"] = all.kinds.iter().map(kind).collect();
+            Ok(value)
+        }
+        JobsCommand::Retry(which) => return change(jobs, which, Action::Retry, told).await,
+        JobsCommand::Delete(which) => return change(jobs, which, Action::Delete, told).await,
+        JobsCommand::Kill(which) => return change(jobs, which, Action::Kill, told).await,
+        JobsCommand::Cancel { id } => {
+            let found = jobs.cancel_now(parse(&id)?).await.map_err(said)?;
+            return found.then_some(Value::Null).ok_or_else(|| missing(&id));
+        }
+        JobsCommand::Pause { queue } => jobs.pause(&queue).await.map(|()| Value::Null),
+        JobsCommand::Resume { queue } => jobs.resume(&queue).await.map(|()| Value::Null),
+        JobsCommand::Limit { queue, limit } => {
+            let limit = limit.map(|limit| limit as usize);
+            jobs.set_limit(&queue, limit).await.map(|()| Value::Null)
+        }
+        JobsCommand::Quiet => {
+            jobs.quiet();
+            Ok(Value::Null)
+        }
+        JobsCommand::Drain { queue, timeout } => return drain(jobs, &queue, timeout, told).await,
+        JobsCommand::Clear { queue } => {
+            exists(jobs, &queue).await?;
+            let search = Search { queue: Some(queue), ..Search::all(Set::Ready) };
+            let swept = jobs.sweep(&search, Action::Delete, move |swept| tell(&told, swept)).await;
+            swept.map(|swept| json!({ "deleted": swept.changed }))
+        }
+        JobsCommand::Move { from, to } => {
+            let swept = jobs.move_queue(&from, &to, move |swept| tell(&told, swept)).await;
+            swept.map(|swept| json!({ "moved": swept.changed }))
+        }
+    };
+    done.map_err(said)
+}
+
+fn said(error: Error) -> String {
+    error.to_string()
+}
+
+fn parse(id: &str) -> Result<Id, String> {
+    id.parse().map_err(|_| format!("\"{id}\" is no id; `weir jobs list` shows them"))
+}
+
+fn missing(id: &str) -> String {
+    format!("there is no job {id} that could be changed; `weir jobs list` shows them")
+}
+
+/// Says how far an action on many jobs is.
+fn tell(told: &Told, swept: Swept) {
+    let Swept { looked, of, changed } = swept;
+    told.send_replace(json!({ "looked": looked, "of": of, "changed": changed }));
+}
+
+async fn exists(jobs: &Jobs, name: &str) -> Result<(), String> {
+    let stats = jobs.stats().await.map_err(said)?;
+    let found = stats.queues.iter().any(|queue| queue.name == name);
+    found.then_some(()).ok_or_else(|| said(Error::NoQueue(name.to_owned())))
+}
+
+async fn list(jobs: &Jobs, which: List, told: Told) -> Result<Value, String> {
+    let mut after = match &which.after {
+        None => None,
+        Some(id) => {
+            let found = jobs.show(parse(id)?).await.map_err(said)?;
+            Some(found.ok_or_else(|| missing(id))?)
+        }
+    };
+    let (search, mut rows, mut looked) = (which.search(), Vec::new(), 0);
+    while rows.len() < which.limit {
+        let look = jobs.look(&search, after).await.map_err(said)?;
+        looked += look.looked;
+        told.send_replace(json!({ "looked": looked, "found": rows.len() }));
+        rows.extend(look.found.iter().take(which.limit - rows.len()).map(entry));
+        after = look.last;
+        if after.is_none() {
+            break;
+        }
+    }
+    Ok(Value::Array(rows))
+}
+
+async fn change(jobs: &Jobs, which: Which, action: Action, told: Told) -> Result<Value, String> {
+    let Some(set) = which.all else {
+        let id = which.id.unwrap_or_default();
+        let found = match action {
+            Action::Retry => jobs.retry(parse(&id)?).await,
+            Action::Delete => jobs.delete(parse(&id)?).await,
+            Action::Kill => jobs.kill(parse(&id)?).await,
+        };
+        return found.map_err(said)?.then_some(Value::Null).ok_or_else(|| missing(&id));
+    };
+    let search = which.search(set);
+    let swept = match (action, set) {
+        // Without a search there is nothing to look at.
+        (Action::Retry, _) if search == Search::all(search.set) => {
+            let changed = jobs.retry_all(search.set).await.map_err(said)?;
+            Swept { changed, ..Swept::default() }
+        }
+        (Action::Retry, JobSet::Ready) => Swept::default(),
+        _ => jobs.sweep(&search, action, move |swept| tell(&told, swept)).await.map_err(said)?,
+    };
+    let word = match action {
+        Action::Retry => "made_ready",
+        Action::Delete => "deleted",
+        Action::Kill => "killed",
+    };
+    Ok(json!({ word: swept.changed }))
+}
+
+/// Waits until nothing lies in the queue, and nothing of it runs.
+async fn drain(jobs: &Jobs, name: &str, timeout_s: u64, told: Told) -> Result<Value, String> {
+    exists(jobs, name).await?;
+    let wait = async {
+        loop {
+            let stats = jobs.stats().await.map_err(said)?;
+            let found = stats.queues.iter().find(|queue| queue.name == name);
+            let Some(queue) = found.filter(|queue| queue.depth > 0) else {
+                return Ok(Value::Null);
+            };
+            if queue.paused {
+                return Err(format!("queue {name} is paused; resume it with `weir jobs resume`"));
+            }
+            told.send_replace(json!({ "waiting": queue.depth, "running": queue.running }));
+            tokio::time::sleep(DRAIN_EACH).await;
+        }
+    };
+    let waited = tokio::time::timeout(Duration::from_secs(timeout_s), wait).await;
+    waited.unwrap_or_else(|_| {
+        Err(format!("queue {name} is not empty after {timeout_s} s; look at `weir jobs stats`"))
+    })
+}

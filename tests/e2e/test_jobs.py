@@ -1,0 +1,80 @@
+"""`weir jobs` and `weir storm jobs`, as an administrator uses them."""
+
+import json
+import subprocess
+
+import pytest
+
+from conftest import WEIR
+from waiting import until
+
+
+@pytest.fixture(scope="module")
+def server(serve):
+    return serve()
+
+
+def ended(server):
+    return sum(row["done"] for row in server.command("jobs", "history"))
+
+
+def test_what_ended_stands_in_the_history_and_in_the_counts(server):
+    alice = server.somebody("alice")
+    alice.say("work for the queues")
+    until(lambda: ended(server) > 0, "jobs in the history")
+    stats = server.command("jobs", "stats")
+    assert stats["done_since_start"] > 0 and stats["dead"] == 0
+    assert {"oldest_age_ms", "queues", "failing"} <= stats.keys()
+    names = [queue["queue"] for queue in server.command("jobs", "queues")]
+    assert names == sorted(names) and names
+
+
+def test_a_paused_queue_is_searched_cleared_and_resumed(server):
+    queue = server.command("jobs", "queues")[0]["queue"]
+    server.command("jobs", "pause", queue)
+    states = {row["queue"]: row["paused"] for row in server.command("jobs", "queues")}
+    assert states[queue] is True
+    assert server.command("jobs", "clear", queue) == {"deleted": 0}
+    assert server.command("jobs", "lanes", queue) == []
+    assert server.command("jobs", "list", "dead", "--queue", queue, "--text", "nothing") == []
+    assert server.command("jobs", "delete", "--all", "dead", "--kind", "none") == {"deleted": 0}
+    assert server.command("jobs", "kill", "--all", "retries", "--queue", queue) == {"killed": 0}
+    server.command("jobs", "resume", queue)
+    server.command("jobs", "drain", queue, "--timeout", "60")
+    assert server.command("jobs", "running") == []
+
+
+def test_a_queue_that_is_not_there_is_named(server):
+    for words in (["clear", "nowhere"], ["drain", "nowhere"], ["move", "nowhere", "nowhere2"]):
+        done = subprocess.run([WEIR, "jobs", *words, "--data", str(server.data)],
+                              env=server.environment(), capture_output=True, text=True, check=False)
+        assert done.returncode == 1 and "no queue nowhere" in done.stderr
+
+
+def test_whoever_watches_gets_one_line_a_look(server):
+    done = subprocess.run([WEIR, "jobs", "watch", "--count", "2", "--data", str(server.data)],
+                          env=server.environment(), capture_output=True, text=True, check=True)
+    first, second = done.stdout.splitlines()
+    assert first.startswith("ready=") and "done_per_s=" in second
+
+
+def test_a_storm_of_jobs_loses_none_and_writes_what_it_measured(kind, server, tmp_path):
+    data, page = tmp_path / "storm.json", tmp_path / "storm.html"
+    target = [] if kind == "sqlite" else ["--target", server.database.url]
+    subprocess.run([WEIR, "storm", "jobs", "--jobs", "2000", "--seconds", "1", "--clients", "8",
+                    "--json", str(data), "--report", str(page), *target],
+                   check=True, capture_output=True)
+    measured = json.loads(data.read_text())
+    assert {"scenario", "machine", "versions", "parameters", "results"} <= measured.keys()
+    results = measured["results"]
+    assert (results["lost"], results["repeated"]) == (0, 0)
+    for key in ("enqueue_per_s", "drain_per_s", "rss_max_bytes", "due_p99_ms", "urgent_p99_ms"):
+        assert results[key] > 0, key
+    text = page.read_text()
+    assert "<svg" in text and "<script" not in text and "http-equiv" not in text
+
+
+def test_a_storm_on_something_unknown_says_what_to_name(tmp_path):
+    done = subprocess.run([WEIR, "storm", "jobs", "--target", "http://127.0.0.1:1"],
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "postgres://" in done.stderr

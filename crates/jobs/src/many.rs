@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use weir_base::Id;
 use weir_db::{Class, Tx, ids, params};
 
-use crate::mend::free;
+use crate::mend::Gone;
 use crate::{Entry, Error, Jobs, Search, Set};
 
 /// What is done to jobs.
@@ -191,24 +191,33 @@ impl Jobs {
         found.iter().filter(waits).map(|entry| entry.id).collect()
     }
 
-    /// Removes those of `found` that wait, and tells which were there, in order of id.
-    fn take_away(&self, tx: &mut Tx, set: Set, found: &[Entry]) -> Result<Vec<Id>, weir_db::Error> {
+    /// Removes those of `found` that wait, and tells which were there, in order of id, each with
+    /// its batch.
+    fn take_away(
+        &self,
+        tx: &mut Tx,
+        set: Set,
+        found: &[Entry],
+    ) -> Result<Vec<(Id, Option<Id>)>, weir_db::Error> {
         let (sql, list) = if set == Set::Ready {
-            ("DELETE FROM jobs WHERE id IN ids(?1) RETURNING id, unique_key", self.waiting(found))
+            let sql = "DELETE FROM jobs WHERE id IN ids(?1) RETURNING id, unique_key, batch_id";
+            (sql, self.waiting(found))
         } else {
-            let list = found.iter().map(|entry| entry.id).collect();
-            ("DELETE FROM jobs_later WHERE id IN ids(?1) RETURNING id, unique_key", list)
+            let sql = "DELETE FROM jobs_later WHERE id IN ids(?1)
+               RETURNING id, unique_key, CASE WHEN state = 2 THEN NULL ELSE batch_id END";
+            (sql, found.iter().map(|entry| entry.id).collect())
         };
-        let removed: Vec<(Id, Option<String>)> =
-            tx.query(sql, params![ids(&list)], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let removed: Vec<(Id, Gone)> = tx.query(sql, params![ids(&list)], |row| {
+            Ok((row.get(0)?, Gone { key: row.get(1)?, batch: row.get(2)? }))
+        })?;
         let mut gone = Vec::with_capacity(removed.len());
-        for (id, key) in removed {
-            free(tx, key, id)?;
-            gone.push(id);
+        for (id, left) in removed {
+            gone.push((id, left.batch));
+            self.taken_back(tx, left, id)?;
         }
         gone.sort_unstable();
         if set == Set::Ready {
-            self.forget(tx, found, gone.clone());
+            self.forget(tx, found, gone.iter().map(|(id, _)| *id).collect());
         }
         Ok(gone)
     }
@@ -229,12 +238,19 @@ impl Jobs {
     }
 
     /// Writes those of `found` that are `gone` into the dead set.
-    fn bury(&self, tx: &mut Tx, found: &[Entry], gone: &[Id]) -> Result<(), weir_db::Error> {
+    fn bury(
+        &self,
+        tx: &mut Tx,
+        found: &[Entry],
+        gone: &[(Id, Option<Id>)],
+    ) -> Result<(), weir_db::Error> {
         let now = self.inner.clock.now();
-        for entry in found.iter().filter(|entry| gone.binary_search(&entry.id).is_ok()) {
+        for entry in found {
+            let Ok(at) = gone.binary_search_by_key(&entry.id, |(id, _)| *id) else { continue };
             tx.execute(
                 "INSERT INTO jobs_dead (id, died_at, queue, lane, kind, failures, enqueued_at,
-                   payload, reason) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+                   payload, reason, batch_id)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
                 params![
                     entry.id,
                     now,
@@ -244,7 +260,8 @@ impl Jobs {
                     entry.failures,
                     entry.enqueued_at,
                     entry.payload,
-                    entry.reason.as_deref().unwrap_or("killed by hand")
+                    entry.reason.as_deref().unwrap_or("killed by hand"),
+                    gone[at].1
                 ],
             )?;
         }

@@ -15,8 +15,8 @@ use crate::dispatch::Worker;
 use crate::keeper::Keeper;
 use crate::registry::Periodic;
 use crate::steering::Senses;
-use crate::{news, nodes};
 use crate::{Jobs, Queue, Registry, StartError, acks, history, steering};
+use crate::{news, nodes};
 
 /// The running workers. Dropped, they go on until their shutdown.
 #[derive(Debug)]

@@ -120,15 +120,16 @@ impl Running {
     /// Task `id`, which was taken, is not to start.
     pub(crate) fn doom(&self, id: Id) -> bool {
         let mut jobs = self.jobs.lock();
-        if !jobs.contains_key(&id) {
-            if self.doomed.load(Ordering::Relaxed) >= DOOMED_MAX {
-                return false;
+        let room = self.doomed.load(Ordering::Relaxed) < DOOMED_MAX;
+        match jobs.get(&id) {
+            Some(entry) => entry.token.cancel(),
+            None if room => {
+                let entry = Entry { doomed: true, ..Entry::default() };
+                entry.token.cancel();
+                jobs.insert(id, entry);
+                self.doomed.fetch_add(1, Ordering::Relaxed);
             }
-            jobs.insert(id, Entry { doomed: true, ..Entry::default() });
-            self.doomed.fetch_add(1, Ordering::Relaxed);
-        }
-        if let Some(entry) = jobs.get(&id) {
-            entry.token.cancel();
+            None => return false,
         }
         true
     }

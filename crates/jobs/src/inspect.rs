@@ -169,8 +169,8 @@ impl Jobs {
         deepest.into_iter().map(one).collect()
     }
 
-    /// Queues, sets and kinds in numbers. Where nodes share a PostgreSQL, `depth` counts the jobs of
-    /// all while there are at most 100,000; all else is of this node.
+    /// Queues, sets and kinds in numbers. Where nodes share a PostgreSQL, `depth` counts the jobs
+    /// of all while there are at most 100,000; all else is of this node.
     ///
     /// # Errors
     /// [`Error::Db`].

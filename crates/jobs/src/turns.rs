@@ -284,39 +284,6 @@ impl Turns {
         all
     }
 
-    /// As [`added`](Self::added), of a lane in `slot`, which is worked on here from now on.
-    pub(crate) fn added_in(&mut self, slot: u8, lane: &str, ids: &[i64]) {
-        self.away &= !(1 << slot);
-        self.added(lane, ids);
-        if let Some(lane) = self.lanes.get_mut(lane) {
-            lane.slot = slot;
-        }
-    }
-
-    /// Takes nothing more of the lanes whose slot is in `mask`, and forgets which jobs wait there.
-    pub(crate) fn abandon(&mut self, mask: u64) {
-        self.away |= mask;
-        for lane in self.lanes.values_mut().filter(|lane| mask >> lane.slot & 1 == 1) {
-            self.depth -= i64::try_from(lane.ids.len() as u64 + lane.more).unwrap_or(0);
-            self.held -= lane.ids.len();
-            self.more -= lane.more;
-            (lane.ids, lane.more) = (VecDeque::new(), 0);
-        }
-        let names: Vec<Arc<str>> = self.lanes.keys().cloned().collect();
-        names.iter().for_each(|name| self.line_up(name));
-    }
-
-    /// The slots of lanes of which jobs are taken.
-    pub(crate) fn busy(&self) -> u64 {
-        let taken = self.lanes.values().filter(|lane| lane.taken > 0);
-        taken.fold(0, |busy, lane| busy | 1 << lane.slot)
-    }
-
-    /// Whether anything is known of `lane`.
-    pub(crate) fn knows(&self, lane: &str) -> bool {
-        self.lanes.contains_key(lane)
-    }
-
     /// Rows `ids` stand in `lane`.
     pub(crate) fn added(&mut self, lane: &str, ids: &[i64]) {
         let Some(highest) = ids.iter().max() else { return };
@@ -734,5 +701,6 @@ fn smoothed(before: i64, now: i64) -> i64 {
     (before + (now - before) / 8).max(1)
 }
 
+mod away;
 #[cfg(test)]
 mod tests;

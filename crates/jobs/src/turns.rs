@@ -16,7 +16,7 @@
 //! one scan of the table finds for all lanes when they are needed ([`Turns::refill`]). Only a
 //! newest-first queue holds all: whoever fills it limits its depth.
 
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use crate::Order;
@@ -497,59 +497,6 @@ impl Turns {
         }
     }
 
-    /// After which id to scan the table, when too few of the waiting rows are held.
-    pub(crate) fn refill(&self) -> Option<i64> {
-        if self.more == 0 {
-            return None;
-        }
-        let enough = self.held > self.held_max / 2;
-        let wanting = |lane: &&Lane| lane.more > 0 && (!enough || lane.ids.is_empty());
-        self.lanes.values().filter(wanting).map(|lane| lane.edge).min()
-    }
-
-    /// What a scan after `refill` found, in order of id: lane and id. `last` when it came to the
-    /// end of the table.
-    pub(crate) fn refilled(&mut self, refill: i64, rows: &[(String, i64)], last: bool) {
-        let held_max = self.held_max;
-        let mut skipped: HashSet<&str> = HashSet::new();
-        for (name, id) in rows {
-            let Some(lane) = self.lanes.get_mut(name.as_str()) else { continue };
-            if lane.more == 0 || *id > self.told || !lane.is_beyond(*id) {
-                continue;
-            }
-            let full =
-                self.held >= held_max && lane.ids.len() >= LANE_HELD_MIN.min(held_max).max(1);
-            if full || lane.is_beyond(refill) || skipped.contains(name.as_str()) {
-                // What a lane holds comes before all that it does not.
-                skipped.insert(name);
-                continue;
-            }
-            lane.hold(*id);
-            lane.edge = *id;
-            lane.more -= 1;
-            self.held += 1;
-            self.more -= 1;
-        }
-        let names: Vec<Arc<str>> = self.lanes.keys().cloned().collect();
-        for name in names {
-            if let Some(lane) = self.lanes.get_mut(&name)
-                && lane.more > 0
-                && !skipped.contains(&*name)
-                && !lane.is_beyond(refill)
-            {
-                if last {
-                    // Counted and not there: what two told of at once.
-                    self.depth -= i64::try_from(lane.more).unwrap_or(i64::MAX);
-                    self.more -= lane.more;
-                    lane.more = 0;
-                } else if let Some((_, scanned)) = rows.last() {
-                    lane.edge = lane.edge.max(*scanned);
-                }
-            }
-            self.line_up(&name);
-        }
-    }
-
     /// Brings a lane that can go on back into a line, or forgets it when nothing is left of it.
     fn line_up(&mut self, name: &Arc<str>) {
         let available = self.available(name);
@@ -702,5 +649,6 @@ fn smoothed(before: i64, now: i64) -> i64 {
 }
 
 mod away;
+mod refill;
 #[cfg(test)]
 mod tests;

@@ -206,7 +206,10 @@ impl Worker {
         self.state.turns.lock().refill()
     }
 
-    async fn read(&self, picks: Arc<Vec<Pick>>) -> Result<Vec<Vec<Claim>>, weir_db::Error> {
+    pub(crate) async fn read(
+        &self,
+        picks: Arc<Vec<Pick>>,
+    ) -> Result<Vec<Vec<Claim>>, weir_db::Error> {
         let (handlers, me) = (self.handlers.clone(), self.inner.nodes.me());
         let read = move |tx: &mut weir_db::Tx| {
             let known = |kind: &str| handlers.get_key_value(kind).map(|(kind, _)| *kind);
@@ -220,7 +223,7 @@ impl Worker {
 
     /// Marks what was read as taken. Of a lane of units only the jobs up to the first of another
     /// kind are kept, since a batch is of one kind and the lane's order holds over kinds.
-    fn take(&self, picks: &[Pick], found: Vec<Vec<Claim>>) -> Vec<Claim> {
+    pub(crate) fn take(&self, picks: &[Pick], found: Vec<Vec<Claim>>) -> Vec<Claim> {
         let is_unit = self.is_unit();
         let now = self.inner.clock.now();
         let mut taken = Vec::new();
@@ -248,7 +251,7 @@ impl Worker {
         taken
     }
 
-    async fn start(self: &Arc<Self>, claims: Vec<Claim>) {
+    pub(crate) async fn start(self: &Arc<Self>, claims: Vec<Claim>) {
         let mut kinds: BTreeMap<Cow<'static, str>, Vec<Claim>> = BTreeMap::new();
         for claim in claims {
             kinds.entry(claim.kind.clone()).or_default().push(claim);

@@ -6,6 +6,14 @@ pub enum Error {
     /// The database failed.
     #[error("the jobs' database: {0}")]
     Db(#[from] weir_db::Error),
+    /// The file of running tasks cannot be used.
+    #[error("the file {path} of running jobs: {source}; is another server using it?")]
+    Journal {
+        /// Where it is.
+        path: String,
+        /// Why not.
+        source: std::io::Error,
+    },
     /// Redis failed, or is away.
     #[error("the jobs' Redis: {0}")]
     Redis(String),

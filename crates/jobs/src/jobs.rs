@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use parking_lot::Mutex;
 use weir_base::{Clock, Id, IdGenerator, Random, Timestamp};
 use weir_db::{Class, Db, Dialect, Tx};
 
@@ -13,6 +14,7 @@ use crate::directory::Directory;
 use crate::endings::Totals;
 use crate::history::{self, History};
 use crate::hooks::{Enqueuing, Hooks};
+use crate::journal::Journal;
 use crate::later::Later;
 use crate::load::DatabaseTimes;
 use crate::news::{self, News};
@@ -21,6 +23,7 @@ use crate::registry::Periodic;
 use crate::rows;
 use crate::rows::NewRow;
 use crate::running::Running;
+use crate::suspects::Trial;
 use crate::{Error, Job, NodeOptions, Unique, schema, sidekiq, unique};
 
 /// The longest fairness key, in bytes.
@@ -53,6 +56,10 @@ pub(crate) struct Inner {
     pub(crate) running: Running,
     pub(crate) cursors: Cursors,
     pub(crate) hooks: Hooks,
+    /// Where it is written down what runs, if it is.
+    pub(crate) journal: OnceLock<Arc<Journal>>,
+    /// What is tried alone before the others start.
+    pub(crate) trials: Mutex<Vec<Trial>>,
     /// Take nothing any more.
     pub(crate) quiet: AtomicBool,
     /// The kinds that have a handler, once the workers run.
@@ -101,6 +108,8 @@ impl Jobs {
             running: Running::default(),
             cursors: Cursors::default(),
             hooks: Hooks::default(),
+            journal: OnceLock::new(),
+            trials: Mutex::default(),
             quiet: AtomicBool::new(false),
             kinds: OnceLock::new(),
             found: OnceLock::new(),

@@ -86,6 +86,11 @@ CREATE TABLE jobs_queues (
   running_max BIGINT
 ) WITHOUT ROWID;
 
+CREATE TABLE jobs_suspects (
+  id BIGINT NOT NULL PRIMARY KEY,
+  deaths BIGINT NOT NULL
+);
+
 CREATE TABLE jobs_periodic (
   name TEXT NOT NULL PRIMARY KEY,
   plan TEXT NOT NULL,

@@ -17,6 +17,7 @@ use crate::acks::{Acks, Ended};
 use crate::dispatch::{Worker, panic_text};
 use crate::endings::Terms;
 use crate::gates::{Breaker, End};
+use crate::journal::{Journal, Slot};
 use crate::registry::{Handler, RunTask};
 use crate::rows::Claim;
 use crate::running::Site;
@@ -79,6 +80,7 @@ impl Run {
         let mut released: Vec<Claim> = Vec::new();
         let mut before = Instant::now();
         let mut work: Vec<(Arc<str>, usize, i64)> = Vec::new();
+        let slot = self.slot();
         while let Some(claim) = waiting.next() {
             if full.contains(&claim.lane) || self.is_shut(&claim) {
                 released.push(claim);
@@ -93,6 +95,7 @@ impl Run {
                 }
                 before = Instant::now();
             }
+            slot.iter().for_each(|slot| slot.set(claim.id));
             match self.first(&claim) {
                 First::Ended(outcome) => {
                     self.site.ended_at_once(claim.id);
@@ -112,11 +115,14 @@ impl Run {
                     if ns > BLOCKED_NS {
                         self.blocked(&claim, ns);
                     }
-                    self.worker.runs.spawn(self.clone().rest(claim, future, before));
+                    let slot = self.slot();
+                    slot.iter().for_each(|slot| slot.set(claim.id));
+                    self.worker.runs.spawn(self.clone().rest(claim, future, before, slot));
                     before = now;
                 }
             }
         }
+        drop(slot);
         self.settle(&mut ended, &mut work).await;
         self.worker.give_back_tasks(&released);
     }
@@ -168,8 +174,19 @@ impl Run {
         }
     }
 
+    /// Where it is written down what runs.
+    fn slot(&self) -> Option<Slot> {
+        self.worker.inner.journal.get().and_then(Journal::slot)
+    }
+
     /// The rest of a job that has to wait.
-    async fn rest(self: Arc<Self>, claim: Claim, job: BoxFuture<'static, Outcome>, since: Instant) {
+    async fn rest(
+        self: Arc<Self>,
+        claim: Claim,
+        job: BoxFuture<'static, Outcome>,
+        since: Instant,
+        slot: Option<Slot>,
+    ) {
         let running = &self.worker.inner.running;
         let now = self.worker.inner.clock.now();
         let cancelled = running.begin(&claim, &self.worker.state.name, now);
@@ -182,6 +199,7 @@ impl Run {
             () = self.worker.cut.cancelled() => return running.end(claim.id),
         };
         running.end(claim.id);
+        drop(slot);
         let outcome = match outcome {
             None => Outcome::Cancelled,
             Some(Ok(Ok(outcome))) => self.told(&claim, outcome),

@@ -16,11 +16,15 @@
 //! one scan of the table finds for all lanes when they are needed ([`Turns::refill`]). Only a
 //! newest-first queue holds all: whoever fills it limits its depth.
 
+mod lane;
+mod parked;
+
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use crate::Order;
-use crate::gates::{Breaker, End, Gates};
+use crate::gates::{End, Gates};
+use lane::Lane;
 
 /// One round over all lanes should give about this much work, shared among them, in ns.
 const ROUND_NS: i64 = 500_000_000;
@@ -38,8 +42,6 @@ const JOB_NS_MIN: i64 = 5_000;
 const SURPRISE: i64 = 4;
 /// Jobs of one lane may be taken ahead for about this much work, in ns.
 const LANE_AHEAD_NS: i64 = 1_000_000;
-/// In a newest-first queue each so many-th job is taken from the old end.
-const OLDEST_EACH: u64 = 10;
 /// Ids of waiting jobs that are held for one queue: 16 MiB.
 const HELD_MAX: usize = 2_000_000;
 /// So many a lane holds at least.
@@ -76,34 +78,6 @@ pub(crate) struct Turns {
     now_ms: i64,
     /// Slots of lanes that another node works on.
     away: u64,
-}
-
-/// What is known of a lane's rows.
-struct Lane {
-    slot: u8,
-    /// Waiting rows, in order of id.
-    ids: VecDeque<i64>,
-    /// Waiting rows that are not held: those after `edge`.
-    more: u64,
-    edge: i64,
-    /// The highest id that is or was held.
-    highest: i64,
-    /// Taken rows that still stand in the table.
-    taken: usize,
-    /// Those of them whose run has not ended.
-    running: usize,
-    /// Those of them that wait for something: a peer, a timer, a lock.
-    slow: usize,
-    /// Work it may still do in this turn, in ns; negative when it took more than its share.
-    deficit_ns: i64,
-    job_ns: i64,
-    measured: bool,
-    turns_taken: u64,
-    /// The last selection that took of it.
-    taken_in: u64,
-    line: Line,
-    /// Where it stands among the parked.
-    parked_ms: Option<i64>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -161,74 +135,6 @@ impl Turns {
             let full = |lane: &&Arc<str>| self.lanes[*lane].line == Line::None;
             let names: Vec<Arc<str>> = self.lanes.keys().filter(full).cloned().collect();
             names.iter().for_each(|name| self.line_up(name));
-        }
-    }
-
-    /// Sets how many jobs of a lane may start in a second and how many failures in a row open its
-    /// breaker; 0 is no limit.
-    pub(crate) fn set_gates(&mut self, rate: u32, failures_max: u32) {
-        if rate > 0 || failures_max > 0 {
-            self.gates = Some(Box::new(Gates::new(rate, failures_max)));
-        }
-    }
-
-    /// Whether lanes have gates, so that it matters what time it is.
-    pub(crate) fn has_gates(&self) -> bool {
-        self.gates.is_some()
-    }
-
-    /// It is `now_ms`: lanes whose gates have opened come back.
-    pub(crate) fn at(&mut self, now_ms: i64) {
-        self.now_ms = now_ms;
-        while let Some((opens_ms, _)) = self.parked.first()
-            && *opens_ms <= now_ms
-            && let Some((_, name)) = self.parked.pop_first()
-        {
-            if let Some(lane) = self.lanes.get_mut(&name) {
-                lane.parked_ms = None;
-            }
-            self.line_up(&name);
-        }
-    }
-
-    /// When the next gate opens.
-    pub(crate) fn next_opens_ms(&self) -> Option<i64> {
-        self.parked.first().map(|(opens_ms, _)| *opens_ms)
-    }
-
-    /// How a job of `lane` ended, to be told before that it [`finished`](Self::finished); true
-    /// when that opened its breaker.
-    pub(crate) fn ended(&mut self, lane: &Arc<str>, end: End) -> bool {
-        let now_ms = self.now_ms;
-        self.gates.as_mut().is_some_and(|gates| gates.ended(lane, end, now_ms))
-    }
-
-    /// What stands before `lane`, and when it opens, in ms.
-    pub(crate) fn gate(&self, lane: &str) -> (Breaker, Option<i64>) {
-        let Some(gates) = &self.gates else { return (Breaker::Closed, None) };
-        let closed = gates.open_for(lane, self.now_ms) == 0;
-        (gates.breaker(lane), gates.opens_ms(lane, self.now_ms).filter(|_| closed))
-    }
-
-    /// Lanes whose breaker is not closed.
-    pub(crate) fn open_breakers(&self) -> usize {
-        self.gates.as_ref().map_or(0, |gates| gates.open_breakers())
-    }
-
-    /// Lets a lane wait for its gate, if that is what it waits for.
-    fn park(&mut self, name: &Arc<str>) {
-        let Some(gates) = &self.gates else { return };
-        let Some(lane) = self.lanes.get_mut(name) else { return };
-        if lane.ids.is_empty() || gates.open_for(name, self.now_ms) > 0 {
-            return;
-        }
-        let opens_ms = gates.opens_ms(name, self.now_ms);
-        if lane.parked_ms != opens_ms {
-            if let Some(before_ms) = lane.parked_ms {
-                self.parked.remove(&(before_ms, name.clone()));
-            }
-            lane.parked_ms = opens_ms;
-            self.parked.extend(opens_ms.map(|opens_ms| (opens_ms, name.clone())));
         }
     }
 
@@ -477,6 +383,19 @@ impl Turns {
         self.line_up(&name);
     }
 
+    /// Takes row `id` of `lane` out of turn; none when it does not wait, or is not held.
+    pub(crate) fn take_one(&mut self, lane: &str, id: i64) -> Option<Arc<str>> {
+        let (name, _) = self.lanes.get_key_value(lane)?;
+        let name = name.clone();
+        let found = self.lanes.get_mut(&name)?;
+        let at = found.ids.binary_search(&id).ok()?;
+        found.ids.remove(at);
+        found.taken += 1;
+        found.running += 1;
+        self.held -= 1;
+        Some(name)
+    }
+
     /// Rows `ids` of `lane`, taken before, did not run: they wait again.
     pub(crate) fn released(&mut self, lane: &Arc<str>, ids: &[i64]) {
         if let Some(gates) = &mut self.gates {
@@ -564,82 +483,6 @@ impl Turns {
         let share_ns = ROUND_NS / (self.lanes.len().max(1) as i64);
         let turn_ns = self.counted_ns.saturating_mul(QUANTUM_JOBS);
         share_ns.min(turn_ns).clamp(1, QUANTUM_NS_MAX)
-    }
-}
-
-impl Lane {
-    fn new(job_ns: i64) -> Self {
-        Self {
-            slot: 0,
-            ids: VecDeque::new(),
-            more: 0,
-            edge: i64::MIN,
-            highest: i64::MIN,
-            taken: 0,
-            running: 0,
-            slow: 0,
-            deficit_ns: 0,
-            job_ns,
-            measured: false,
-            turns_taken: 0,
-            taken_in: 0,
-            line: Line::None,
-            parked_ms: None,
-        }
-    }
-
-    /// Rows in the table.
-    fn depth(&self) -> u64 {
-        self.ids.len() as u64 + self.more + self.taken as u64
-    }
-
-    /// Whether row `id` is, or would be, one of those that are not held.
-    fn is_beyond(&self, id: i64) -> bool {
-        id > self.edge
-    }
-
-    /// A row came; tells whether it is held.
-    fn add(&mut self, id: i64, full: bool) -> bool {
-        if self.more > 0 {
-            if self.is_beyond(id) {
-                self.more += 1;
-                return false;
-            }
-        } else if full && id > self.highest {
-            self.edge = self.highest;
-            self.more += 1;
-            return false;
-        }
-        self.hold(id);
-        true
-    }
-
-    fn hold(&mut self, id: i64) {
-        self.highest = self.highest.max(id);
-        if self.ids.back().is_none_or(|last| *last < id) {
-            self.ids.push_back(id);
-        } else if let Err(at) = self.ids.binary_search(&id) {
-            self.ids.insert(at, id);
-        }
-    }
-
-    /// Takes `count` of those that are held.
-    fn take(&mut self, count: usize, order: Order) -> Vec<i64> {
-        self.taken += count;
-        self.running += count;
-        let mut ids = Vec::with_capacity(count);
-        for _ in 0..count {
-            self.turns_taken += 1;
-            let backlog = self.ids.len() > 1 || self.more > 0;
-            let from_old_end = order == Order::OldestFirst
-                || (backlog && self.turns_taken.is_multiple_of(OLDEST_EACH));
-            ids.extend(if from_old_end { self.ids.pop_front() } else { self.ids.pop_back() });
-        }
-        if self.ids.is_empty() {
-            // A lane that was deep does not keep its room.
-            self.ids = VecDeque::new();
-        }
-        ids
     }
 }
 

@@ -15,6 +15,7 @@ use crate::dispatch::Worker;
 use crate::keeper::Keeper;
 use crate::registry::Periodic;
 use crate::steering::Senses;
+use crate::suspects::{self, Trial};
 use crate::{Jobs, Queue, Registry, StartError, acks, history, steering};
 use crate::{news, nodes};
 
@@ -90,9 +91,10 @@ impl Jobs {
                 cut: cut.clone(),
             });
             worker.configure();
-            steered.push(worker.clone());
-            loops.push(tokio::spawn(worker.run()));
+            steered.push(worker);
         }
+        let trials = std::mem::take(&mut *self.inner.trials.lock());
+        loops.push(tokio::spawn(dispatch(steered.clone(), trials)));
         let steering = steering::run(senses, steered, shutdown.clone());
         loops.push(tokio::spawn(steering));
         Ok(Workers { stop: shutdown, cut, runs, loops, acks, node })
@@ -159,6 +161,14 @@ impl Node {
         // Without an answer of the database it ends without goodbye.
         let _ = tokio::time::timeout(patience, self.task).await;
     }
+}
+
+/// Runs the dispatchers, after what has to be tried alone.
+async fn dispatch(workers: Vec<Arc<Worker>>, trials: Vec<Trial>) {
+    suspects::run(&workers, trials).await;
+    let all = workers.into_iter().map(|worker| tokio::spawn(worker.run()));
+    // A loop that panicked was reported by the runtime.
+    let _ = futures_util::future::join_all(all).await;
 }
 
 impl Workers {

@@ -153,6 +153,7 @@ async fn serve(checked: &Checked, extra_ca: Option<&Path>) -> Result<(), ServeEr
     let shutdown = CancellationToken::new();
     let workers = match config.roles.contains(&Role::Jobs) {
         true => {
+            keep_journal(&parts, data.path()).await;
             let registry = work::registry(config, &parts, &outside, federation.as_ref())?;
             Some(work::start(config, &parts.jobs, registry, data.path(), shutdown.clone())?)
         }
@@ -227,6 +228,16 @@ async fn drain(community: Community, shutdown: CancellationToken) {
     shutdown.cancelled().await;
     while community.env().streams.hub().drain(SESSIONS_PER_SLICE) > 0 {
         tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Writes down which jobs run, so that one that kills the process is found. Goes without where
+/// that cannot be.
+async fn keep_journal(parts: &Arc<Parts>, data: &Path) {
+    let (jobs, path) = (parts.jobs.clone(), data.join("jobs.running"));
+    let kept = tokio::task::spawn_blocking(move || jobs.keep_journal(&path)).await;
+    if let Ok(Err(error)) = kept {
+        tracing::warn!(%error, "jobs that kill the process will not be found");
     }
 }
 

@@ -13,6 +13,7 @@ mod life;
 mod limits;
 mod many;
 mod nodes;
+mod poison;
 mod redis_faults;
 mod redis_relay;
 mod redis_server;

@@ -1,0 +1,143 @@
+//! Jobs that were running when the process died: counted, tried alone, and buried at the third.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use weir_base::Id;
+use weir_db::{Class, Tx, ids, params};
+
+use crate::acks::{Acks, Ended};
+use crate::dispatch::Worker;
+use crate::endings::Terms;
+use crate::journal::{Journal, Suspect};
+use crate::turns::Pick;
+use crate::{Error, Jobs, Outcome};
+
+/// A job that ran at so many deaths of its process, at the last one alone, is poison.
+const DEATHS_MAX: i64 = 3;
+/// One that ran at so many is tried alone.
+const DEATHS_ALONE: i64 = 2;
+/// All of them together are tried for so long before the other jobs start.
+const ALONE_MAX: Duration = Duration::from_secs(10);
+
+/// A job that is tried before the others.
+#[derive(Debug, Clone)]
+pub(crate) struct Trial {
+    id: Id,
+    queue: String,
+    lane: String,
+    is_poison: bool,
+}
+
+impl Jobs {
+    /// Writes down in the file at `path` which tasks run, at the cost of a store to memory each, so
+    /// that one that kills its process is found: what ran when the process before died is counted,
+    /// what ran at two deaths is tried alone before the others start, and what then kills the
+    /// process a third time goes to the dead set. Blocks the calling thread; to be called before
+    /// the workers start. The file belongs to this process alone.
+    ///
+    /// # Errors
+    /// [`Error::Journal`], [`Error::Db`].
+    pub fn keep_journal(&self, path: &Path) -> Result<(), Error> {
+        let failed = |source| Error::Journal { path: path.display().to_string(), source };
+        let (journal, suspects) = Journal::open(path).map_err(failed)?;
+        let count = move |tx: &mut Tx| judge(tx, &suspects);
+        let trials = self.inner.db.write_blocking(Class::Housekeeping, count)?;
+        journal.clear();
+        // Called twice, the first journal stays.
+        let _ = self.inner.journal.set(Arc::new(journal));
+        *self.inner.trials.lock() = trials;
+        Ok(())
+    }
+}
+
+/// Counts what is suspected, forgets what is over, and tells what is to be tried.
+fn judge(tx: &mut Tx, suspects: &[Suspect]) -> Result<Vec<Trial>, weir_db::Error> {
+    tx.execute(
+        "DELETE FROM jobs_suspects WHERE NOT EXISTS
+           (SELECT 1 FROM jobs WHERE jobs.id = jobs_suspects.id)
+         AND NOT EXISTS (SELECT 1 FROM jobs_later WHERE jobs_later.id = jobs_suspects.id)",
+        &[],
+    )?;
+    let all: Vec<Id> = suspects.iter().map(|suspect| suspect.id).collect();
+    tx.execute(
+        "INSERT INTO jobs_suspects (id, deaths)
+         SELECT id, 1 FROM jobs WHERE id IN ids(?1)
+         ON CONFLICT (id) DO UPDATE SET deaths = jobs_suspects.deaths + 1",
+        params![ids(&all)],
+    )?;
+    let found: Vec<(Id, i64, String, String)> = tx.query(
+        "SELECT jobs.id, jobs_suspects.deaths, jobs.queue, jobs.lane
+         FROM jobs_suspects JOIN jobs ON jobs.id = jobs_suspects.id
+         WHERE jobs_suspects.deaths >= ?1 ORDER BY jobs_suspects.deaths DESC, jobs.id",
+        params![DEATHS_ALONE],
+        |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)),
+    )?;
+    let trial = |(id, deaths, queue, lane)| {
+        let alone = suspects.iter().any(|suspect| suspect.id == id && suspect.alone);
+        Trial { id, queue, lane, is_poison: alone && deaths >= DEATHS_MAX }
+    };
+    Ok(found.into_iter().map(trial).collect())
+}
+
+/// Buries poison, and tries each suspect alone: to be awaited before the dispatchers start.
+pub(crate) async fn run(workers: &[Arc<Worker>], trials: Vec<Trial>) {
+    let due = Instant::now() + ALONE_MAX;
+    for trial in trials {
+        let Some(worker) = workers.iter().find(|worker| *worker.state.name == *trial.queue) else {
+            continue;
+        };
+        if Instant::now() >= due || worker.stop.is_cancelled() {
+            return;
+        }
+        worker.attempt(&trial, due).await;
+    }
+}
+
+impl Worker {
+    async fn attempt(self: &Arc<Self>, trial: &Trial, due: Instant) {
+        let Some(lane) = self.state.turns.lock().take_one(&trial.lane, trial.id.0) else { return };
+        let picks = Arc::new(vec![Pick { lane: lane.clone(), ids: vec![trial.id.0] }]);
+        let found = match self.read(picks.clone()).await {
+            Ok(found) => found,
+            Err(error) => {
+                tracing::warn!(%error, "a job that may have killed the process cannot be read");
+                return self.state.released(&lane, &[trial.id.0]);
+            }
+        };
+        let claims = self.take(&picks, found);
+        let (queue, id) = (&self.state.name, trial.id);
+        if trial.is_poison {
+            tracing::error!(%queue, %id, "the job killed its process three times: it is dead");
+            metrics::counter!("weir_jobs_poison_total", "queue" => queue.to_string()).increment(1);
+            return self.bury(claims).await;
+        }
+        tracing::warn!(%queue, %id, "the job ran at two deaths of its process: it is tried alone");
+        let journal = self.inner.journal.get();
+        let alone = |is: bool| journal.iter().for_each(|it| it.alone.store(is, Ordering::Relaxed));
+        alone(true);
+        self.start(claims).await;
+        while self.state.taken.load(Ordering::Relaxed) > 0 {
+            tokio::select! {
+                () = self.state.wake.notified() => {}
+                () = tokio::time::sleep_until(due) => break,
+                () = self.stop.cancelled() => break,
+            }
+        }
+        alone(false);
+    }
+
+    async fn bury(&self, claims: Vec<crate::rows::Claim>) {
+        let count = claims.len();
+        let reason = format!("its process died {DEATHS_MAX} times while it ran");
+        let work: Vec<_> = claims.iter().map(|claim| (claim.lane.clone(), 1, 1)).collect();
+        self.state.finished(&work);
+        let dead = |claim| Ended { claim, outcome: Outcome::Dead(reason.clone()) };
+        let ended = claims.into_iter().map(dead).collect();
+        self.acknowledge(Acks::new(self, Terms::UNKNOWN, ended)).await;
+        self.state.untaken(count);
+    }
+}

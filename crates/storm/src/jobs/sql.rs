@@ -244,19 +244,22 @@ impl Storming<'_> {
             let (mut number, mut each) = (0, tokio::time::interval(URGENT_EACH));
             let backlog = || waiting.queues().iter().map(|queue| queue.depth).sum::<u64>();
             // To the last twentieth: then there is no backlog any more.
-            while !stopped.is_cancelled() && backlog() > enough {
+            while number == 0 || (!stopped.is_cancelled() && backlog() > enough) {
                 each.tick().await;
                 number += 1;
                 let job = Urgent(Timed::new(number, now_us()));
                 enqueue(&db, jobs.clone(), job).await?;
             }
-            Ok::<_, weir_db::Error>(())
+            Ok::<_, weir_db::Error>(number)
         });
         let watch = self.watch_drain("drain beside urgent");
         self.jobs.resume(QUEUE).await?;
         self.drained(watch, "drain_beside_urgent_per_s").await?;
         stop.cancel();
-        urgent.await??;
+        let (sent, until) = (urgent.await??, Instant::now() + PATIENCE);
+        while self.urgent.count() < sent && Instant::now() < until {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
         self.measured.times("urgent", Times::of(&self.urgent.take()));
         Ok(())
     }

@@ -10,7 +10,7 @@ use weir_base::{Clock, Id, IdGenerator, Random, Timestamp};
 use weir_db::{Class, Db, Dialect, Tx};
 
 use crate::cursors::Cursors;
-use crate::directory::Directory;
+use crate::directory::{Directory, QueueState};
 use crate::endings::Totals;
 use crate::history::{self, History};
 use crate::hooks::{Enqueuing, Hooks};
@@ -323,6 +323,14 @@ impl Inner {
         self.later.died(loaded.dead);
         let _ = self.found.set(found);
         Ok(())
+    }
+
+    /// Whether job `id` waits, as far as is known here. On PostgreSQL the lane may be another
+    /// node's: then nobody here can say that it runs.
+    pub(crate) fn waits(&self, state: &QueueState, lane: &str, id: Id) -> bool {
+        let turns = state.turns.lock();
+        let is_elsewhere = self.db.dialect() == Dialect::Postgres && !turns.knows(lane);
+        is_elsewhere || turns.waits(lane, id.0)
     }
 
     /// Rows were committed: (queue, lane, id), neighbours together.

@@ -186,7 +186,7 @@ impl Jobs {
         let waits = |entry: &&Entry| {
             let state = self.inner.directory.queue(&entry.queue);
             let is_unit = state.is_unit.load(Ordering::Relaxed);
-            is_unit || state.turns.lock().waits(&entry.lane, entry.id.0)
+            is_unit || self.inner.waits(&state, &entry.lane, entry.id)
         };
         found.iter().filter(waits).map(|entry| entry.id).collect()
     }

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use weir_base::Id;
-use weir_db::{Class, Dialect, Tx, params};
+use weir_db::{Class, Tx, params};
 
 use crate::batches::{self, Change};
 use crate::inspect::find_ready;
@@ -40,12 +40,7 @@ impl Jobs {
         let Some(entry) = find_ready(tx, id)? else { return Ok(false) };
         let state = self.inner.directory.queue(&entry.queue);
         let is_unit = state.is_unit.load(Ordering::Relaxed);
-        let waits = {
-            let turns = state.turns.lock();
-            let is_elsewhere = tx.dialect() == Dialect::Postgres && !turns.knows(&entry.lane);
-            is_elsewhere || turns.waits(&entry.lane, id.0)
-        };
-        if !is_unit && !waits {
+        if !is_unit && !self.inner.waits(&state, &entry.lane, id) {
             return Ok(false);
         }
         let ready: Option<Gone> = tx.query_opt(

@@ -47,7 +47,7 @@ async fn many_are_deleted_killed_and_raised_by_what_is_said_of_them() {
         assert_eq!((swept.looked, swept.changed, told), (2_400, 800, 3));
         let swept = jobs.sweep(&search("1", ""), Action::Kill, |_| ()).await.unwrap();
         assert_eq!((swept.changed, house.rows("jobs_dead").await), (800, 800));
-        assert_eq!(jobs.queues()[0].depth, 800);
+        assert_eq!(jobs.stats().await.unwrap().queues[0].depth, 800);
         let dead = Search { lane: Some("1".into()), ..Search::all(Set::Dead) };
         let swept = jobs.sweep(&dead, Action::Retry, |_| ()).await.unwrap();
         assert_eq!((swept.changed, house.rows("jobs_dead").await), (800, 0));
@@ -62,7 +62,8 @@ async fn many_are_deleted_killed_and_raised_by_what_is_said_of_them() {
             Ok(vec![Outcome::Done; notes.len()])
         });
         let running = house.start(registry);
-        until("the rest is done", async || house.jobs.queues()[0].depth == 0).await;
+        until("the rest is done", async || house.jobs.stats().await.unwrap().queues[0].depth == 0)
+            .await;
         running.stop().await;
         let mut effects = house.effects().await;
         effects.sort_unstable();
@@ -84,7 +85,7 @@ async fn the_history_tells_each_minute_and_outlives_the_process() {
             _ => Ok(()),
         });
         let running = house.start(registry);
-        until("all ended", async || house.jobs.queues()[0].depth == 0).await;
+        until("all ended", async || house.jobs.stats().await.unwrap().queues[0].depth == 0).await;
         running.stop().await;
         let first = soon(house.jobs.history(60)).await.unwrap();
         let told: Vec<_> = first.iter().map(|it| (it.queue.as_str(), it.done, it.failed)).collect();

@@ -309,6 +309,14 @@ CREATE TABLE jobs_dead (
   reason TEXT NOT NULL,
   batch_id BIGINT
 );
+CREATE TABLE jobs_history (
+  minute BIGINT NOT NULL,
+  kind TEXT NOT NULL,
+  queue TEXT NOT NULL,
+  done BIGINT NOT NULL,
+  failed BIGINT NOT NULL,
+  PRIMARY KEY (minute, kind)
+) WITHOUT ROWID;
 CREATE TABLE jobs_later (
   due_at BIGINT NOT NULL,
   id BIGINT NOT NULL,
@@ -325,9 +333,20 @@ CREATE TABLE jobs_later (
   expires_at BIGINT,
   PRIMARY KEY (due_at, id)
 ) WITHOUT ROWID;
+CREATE TABLE jobs_leases (
+  name TEXT NOT NULL PRIMARY KEY,
+  node BIGINT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE jobs_nodes (
+  node BIGINT NOT NULL PRIMARY KEY,
+  beat BIGINT NOT NULL
+);
 CREATE TABLE jobs_periodic (
   name TEXT NOT NULL PRIMARY KEY,
-  next_at BIGINT NOT NULL
+  plan TEXT NOT NULL,
+  next_at BIGINT NOT NULL,
+  last_at BIGINT,
+  paused BIGINT NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE jobs_queues (
   queue TEXT NOT NULL PRIMARY KEY,
@@ -338,6 +357,10 @@ CREATE TABLE jobs_seen (
   jid TEXT NOT NULL PRIMARY KEY,
   seen_at BIGINT NOT NULL
 ) WITHOUT ROWID;
+CREATE TABLE jobs_suspects (
+  id BIGINT NOT NULL PRIMARY KEY,
+  deaths BIGINT NOT NULL
+);
 CREATE TABLE jobs_unique (
   unique_key TEXT NOT NULL PRIMARY KEY,
   id BIGINT NOT NULL,

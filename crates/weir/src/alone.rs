@@ -3,7 +3,9 @@
 
 use weir_activitypub::{Deliver, Inbound, PrunePayloads, Redeliver, RefetchKey, Unverified};
 use weir_base::Id;
-use weir_community::federation::{Distribute, Fetch, Found, PortFuture, Resolver};
+use weir_community::federation::{
+    AskOrigin, Distribute, Fetch, Forward, Found, PortFuture, Resolver,
+};
 use weir_community::{Community, Error, accounts, statuses};
 use weir_db::{Class, Tx};
 use weir_jobs::{Claimed, Job, Outcome, Registry};
@@ -46,6 +48,8 @@ pub fn register(registry: &mut Registry) {
     drop_all::<Inbound>(registry);
     drop_all::<Unverified>(registry);
     drop_all::<RefetchKey>(registry);
+    drop_all::<AskOrigin>(registry);
+    drop_all::<Forward>(registry);
 }
 
 fn drop_all<J: Job>(registry: &mut Registry) {

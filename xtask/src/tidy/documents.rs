@@ -15,10 +15,17 @@ pub(super) fn check(files: &[File]) -> Vec<String> {
         .filter_map(|line| line.split_once(':'))
         .flat_map(|(targets, _)| targets.split_whitespace())
         .collect();
+    let benches: HashSet<String> = files
+        .iter()
+        .filter_map(|file| file.path.strip_prefix("bench/"))
+        .filter(|name| !name.contains(['/', '.']))
+        .map(|name| format!("bench-{name}"))
+        .collect();
+    let exists = |target: &str| targets.contains(target) || benches.contains(target);
     let mut found = Vec::new();
     for document in files.iter().filter(|file| file.kind() == "md") {
         for (number, line) in (1..).zip(document.text.lines()) {
-            for target in told(line).filter(|target| !targets.contains(target)) {
+            for target in told(line).filter(|target| !exists(target)) {
                 found.push(format!(
                     "{}:{number}: the Makefile has no target {target}",
                     document.path
@@ -50,8 +57,10 @@ mod tests {
             file("Makefile", "serve: build\n\tcargo run\n"),
             file(
                 "README.md",
-                "Run `make serve` or `make sevre`, `make bench-NAME`.\nmake nothing\n",
+                "Run `make serve` or `make sevre`, `make bench-NAME`.\n\
+                 Or `make bench-jobs`.\nmake nothing\n",
             ),
+            file("bench/jobs", ""),
         ];
         let found = check(&files);
         assert_eq!(found.len(), 2, "{found:?}");

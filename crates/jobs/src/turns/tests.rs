@@ -139,14 +139,14 @@ proptest! {
         let mut settled = false;
         // Long enough for the measured costs to settle, short enough that no lane empties: even
         // the cheapest holds more work than all of them do here.
-        while work.iter().sum::<i64>() < 350_000 {
+        while !settled || work.iter().sum::<i64>() < 400_000 {
             model.take(8);
             while let Some((lane, _)) = model.flight.first() {
                 let lane: usize = lane.parse().unwrap();
                 work[lane] += costs[lane];
                 model.finish(0, costs[lane]);
             }
-            if !settled && work.iter().sum::<i64>() > 200_000 {
+            if !settled && work.iter().sum::<i64>() > 500_000 {
                 settled = true;
                 work.fill(0);
             }

@@ -38,8 +38,10 @@ async fn ten_thousand_jobs_of_one_key_do_not_delay_the_first_of_another_by_more_
         until("the quiet lane's job", async || house.rows("effects").await == 1).await;
         running.stop().await;
         let (asked, answered) = (asked.load(Ordering::Relaxed), answered.load(Ordering::Relaxed));
-        // One batch more may have been on its way when the first committed.
-        assert!(answered - asked <= 2, "{}: {asked}, {answered}", house.fixture.name);
+        // One batch more may have been on its way when the first committed. On PostgreSQL a job is
+        // heard of by a look at the table, and short batches go on until that is back.
+        let most = if house.fixture.name == "postgres" { 10 } else { 2 };
+        assert!(answered - asked <= most, "{}: {asked}, {answered}", house.fixture.name);
     }
 }
 

@@ -89,8 +89,7 @@ pub enum JobsCommand {
         /// Its name.
         queue: String,
     },
-    /// Set how many jobs of a queue run at once, also over restarts; without a number the engine
-    /// finds it again.
+    /// Set how many jobs of a queue run at once, or let the engine find it again
     #[command(after_help = "Example:\n  weir jobs limit deliver 200")]
     Limit {
         /// Its name.

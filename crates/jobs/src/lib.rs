@@ -35,8 +35,8 @@
 //! On SQLite one process works on a database: the last that started. On PostgreSQL several share
 //! it: each lane is worked on by one of them, and what one that died had taken goes on elsewhere
 //! after 8 to 12 s ([`NodeOptions`]). Periodic jobs are started by one of them
-//! ([`Registry::cron`]). Memory: a few hundred bytes for each lane that
-//! holds jobs, and the payloads of what runs.
+//! ([`Registry::cron`]). Memory: 8 bytes for each waiting job (of up to two million a queue, unless
+//! it is newest-first), a few hundred for each lane that holds jobs, and the payloads of what runs.
 //!
 //! With [`Jobs::start_on_redis`] jobs are handed over to Redis in Sidekiq's format instead of being
 //! worked from the database: see [`sidekiq`] for what is then guaranteed.

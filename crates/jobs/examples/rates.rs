@@ -1,5 +1,5 @@
 //! What the engine does a second:
-//! `cargo run --release -p weir-jobs --example measure [JOBS] [URL]`
+//! `cargo run --release -p weir-jobs --example rates [JOBS] [URL]`
 //!
 //! No-op jobs with payloads of 200 bytes and 1,000 fairness keys, with the engine's defaults and a
 //! recorder for its metrics: enqueued in bulk, enqueued one by one from 64 tasks, and drained.
@@ -60,7 +60,7 @@ impl Job for Unit {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let jobs: u64 = std::env::args().nth(1).map_or(Ok(1_000_000), |text| text.parse())?;
-    let url = std::env::args().nth(2).unwrap_or_else(|| "sqlite:measure.db".into());
+    let url = std::env::args().nth(2).unwrap_or_else(|| "sqlite:rates.db".into());
     PrometheusBuilder::new().install_recorder()?;
     let directory = tempfile::tempdir_in(std::env::var("MEASURE_DIR").unwrap_or("/tmp".into()))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;

@@ -51,7 +51,10 @@ enum Answer {
 /// # Errors
 /// One line that says what to do.
 pub fn run(loaded: &Loaded, command: Command) -> Result<Value, String> {
-    if let Err(DataDirError::InUse(path)) = DataDir::open(&loaded.config.data) {
+    // Opening it would make it, and a name that was mistyped leaves nothing behind.
+    if loaded.config.data.exists()
+        && let Err(DataDirError::InUse(path)) = DataDir::open(&loaded.config.data)
+    {
         return ask(&path, &command);
     }
     let (parts, _data) = open_here(loaded)?;

@@ -216,11 +216,7 @@ fn a_command_makes_no_data_directory_of_a_mistyped_name() {
     let mistyped = dir.path().join("dtaa");
     let answer = run(&mistyped, &["account", "list"]);
     assert_eq!(answer.status.code(), Some(1));
-    assert!(
-        stderr(&answer).contains("nothing was served from the data directory"),
-        "{}",
-        stderr(&answer)
-    );
+    assert!(stderr(&answer).contains("there is no data directory"), "{}", stderr(&answer));
     assert!(!mistyped.exists());
 }
 

@@ -24,7 +24,7 @@ pub enum Error {
     #[error("there is no queue {0}; `weir jobs queues` lists them")]
     NoQueue(String),
     /// No periodic job has this name.
-    #[error("there is no periodic job {0}; `weir jobs periodic` lists them")]
+    #[error("there is no periodic job {0}; `Jobs::periodic` lists them")]
     NoPeriodic(String),
     /// Jobs of one queue cannot lie in the other.
     #[error(

@@ -1,0 +1,107 @@
+//! What the fake side sends by itself, outside of any measured part.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::Value;
+use url::Url;
+use weir_base::Clock;
+
+use super::{Fediverse, SignedRequest};
+
+/// Carries activities to the inboxes of people.
+#[derive(Clone)]
+pub struct Courier {
+    client: reqwest::Client,
+    /// Inboxes by actor, once they were asked for.
+    inboxes: Arc<Mutex<HashMap<String, Url>>>,
+}
+
+impl Courier {
+    /// One that knows nobody yet.
+    ///
+    /// # Errors
+    /// When the system lacks what a client needs.
+    pub fn new() -> Result<Self> {
+        let client = reqwest::Client::builder().pool_max_idle_per_host(64).build()?;
+        Ok(Self { client, inboxes: Arc::default() })
+    }
+
+    /// Where to send to a person: the shared inbox of their server, if it has one.
+    ///
+    /// # Errors
+    /// When their document cannot be had.
+    pub async fn inbox_of(&self, fediverse: &Fediverse, person: &str) -> Result<Url> {
+        let known = self.inboxes.lock().ok().and_then(|all| all.get(person).cloned());
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let url = Url::parse(person).with_context(|| format!("{person} is no address"))?;
+        let headers = fediverse.sign_get(0, url.authority(), url.path(), Clock::system().now())?;
+        let mut request = self.client.get(url);
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
+        let document: Value = request.send().await?.error_for_status()?.json().await?;
+        let inbox = document["endpoints"]["sharedInbox"].as_str().or(document["inbox"].as_str());
+        let inbox = inbox.with_context(|| format!("{person} has no inbox"))?;
+        let inbox = Url::parse(inbox).with_context(|| format!("{inbox} is no address"))?;
+        if let Ok(mut inboxes) = self.inboxes.lock() {
+            inboxes.insert(person.to_owned(), inbox.clone());
+        }
+        Ok(inbox)
+    }
+
+    /// Signs an activity of `actor` and takes it to `person`; the status of the answer.
+    ///
+    /// # Errors
+    /// When nothing is answered.
+    pub async fn tell(
+        &self,
+        fediverse: &Fediverse,
+        actor: usize,
+        person: &str,
+        activity: &Value,
+    ) -> Result<u16> {
+        let inbox = self.inbox_of(fediverse, person).await?;
+        let (host, path) = (inbox.authority().to_owned(), inbox.path().to_owned());
+        let signed = fediverse.sign(actor, activity, &host, &path, Clock::system().now())?;
+        self.send(inbox, signed).await
+    }
+
+    /// Sends what is signed already; the status of the answer.
+    ///
+    /// # Errors
+    /// When nothing is answered.
+    pub async fn send(&self, inbox: Url, signed: SignedRequest) -> Result<u16> {
+        let mut request = self.client.post(inbox).body(signed.body);
+        for (name, value) in signed.headers {
+            request = request.header(name, value);
+        }
+        Ok(request.send().await?.status().as_u16())
+    }
+
+    /// Agrees to a Follow, in the background.
+    pub(super) fn agree(&self, fediverse: &Arc<Fediverse>, follow: Value) {
+        let (courier, fediverse) = (self.clone(), fediverse.clone());
+        tokio::spawn(async move {
+            if let Err(error) = courier.accept(&fediverse, follow).await {
+                eprintln!("a Follow could not be answered: {error:#}");
+            }
+        });
+    }
+
+    async fn accept(&self, fediverse: &Fediverse, follow: Value) -> Result<()> {
+        let person = follow["actor"].as_str().context("nobody follows")?.to_owned();
+        let target = follow["object"].as_str().unwrap_or_default();
+        let name = target.rsplit("/users/a").next().unwrap_or_default();
+        let actor: usize = name.parse().with_context(|| format!("{target} is nobody here"))?;
+        let number = weir_base::Random::system().below(u64::MAX);
+        let accept = fediverse.about(actor, "Accept", number, follow);
+        match self.tell(fediverse, actor, &person, &accept).await? {
+            200..=299 => Ok(()),
+            status => bail!("{person} answered {status}"),
+        }
+    }
+}

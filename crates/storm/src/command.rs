@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::{Parser, Subcommand};
 use metrics_exporter_prometheus::PrometheusBuilder;
 
-use crate::jobs;
+use crate::{inbox, jobs};
 
 /// Load and faults, against Weir or any server of that kind.
 #[derive(Debug, Parser)]
@@ -24,6 +24,16 @@ enum Scenario {
         weir storm jobs --target postgres://postgres@127.0.0.1/postgres --latency-ms 1\n  \
         weir storm jobs --target redis://127.0.0.1:6379 --json jobs.json")]
     Jobs(jobs::Options),
+    /// The flood after an outage: signed activities of many actors, sent to a server's inbox.
+    ///
+    /// Hosts of a fake fediverse listen on loopback addresses of their own (127.80.0.1 and on), so
+    /// the server must be one for development that takes an address and port for a domain, or be
+    /// told by --names and --table where the hosts are.
+    #[command(after_help = "Examples:\n  weir serve --dev --domain 127.0.0.1:8080\n  \
+        weir storm inbox --target http://127.0.0.1:8080 --report flood.html\n  \
+        weir storm inbox --target http://127.0.0.1:8080 --activities 200000 --actors 2000 \\\n    \
+        --hosts 200 --people 100 --unknown 15 --latency-ms 1000")]
+    Inbox(inbox::Options),
 }
 
 /// Runs the scenario that `words` name, the words after `weir storm`. Wrong usage ends the
@@ -53,6 +63,7 @@ pub fn run(words: Vec<OsString>) -> Result<(), String> {
         });
         let run = match scenario {
             Scenario::Jobs(options) => jobs::run(options).await,
+            Scenario::Inbox(options) => inbox::run(options).await,
         };
         run.map_err(|error| format!("{error:#}"))
     })

@@ -2,10 +2,12 @@
 //! Weir's database only to fill it, and the
 //! job engine as any program that embeds it.
 
+pub mod api;
 pub mod bulk;
 pub mod command;
 pub mod fediverse;
 pub mod fixture;
+pub mod inbox;
 pub mod jobs;
 pub mod load;
 pub mod machine;

@@ -101,6 +101,18 @@ pub fn bars(title: &str, bars: &[(String, f64, String)]) -> String {
     )
 }
 
+/// A page of `body` under `title` that needs nothing else.
+pub fn page(title: &str, body: &str) -> String {
+    let title = escaped(title);
+    format!(
+        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>{title}</title>\
+         <meta name=\"viewport\" content=\"width=device-width\"><style>:root{{color-scheme:light \
+         dark;font:15px system-ui}}body{{max-width:46rem;margin:2rem auto;padding:0 1rem}}\
+         svg{{width:100%;margin:1rem 0}}th{{text-align:left;font-weight:400;padding-right:2rem}}\
+         td{{font-variant-numeric:tabular-nums}}</style>{STYLE}<h1>{title}</h1>{body}</html>"
+    )
+}
+
 /// `text` without what HTML would take as its own.
 pub fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")

@@ -193,17 +193,11 @@ fn page(measured: &Measured, object: &Value) -> String {
         });
         format!("<table>{}</table>", rows.collect::<String>())
     };
-    format!(
-        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>weir storm jobs</title>\
-         <meta name=\"viewport\" content=\"width=device-width\"><style>:root{{color-scheme:light \
-         dark;font:15px system-ui}}body{{max-width:46rem;margin:2rem auto;padding:0 1rem}}\
-         svg{{width:100%;margin:1rem 0}}th{{text-align:left;font-weight:400;padding-right:2rem}}\
-         td{{font-variant-numeric:tabular-nums}}</style>{}<h1>weir storm jobs, {}</h1>{plots}\
-         <h2>Results</h2>{}<h2>Parameters</h2>{}<h2>Machine</h2>{}</html>",
-        plot::STYLE,
-        measured.backend,
+    let body = format!(
+        "{plots}<h2>Results</h2>{}<h2>Parameters</h2>{}<h2>Machine</h2>{}",
         table(&object["results"]),
         table(&object["parameters"]),
         table(&object["machine"]),
-    )
+    );
+    plot::page(&format!("weir storm jobs, {}", measured.backend), &body)
 }

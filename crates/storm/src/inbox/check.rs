@@ -1,0 +1,449 @@
+//! Whether everything that was accepted has its effect, and nothing else has.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use anyhow::Result;
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
+use serde_json::Value;
+
+use super::arrange::Arranged;
+use super::fresh::FRESH_FROM;
+use super::plan::{Deed, Plan, Target};
+use crate::api::Api;
+use crate::fediverse::Fediverse;
+
+/// Requests at once.
+const AT_ONCE: usize = 8;
+/// Examples kept of each kind of miss.
+const EXAMPLES: usize = 3;
+/// People whose home timelines are read from one end to the other.
+const HOMES: usize = 4;
+/// Pages read of a home timeline at most.
+const HOME_PAGES: usize = 400;
+/// Pages read of the home timeline of who follows everybody: each is a merge of very many.
+const LARGE_HOME_PAGES: usize = 25;
+
+/// What is to be seen, given what was accepted.
+pub(super) struct Truth {
+    /// Notes that were told of: created, edited or boosted.
+    said: Vec<bool>,
+    deleted: Vec<bool>,
+    edited: Vec<bool>,
+    boosted: Vec<bool>,
+    boost_undone: Vec<bool>,
+    liked: Vec<i32>,
+    followed: Vec<i32>,
+    /// How many activities are to have an effect.
+    pub(super) good: u64,
+}
+
+impl Truth {
+    /// `is_accepted` tells of each activity whether it was.
+    pub(super) fn of(plan: &Plan, is_accepted: impl Fn(usize) -> bool) -> Self {
+        let (notes, boosts) = (plan.notes.len(), plan.boosts.len());
+        let mut truth = Self {
+            said: vec![false; notes],
+            deleted: vec![false; notes],
+            edited: vec![false; notes],
+            boosted: vec![false; boosts],
+            boost_undone: vec![false; boosts],
+            liked: vec![0; plan.likes.len()],
+            followed: vec![0; plan.follows.len()],
+            good: 0,
+        };
+        for (place, item) in plan.items.iter().enumerate() {
+            if !is_accepted(place) {
+                continue;
+            }
+            let mut deed = item.deed;
+            if let Deed::Repeated(of) = deed {
+                deed = plan.items[of].deed;
+            } else {
+                truth.good += 1;
+            }
+            match deed {
+                Deed::Create(note) => truth.said[note] = true,
+                Deed::Update(note) => (truth.said[note], truth.edited[note]) = (true, true),
+                Deed::Delete(note) => truth.deleted[note] = true,
+                Deed::Boost(boost) => {
+                    truth.boosted[boost] = true;
+                    if let Target::Remote(note) = plan.boosts[boost].of {
+                        truth.said[note] = true;
+                    }
+                }
+                Deed::UndoBoost(boost) => truth.boost_undone[boost] = true,
+                Deed::Like(like) => truth.liked[like] |= 1,
+                Deed::UndoLike(like) => truth.liked[like] |= 2,
+                Deed::Follow(follow) => truth.followed[follow] |= 1,
+                Deed::UndoFollow(follow) => truth.followed[follow] |= 2,
+                Deed::Forged(_)
+                | Deed::Broken
+                | Deed::Oversized(_)
+                | Deed::Repeated(_)
+                | Deed::Unverifiable(_) => truth.good -= 1,
+            }
+        }
+        truth
+    }
+
+    /// Whether a note is to be seen.
+    fn stands(&self, plan: &Plan, note: usize) -> bool {
+        self.said[note] && plan.notes[note].real && !plan.notes[note].deleted
+    }
+
+    /// Whether a boost is to be seen.
+    fn boost_stands(&self, plan: &Plan, boost: usize) -> bool {
+        let target = match plan.boosts[boost].of {
+            Target::Local(..) => true,
+            Target::Remote(note) => self.stands(plan, note),
+        };
+        self.boosted[boost] && !plan.boosts[boost].undone && target
+    }
+
+    /// How many posts and boosts each actor is to have at last.
+    pub(super) fn counts(&self, plan: &Plan) -> HashMap<usize, i64> {
+        let mut counts = HashMap::new();
+        for (place, written) in plan.notes.iter().enumerate() {
+            if self.stands(plan, place) {
+                *counts.entry(written.actor).or_default() += 1;
+            }
+        }
+        for (place, boost) in plan.boosts.iter().enumerate() {
+            if self.boost_stands(plan, place) {
+                *counts.entry(boost.actor).or_default() += 1;
+            }
+        }
+        counts
+    }
+}
+
+/// What was missed, by kind: how often, and a few examples.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Misses(pub(super) BTreeMap<&'static str, (u64, Vec<String>)>);
+
+/// The kinds, in the order they are shown.
+pub(super) const KINDS: [&str; 12] = [
+    "notes_missing",
+    "deletions_without_effect",
+    "edits_not_shown",
+    "boosts_missing",
+    "undone_still_shown",
+    "mentions_missing",
+    "shown_twice",
+    "likes_wrong",
+    "boost_counts_wrong",
+    "follows_wrong",
+    "timeline_holes",
+    "shown_unexpectedly",
+];
+
+impl Misses {
+    fn add(&mut self, kind: &'static str, example: impl Into<String>) {
+        self.add_many(kind, 1, example);
+    }
+
+    fn add_many(&mut self, kind: &'static str, count: u64, example: impl Into<String>) {
+        if count == 0 {
+            return;
+        }
+        let entry = self.0.entry(kind).or_default();
+        entry.0 += count;
+        if entry.1.len() < EXAMPLES {
+            entry.1.push(example.into());
+        }
+    }
+
+    fn merge(&mut self, other: Self) {
+        for (kind, (count, examples)) in other.0 {
+            let entry = self.0.entry(kind).or_default();
+            entry.0 += count;
+            let room = EXAMPLES.saturating_sub(entry.1.len());
+            entry.1.extend(examples.into_iter().take(room));
+        }
+    }
+
+    /// How many in all.
+    pub(super) fn total(&self) -> u64 {
+        self.0.values().map(|(count, _)| count).sum()
+    }
+
+    /// How many of one kind.
+    pub(super) fn count(&self, kind: &str) -> u64 {
+        self.0.get(kind).map_or(0, |(count, _)| *count)
+    }
+}
+
+/// What is checked against what.
+pub(super) struct Check<'c> {
+    pub(super) api: &'c Api,
+    pub(super) fediverse: &'c Fediverse,
+    pub(super) arranged: &'c Arranged,
+    pub(super) plan: &'c Plan,
+    pub(super) truth: &'c Truth,
+}
+
+impl Check<'_> {
+    /// Looks at everything through the API.
+    pub(super) async fn run(&self) -> Result<Misses> {
+        let mut misses = Misses::default();
+        let wanted = self.by_actor();
+        let known = self.arranged.cast.known.iter().copied().zip(&self.arranged.account_ids);
+        let actors = known.map(|(actor, id)| self.actor(actor, id, wanted.get(&actor)));
+        misses.merge(all(actors).await?);
+        let people = 0..self.arranged.people.len();
+        misses.merge(all(people.clone().map(|person| self.mentions(person))).await?);
+        misses.merge(all(people.clone().map(|person| self.posts(person))).await?);
+        misses.merge(all(people.clone().map(|person| self.followers(person))).await?);
+        misses.merge(all(people.take(HOMES + 1).map(|person| self.home(person))).await?);
+        Ok(misses)
+    }
+
+    fn uri(&self, note: usize) -> String {
+        let written = &self.plan.notes[note];
+        self.fediverse.note_uri(written.actor, written.note.number)
+    }
+
+    /// The number of the note with this id, if it is one of ours.
+    fn number(&self, uri: &str) -> Option<u64> {
+        uri.rsplit("/statuses/").next()?.split('/').next()?.parse().ok()
+    }
+
+    fn note_of(&self, uri: &str) -> Option<usize> {
+        let place = usize::try_from(self.number(uri)?).ok()?.checked_sub(1)?;
+        (place < self.plan.notes.len() && self.uri(place) == uri).then_some(place)
+    }
+
+    /// Notes and boosts of each actor, by place.
+    fn by_actor(&self) -> HashMap<usize, (Vec<usize>, Vec<usize>)> {
+        let mut by: HashMap<usize, (Vec<usize>, Vec<usize>)> = HashMap::new();
+        for (place, written) in self.plan.notes.iter().enumerate() {
+            by.entry(written.actor).or_default().0.push(place);
+        }
+        for (place, boost) in self.plan.boosts.iter().enumerate() {
+            by.entry(boost.actor).or_default().1.push(place);
+        }
+        by
+    }
+
+    /// What an actor's profile shows.
+    async fn actor(
+        &self,
+        actor: usize,
+        id: &str,
+        own: Option<&(Vec<usize>, Vec<usize>)>,
+    ) -> Result<Misses> {
+        let mut shown: HashMap<String, String> = HashMap::new();
+        let mut boosted: HashSet<String> = HashSet::new();
+        let mut misses = Misses::default();
+        let path = format!("/api/v1/accounts/{id}/statuses?limit=40");
+        let token = &self.arranged.people[0].token;
+        let page = |page: Vec<Value>| {
+            for status in &page {
+                let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+                let of = &status["reblog"];
+                let is_new = match of.is_object() {
+                    true => boosted.insert(text(&of["uri"])),
+                    false => shown.insert(text(&status["uri"]), text(&status["content"])).is_none(),
+                };
+                if !is_new {
+                    misses.add("shown_twice", text(&status["uri"]));
+                }
+            }
+            true
+        };
+        self.api.pages(token, &path, page).await?;
+        let (notes, boosts) = own.map_or((&[][..], &[][..]), |(notes, boosts)| (notes, boosts));
+        for note in notes.iter().copied() {
+            let (uri, written) = (self.uri(note), &self.plan.notes[note]);
+            match shown.remove(&uri) {
+                None if self.truth.stands(self.plan, note) => misses.add("notes_missing", uri),
+                None => {}
+                Some(_) if self.truth.deleted[note] => misses.add("deletions_without_effect", uri),
+                Some(content) => {
+                    if self.truth.edited[note] && !content.contains("Edited note") {
+                        misses.add("edits_not_shown", uri.clone());
+                    }
+                    if !written.real {
+                        misses.add("shown_unexpectedly", uri);
+                    }
+                }
+            }
+        }
+        for boost in boosts.iter().copied() {
+            let of = self.plan.target(
+                self.fediverse,
+                &self.arranged.cast.people,
+                self.plan.boosts[boost].of,
+            );
+            let there = boosted.remove(&of);
+            let stands = self.truth.boost_stands(self.plan, boost);
+            if stands && !there {
+                misses.add("boosts_missing", format!("a{actor} of {of}"));
+            } else if there && self.truth.boost_undone[boost] {
+                misses.add("undone_still_shown", format!("a{actor}'s boost of {of}"));
+            } else if there && self.truth.boosted[boost] && !stands {
+                misses.add("deletions_without_effect", format!("a{actor}'s boost of {of}"));
+            }
+        }
+        let is_fresh = |uri: &String| self.number(uri).is_some_and(|number| number >= FRESH_FROM);
+        for uri in shown.into_keys().filter(|uri| !is_fresh(uri)).chain(boosted) {
+            misses.add("shown_unexpectedly", uri);
+        }
+        Ok(misses)
+    }
+
+    /// Mentions: each exactly once.
+    async fn mentions(&self, person: usize) -> Result<Misses> {
+        let mut misses = Misses::default();
+        let mut told: HashMap<usize, u64> = HashMap::new();
+        let page = |page: Vec<Value>| {
+            for notification in &page {
+                let uri = notification["status"]["uri"].as_str().unwrap_or_default();
+                match self.note_of(uri) {
+                    Some(note) => *told.entry(note).or_default() += 1,
+                    None => misses.add("shown_unexpectedly", format!("a mention by {uri}")),
+                }
+            }
+            true
+        };
+        let path = "/api/v1/notifications?limit=80&types[]=mention";
+        self.api.pages(&self.arranged.people[person].token, path, page).await?;
+        for (place, written) in self.plan.notes.iter().enumerate() {
+            if !written.mentions.contains(&person) {
+                continue;
+            }
+            let stands = self.truth.stands(self.plan, place);
+            match told.remove(&place).unwrap_or(0) {
+                0 if stands => misses.add("mentions_missing", self.uri(place)),
+                0 => {}
+                _ if self.truth.deleted[place] => {
+                    misses.add("deletions_without_effect", format!("mention: {}", self.uri(place)));
+                }
+                _ if !written.real => misses.add("shown_unexpectedly", self.uri(place)),
+                1 => {}
+                more => misses.add_many("shown_twice", more - 1, self.uri(place)),
+            }
+        }
+        for place in told.into_keys() {
+            misses.add("shown_unexpectedly", format!("a mention by {}", self.uri(place)));
+        }
+        Ok(misses)
+    }
+
+    /// Likes and boosts of what a person wrote.
+    async fn posts(&self, person: usize) -> Result<Misses> {
+        let mut misses = Misses::default();
+        for (post, id) in self.arranged.post_ids[person].iter().enumerate() {
+            let likes = self.plan.likes.iter().zip(&self.truth.liked);
+            let likes = likes.filter(|(like, told)| like.of == (person, post) && **told == 1);
+            let boosts = self.plan.boosts.iter().enumerate().filter(|(place, boost)| {
+                let standing = self.truth.boosted[*place] && !self.truth.boost_undone[*place];
+                boost.of == Target::Local(person, post) && standing
+            });
+            let (likes, boosts) = (likes.count() as u64, boosts.count() as u64);
+            let token = &self.arranged.people[person].token;
+            let status = self.api.get(token, &format!("/api/v1/statuses/{id}")).await?;
+            let shown = |name: &str| status[name].as_u64().unwrap_or_default();
+            for (kind, name, wanted) in [
+                ("likes_wrong", "favourites_count", likes),
+                ("boost_counts_wrong", "reblogs_count", boosts),
+            ] {
+                let count = shown(name);
+                let example = format!("{name} of {id} is {count}, not {wanted}");
+                misses.add_many(kind, count.abs_diff(wanted), example);
+            }
+        }
+        Ok(misses)
+    }
+
+    /// Who follows a person.
+    async fn followers(&self, person: usize) -> Result<Misses> {
+        let mut misses = Misses::default();
+        let who = &self.arranged.people[person];
+        let mut shown: HashSet<String> = HashSet::new();
+        let page = |page: Vec<Value>| {
+            let uri = |account: &Value| {
+                let own = account["uri"].as_str().or(account["url"].as_str());
+                own.unwrap_or_default().to_owned()
+            };
+            shown.extend(page.iter().map(uri));
+            true
+        };
+        let path = format!("/api/v1/accounts/{}/followers?limit=80", who.id);
+        self.api.pages(&who.token, &path, page).await?;
+        for (follow, told) in self.plan.follows.iter().zip(&self.truth.followed) {
+            if follow.of != person {
+                continue;
+            }
+            let uri = self.fediverse.actor_uri(follow.actor);
+            if shown.contains(&uri) != (*told == 1) {
+                misses.add("follows_wrong", format!("{uri} of {}", who.name));
+            }
+        }
+        Ok(misses)
+    }
+
+    /// Whether a home timeline, read page by page, leaves nothing out as far as it goes.
+    async fn home(&self, person: usize) -> Result<Misses> {
+        let mut misses = Misses::default();
+        let pages_max = if person == 0 { LARGE_HOME_PAGES } else { HOME_PAGES };
+        let (mut pages, mut oldest) = (0, String::new());
+        let mut shown: HashSet<usize> = HashSet::new();
+        let mut ids: HashSet<String> = HashSet::new();
+        let page = |page: Vec<Value>| {
+            for status in &page {
+                let id = status["id"].as_str().unwrap_or_default();
+                if !ids.insert(id.to_owned()) {
+                    misses.add("shown_twice", format!("home: {id}"));
+                }
+                let is_boost = status["reblog"].is_object();
+                let post = if is_boost { &status["reblog"] } else { status };
+                let note = self.note_of(post["uri"].as_str().unwrap_or_default());
+                shown.extend(note);
+            }
+            let last = page.last().map(|last| &last["created_at"]);
+            oldest = last.and_then(Value::as_str).unwrap_or_default().to_owned();
+            pages += 1;
+            pages < pages_max
+        };
+        let token = &self.arranged.people[person].token;
+        self.api.pages(token, "/api/v1/timelines/home?limit=40", page).await?;
+        let known = &self.arranged.cast.known;
+        let follows = &self.arranged.follows[person];
+        let authors: HashSet<usize> = follows.iter().map(|place| known[*place]).collect();
+        for (place, written) in self.plan.notes.iter().enumerate() {
+            let is_due = authors.contains(&written.actor)
+                && !written.is_reply
+                && written.note.at.to_string() > oldest
+                && self.truth.stands(self.plan, place)
+                && self.truth.said[place];
+            if is_due && !shown.contains(&place) && !self.is_only_boosted(place) {
+                let name = &self.arranged.people[person].name;
+                misses.add("timeline_holes", format!("{} for {name}", self.uri(place)));
+            }
+        }
+        Ok(misses)
+    }
+
+    /// Whether a note came in only because somebody boosted it, who may not be followed.
+    fn is_only_boosted(&self, note: usize) -> bool {
+        !self
+            .plan
+            .items
+            .iter()
+            .any(|item| matches!(item.deed, Deed::Create(of) | Deed::Update(of) if of == note))
+    }
+}
+
+/// What all of `looks` missed; a few run at once.
+async fn all<F>(looks: impl Iterator<Item = F>) -> Result<Misses>
+where
+    F: Future<Output = Result<Misses>>,
+{
+    let each: Vec<Misses> = stream::iter(looks).buffer_unordered(AT_ONCE).try_collect().await?;
+    let mut misses = Misses::default();
+    for one in each {
+        misses.merge(one);
+    }
+    Ok(misses)
+}

@@ -1,0 +1,425 @@
+//! `weir storm inbox`: what comes in after an outage, and what those inside notice of it.
+//!
+//! A fake fediverse on loopback (`fediverse`) is followed by people of the server under test, and
+//! then says everything at once that it had to say in three hours: a realistic mix, some of it
+//! broken, forged, repeated or out of order. It is all signed before the clock starts.
+//!
+//! | file | what it holds |
+//! | --- | --- |
+//! | `arrange` | what stands before: people, their posts, whom they follow |
+//! | `plan` | what is sent, and what it leads to |
+//! | `sign`, `send` | requests ready for the wire, and sending them |
+//! | `watch` | accepted, visible and memory over time |
+//! | `fresh`, `guests` | a post every second, and people who use the server meanwhile |
+//! | `check` | at the end: everything accepted has its effect, and nothing else |
+//! | `report` | what was measured |
+
+mod arrange;
+mod check;
+mod fresh;
+mod guests;
+mod plan;
+mod report;
+mod send;
+mod sign;
+mod watch;
+
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use clap::Args;
+use serde::Serialize;
+use tokio_util::sync::CancellationToken;
+use url::Url;
+use weir_base::Clock;
+
+use self::arrange::Arranged;
+use self::check::{Check, Misses, Truth};
+use self::plan::Plan;
+use self::report::Measured;
+use self::send::{Flood, Progress, Sent};
+use self::watch::{Watch, Watched};
+use crate::api::Api;
+use crate::fediverse::{Behaviour, Courier, Fediverse, Found, Names, Servers};
+use crate::machine;
+
+/// Addresses that are nobody's host: forgeries come from them.
+const MORE_ADDRESSES: usize = 8;
+
+/// What to do.
+#[derive(Debug, Clone, Args, Serialize)]
+pub struct Options {
+    /// The server under test: `http://127.0.0.1:8080`.
+    #[arg(long, value_name = "URL")]
+    pub target: String,
+    /// Activities sent.
+    #[arg(long, default_value_t = 20_000)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    pub activities: u64,
+    /// Actors that people on the server follow.
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u64).range(2..=100_000))]
+    pub actors: u64,
+    /// Hosts they live on.
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub hosts: u64,
+    /// People on the server; accounts are made for them, as a server for development lets
+    /// everybody join.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub people: u64,
+    /// Tokens of people on the server, one a line, instead of accounts made for this.
+    #[arg(long, value_name = "FILE")]
+    #[serde(skip)]
+    pub tokens: Option<PathBuf>,
+    /// How many actors each of them follows; the first follows all.
+    #[arg(long, default_value_t = 100)]
+    pub follows: u64,
+    /// What each of them wrote before, for others to like and boost.
+    #[arg(long, default_value_t = 3)]
+    pub posts: u64,
+    /// How many of a hundred activities are of actors that the server never heard of.
+    #[arg(long, default_value_t = 2.0, value_name = "PERCENT")]
+    pub unknown: f64,
+    /// How long every remote host takes to answer during the flood, in ms.
+    #[arg(long, default_value_t = 0)]
+    pub latency_ms: u64,
+    /// Connections that send at once.
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub clients: u64,
+    /// Activities sent a second; 0: as fast as they are answered.
+    #[arg(long, default_value_t = 0)]
+    pub rate: u64,
+    /// Requests a second by people who use the server meanwhile; 0: nobody does.
+    #[arg(long, default_value_t = 50.0)]
+    pub guests: f64,
+    /// How long they are measured before the flood, in seconds.
+    #[arg(long, default_value_t = 5)]
+    pub seconds: u64,
+    /// Leave out the post written every second.
+    #[arg(long)]
+    pub no_fresh: bool,
+    /// For how long what has no effect yet is waited for, in seconds, once nothing more happens.
+    #[arg(long, default_value_t = 30, value_name = "SECONDS")]
+    pub patience: u64,
+    /// Name the hosts `hN.SUFFIX` instead of by their addresses; the server must find them where
+    /// --table says.
+    #[arg(long, value_name = "SUFFIX", requires = "port")]
+    pub names: Option<String>,
+    /// The port of all hosts; a free one if it is not given.
+    #[arg(long)]
+    pub port: Option<u16>,
+    /// Print the names and addresses of the hosts as lines of /etc/hosts, and end.
+    #[arg(long, requires = "names")]
+    #[serde(skip)]
+    pub table: bool,
+    /// What chance begins with.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Write what was measured as one JSON object.
+    #[arg(long, value_name = "FILE")]
+    #[serde(skip)]
+    pub json: Option<PathBuf>,
+    /// Write a page with plots that needs nothing else.
+    #[arg(long, value_name = "FILE.html")]
+    #[serde(skip)]
+    pub report: Option<PathBuf>,
+}
+
+/// How long something took that was due at a time.
+#[derive(Debug, Clone, Copy, Serialize)]
+struct Sample {
+    at_s: f64,
+    ms: f64,
+    fine: bool,
+}
+
+impl Sample {
+    fn new(began: Instant, due: Instant, done: Instant, fine: bool) -> Self {
+        let at_s = due.saturating_duration_since(began).as_secs_f64();
+        Self { at_s, ms: (done - due).as_secs_f64() * 1e3, fine }
+    }
+}
+
+/// Runs the scenario, says on standard error how it goes, and prints and writes what it measured.
+///
+/// # Errors
+/// When the server cannot be used, or a file cannot be written.
+#[allow(clippy::print_stdout)]
+pub async fn run(options: Options) -> Result<()> {
+    let names = match (&options.names, options.port) {
+        (Some(suffix), Some(port)) => Names::Under { suffix: suffix.clone(), port },
+        (_, Some(port)) => Names::loopback(port),
+        (_, None) => Names::on_a_free_port()?,
+    };
+    let actors = arrange::actors(&options);
+    if options.table {
+        print!("{}", names.table(actors.hosts));
+        return Ok(());
+    }
+    let (count, hosts) = (actors.all, actors.hosts);
+    let make = move || Fediverse::on(names, count, hosts);
+    let fediverse = Arc::new(tokio::task::spawn_blocking(make).await??);
+    let storm = Storm::new(options, fediverse)?;
+    let measured = storm.run(actors).await?;
+    report::give(&storm.options, &measured)?;
+    Ok(())
+}
+
+/// What every part needs.
+struct Storm {
+    options: Options,
+    fediverse: Arc<Fediverse>,
+    api: Api,
+    address: SocketAddr,
+}
+
+impl Storm {
+    fn new(options: Options, fediverse: Arc<Fediverse>) -> Result<Self> {
+        let target = Url::parse(&options.target);
+        let target = target.with_context(|| format!("{} is no address", options.target))?;
+        if target.scheme() != "http" {
+            bail!(
+                "{target} is not plain http, which this load is made for: name the server itself"
+            );
+        }
+        let host = target.host_str().unwrap_or_default();
+        let port = target.port_or_known_default().unwrap_or(80);
+        let mut found = (host.trim_matches(['[', ']']), port).to_socket_addrs()?;
+        let address = found.next().with_context(|| format!("{host} has no address"))?;
+        let api = Api::new(&options.target)?;
+        Ok(Self { options, fediverse, api, address })
+    }
+
+    /// The port of the server, if it is on this machine.
+    fn local_port(&self) -> Option<u16> {
+        self.address.ip().is_loopback().then_some(self.address.port())
+    }
+
+    async fn run(&self, actors: arrange::Actors) -> Result<Measured> {
+        let plan: Arc<std::sync::OnceLock<Plan>> = Arc::default();
+        let (fediverse, told) = (self.fediverse.clone(), plan.clone());
+        let note = move |host: usize, path: &str| {
+            let Some(plan) = told.get() else { return Found::Nothing };
+            match plan.document(&fediverse, host, path) {
+                Some(note) => Found::Document(note),
+                None if plan.is_gone(&fediverse, host, path) => Found::Gone,
+                None => Found::Nothing,
+            }
+        };
+        let courier = Courier::new()?;
+        let servers = Servers::start(self.fediverse.clone(), note, Some(courier.clone())).await?;
+        let fresh = actors.fresh.clone();
+        let arranged = arrange::arrange(self, &servers, actors).await?;
+        let inbox = courier.inbox_of(&self.fediverse, &arranged.people[0].uri).await?;
+        let made = plan::plan(
+            &self.fediverse,
+            &arranged.cast,
+            self.options.activities as usize,
+            self.options.unknown,
+            Clock::system().now(),
+            self.options.seed,
+        );
+        let plan = plan.get_or_init(|| made);
+        let flood = Arc::new(self.sign(&arranged, plan, &inbox)?);
+        let arranged = Arc::new(arranged);
+        let idle = self.idle(&arranged).await;
+        if self.options.latency_ms > 0 {
+            let slow = Behaviour::Slow(Duration::from_millis(self.options.latency_ms));
+            (0..self.options.hosts as usize).for_each(|host| servers.set(host, slow));
+        }
+        let mut measured = self.flood(&arranged, plan, flood, inbox, fresh).await?;
+        measured.idle = idle;
+        measured.fetches = servers.fetches();
+        self.settle(&arranged, plan, &mut measured).await?;
+        Ok(measured)
+    }
+
+    fn sign(&self, arranged: &Arranged, plan: &Plan, inbox: &Url) -> Result<Flood> {
+        let began = Instant::now();
+        let now = Clock::system().now();
+        let requests = sign::all(&self.fediverse, &arranged.cast.people, plan, inbox, now)?;
+        let bytes: usize = requests.iter().map(Vec::len).sum();
+        let seconds = began.elapsed().as_secs_f64();
+        eprintln!(
+            "{} activities signed in {seconds:.1} s, {} MB",
+            requests.len(),
+            bytes / 1_000_000
+        );
+        let hosts = self.fediverse.hosts() + MORE_ADDRESSES;
+        let address = |host| self.fediverse.names().address(host).map(|address| address.ip());
+        let addresses: Option<Vec<IpAddr>> = (0..hosts).map(address).collect();
+        Ok(Flood {
+            requests,
+            sources: plan.items.iter().map(|item| item.source).collect(),
+            target: self.address,
+            addresses: addresses.filter(|_| self.address.ip().is_loopback()),
+            connections: self.options.clients as usize,
+            rate: self.options.rate,
+            patience: Duration::from_secs(self.options.patience),
+        })
+    }
+
+    /// Starts the people who use the server meanwhile.
+    fn guests(
+        &self,
+        arranged: &Arranged,
+        began: Instant,
+        stop: &CancellationToken,
+    ) -> Vec<(&'static str, tokio::task::JoinHandle<Vec<Sample>>)> {
+        if self.options.guests <= 0.0 {
+            return Vec::new();
+        }
+        // Who follows everybody is not like people are, unless there is nobody else.
+        let people = &arranged.people[usize::from(arranged.people.len() > 1)..];
+        let tokens: Vec<String> = people.iter().map(|person| person.token.clone()).collect();
+        let tokens = Arc::new(tokens);
+        let start = |(errand, name, share): (guests::Errand, &'static str, u64)| {
+            let per_s = self.options.guests * share as f64 / 10.0;
+            let (api, tokens, stop) = (self.api.clone(), tokens.clone(), stop.clone());
+            (name, tokio::spawn(guests::run(api, tokens, errand, per_s, began, stop)))
+        };
+        guests::ERRANDS.into_iter().map(start).collect()
+    }
+
+    /// What people feel when nothing else happens.
+    async fn idle(&self, arranged: &Arranged) -> Vec<(&'static str, Vec<Sample>)> {
+        let stop = CancellationToken::new();
+        let guests = self.guests(arranged, Instant::now(), &stop);
+        if !guests.is_empty() {
+            tokio::time::sleep(Duration::from_secs(self.options.seconds)).await;
+        }
+        stop.cancel();
+        ended(guests).await
+    }
+
+    async fn flood(
+        &self,
+        arranged: &Arc<Arranged>,
+        plan: &Plan,
+        flood: Arc<Flood>,
+        inbox: Url,
+        fresh: Vec<usize>,
+    ) -> Result<Measured> {
+        let truth = Truth::of(plan, |_| true);
+        let counts = truth.counts(plan);
+        let known = arranged.cast.known.iter().zip(&arranged.account_ids);
+        let progress = Arc::new(Progress::default());
+        let (stop, given_up) = (CancellationToken::new(), CancellationToken::new());
+        let watch = Watch {
+            api: self.api.clone(),
+            token: arranged.people[0].token.clone(),
+            accounts: known
+                .map(|(actor, id)| (id.clone(), counts.get(actor).copied().unwrap_or(0)))
+                .collect(),
+            good: truth.good,
+            progress: progress.clone(),
+            port: self.local_port(),
+        };
+        let pid = self.local_port().and_then(machine::listener);
+        let processor_s = || pid.map_or(0.0, machine::processor_s_of);
+        let rss_before_bytes = pid.map_or(0, machine::resident_bytes_of);
+        let (before_s, own_before_s) = (processor_s(), machine::processor_s());
+        let began = Instant::now();
+        let guests = self.guests(arranged, began, &stop);
+        let probe = fresh::Probe {
+            api: self.api.clone(),
+            fediverse: self.fediverse.clone(),
+            flood: flood.clone(),
+            inbox,
+            authors: fresh,
+            reader: arranged.people[0].token.clone(),
+        };
+        let probing =
+            (!self.options.no_fresh).then(|| tokio::spawn(fresh::run(probe, began, stop.clone())));
+        let watching = tokio::spawn(watch::run(watch, began, given_up.clone()));
+        let sent: Sent = send::send(flood, progress.clone()).await;
+        let watched = self.wait(watching, &given_up).await?;
+        let used_s = processor_s() - before_s;
+        let own_s = machine::processor_s() - own_before_s;
+        stop.cancel();
+        let guests = ended(guests).await;
+        let fresh = match probing {
+            Some(probing) => probing.await?,
+            None => Vec::new(),
+        };
+        let visible_s = watched.visible_at.map(|at| (at - began).as_secs_f64());
+        Ok(Measured {
+            sent,
+            looks: watched.looks,
+            visible_s,
+            good: truth.good,
+            guests,
+            idle: Vec::new(),
+            fresh,
+            misses: Misses::default(),
+            settled_s: 0.0,
+            rss_before_bytes,
+            used_s,
+            own_s,
+            fetches: 0,
+            turned_away: progress.turned_away.load(std::sync::atomic::Ordering::Relaxed),
+            unanswered: progress.unanswered.load(std::sync::atomic::Ordering::Relaxed),
+            answers: Vec::new(),
+            began,
+        })
+    }
+
+    /// Everything is sent: waits until it is visible, or nothing changes any more.
+    async fn wait(
+        &self,
+        watching: tokio::task::JoinHandle<Watched>,
+        given_up: &CancellationToken,
+    ) -> Result<Watched> {
+        // It drains for as long as it drains; what hangs is told by the look at the end.
+        let most = Duration::from_secs(self.options.patience + self.options.activities / 100);
+        tokio::pin!(watching);
+        tokio::select! {
+            watched = &mut watching => return Ok(watched?),
+            () = tokio::time::sleep(most) => given_up.cancel(),
+        }
+        Ok(watching.await?)
+    }
+
+    /// Checks until nothing is missed, or no less is for as long as there is patience.
+    async fn settle(
+        &self,
+        arranged: &Arranged,
+        plan: &Plan,
+        measured: &mut Measured,
+    ) -> Result<()> {
+        let accepted = |place: usize| (200..300).contains(&measured.sent.statuses[place]);
+        let truth = Truth::of(plan, accepted);
+        let (api, fediverse) = (&self.api, &*self.fediverse);
+        let check = Check { api, fediverse, arranged, plan, truth: &truth };
+        measured.answers = report::answers(plan, &measured.sent.statuses);
+        let mut better = Instant::now();
+        let mut least = u64::MAX;
+        loop {
+            let misses = check.run().await?;
+            let total = misses.total();
+            measured.settled_s = measured.began.elapsed().as_secs_f64();
+            if total < least {
+                (least, better) = (total, Instant::now());
+            }
+            eprintln!("checked: {total} missed");
+            let waited = better.elapsed().as_secs() >= self.options.patience;
+            measured.misses = misses;
+            if total == 0 || waited {
+                return Ok(());
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    }
+}
+
+async fn ended(
+    guests: Vec<(&'static str, tokio::task::JoinHandle<Vec<Sample>>)>,
+) -> Vec<(&'static str, Vec<Sample>)> {
+    let mut all = Vec::new();
+    for (name, guest) in guests {
+        all.push((name, guest.await.unwrap_or_default()));
+    }
+    all
+}

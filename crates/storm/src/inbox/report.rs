@@ -1,0 +1,223 @@
+//! What was measured: printed, as JSON, and as a page with plots.
+#![allow(clippy::print_stdout)]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use serde_json::{Map, Value, json};
+
+use super::check::{KINDS, Misses};
+use super::plan::{Deed, Plan};
+use super::send::Sent;
+use super::watch::Look;
+use super::{Options, Sample};
+use crate::load::Latencies;
+use crate::machine::machine;
+use crate::plot::{self, Line};
+
+/// All that was measured.
+pub(super) struct Measured {
+    pub(super) began: Instant,
+    pub(super) sent: Sent,
+    pub(super) looks: Vec<Look>,
+    /// From the first activity sent until all were visible, if they ever were.
+    pub(super) visible_s: Option<f64>,
+    /// How many activities are to have an effect.
+    pub(super) good: u64,
+    pub(super) guests: Vec<(&'static str, Vec<Sample>)>,
+    pub(super) idle: Vec<(&'static str, Vec<Sample>)>,
+    pub(super) fresh: Vec<Sample>,
+    pub(super) misses: Misses,
+    /// From the first activity sent until the last look at everything ended.
+    pub(super) settled_s: f64,
+    pub(super) rss_before_bytes: u64,
+    /// Processor time of the server, and of this process.
+    pub(super) used_s: f64,
+    pub(super) own_s: f64,
+    /// Documents that were asked for, before and during the flood.
+    pub(super) fetches: u64,
+    pub(super) turned_away: u64,
+    pub(super) unanswered: u64,
+    /// What was answered to what: `create 202` and how often.
+    pub(super) answers: Vec<(String, u64)>,
+}
+
+fn latencies(samples: &[Sample]) -> Latencies {
+    let mut latencies = Latencies::default();
+    for sample in samples {
+        latencies.record(Duration::from_secs_f64(sample.ms / 1e3), sample.fine);
+    }
+    latencies
+}
+
+/// What was answered to which kind of activity, and how often.
+pub(super) fn answers(plan: &Plan, statuses: &[u16]) -> Vec<(String, u64)> {
+    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+    for (item, status) in plan.items.iter().zip(statuses) {
+        let kind = match item.deed {
+            Deed::Create(_) => "create",
+            Deed::Update(_) => "update",
+            Deed::Delete(_) => "delete",
+            Deed::Boost(_) => "announce",
+            Deed::Like(_) => "like",
+            Deed::Follow(_) => "follow",
+            Deed::UndoBoost(_) | Deed::UndoLike(_) | Deed::UndoFollow(_) => "undo",
+            Deed::Forged(_) => "forged",
+            Deed::Broken => "broken",
+            Deed::Oversized(_) => "oversized",
+            Deed::Repeated(_) => "repeated",
+            Deed::Unverifiable(_) => "unverifiable",
+        };
+        *counts.entry(format!("{kind} {status}")).or_default() += 1;
+    }
+    counts.into_iter().collect()
+}
+
+fn rounded(value: f64) -> Value {
+    json!((value * 100.0).round() / 100.0)
+}
+
+impl Measured {
+    fn results(&self) -> Map<String, Value> {
+        let mut results = Map::new();
+        let mut put = |name: &str, value: Value| results.insert(name.to_owned(), value);
+        let accepted = self.sent.latencies.count();
+        let seconds = self.sent.took.as_secs_f64().max(1e-9);
+        put("accepted", json!(accepted));
+        put("accepted_per_s", json!((accepted as f64 / seconds).round()));
+        for (label, percent) in [("p50", 50.0), ("p99", 99.0), ("max", 100.0)] {
+            let ms = self.sent.latencies.percentile_ms(percent);
+            put(&format!("accept_{label}_ms"), rounded(ms));
+        }
+        put("visible_s", self.visible_s.map_or(Value::Null, rounded));
+        let per_s = self.visible_s.map(|seconds| (self.good as f64 / seconds).round());
+        put("visible_per_s", json!(per_s));
+        let mut worst: f64 = 0.0;
+        let timed = [("", &self.guests), ("idle_", &self.idle)];
+        for (when, guests) in timed {
+            for (name, samples) in guests {
+                let times = latencies(samples);
+                for (label, percent) in [("p50", 50.0), ("p99", 99.0), ("max", 100.0)] {
+                    put(&format!("{when}{name}_{label}_ms"), rounded(times.percentile_ms(percent)));
+                }
+                put(&format!("{when}{name}_count"), json!(times.count()));
+                put(&format!("{when}{name}_failed"), json!(times.failed()));
+                if when.is_empty() && *name != "post" {
+                    worst = worst.max(times.percentile_ms(99.0));
+                }
+            }
+        }
+        put("interactive_p99_ms", rounded(worst));
+        let fresh = latencies(&self.fresh);
+        for (label, percent) in [("p50", 50.0), ("p99", 99.0), ("max", 100.0)] {
+            put(&format!("fresh_{label}_ms"), rounded(fresh.percentile_ms(percent)));
+        }
+        put("fresh_count", json!(fresh.count()));
+        put("fresh_never_seen", json!(fresh.failed()));
+        let most = self.looks.iter().map(|look| look.rss_bytes).max().unwrap_or(0);
+        put("rss_before_bytes", json!(self.rss_before_bytes));
+        put("rss_max_bytes", json!(most));
+        let each = 1e6 / accepted.max(1) as f64;
+        put("server_processor_us", rounded(self.used_s * each));
+        put("load_processor_us", rounded(self.own_s * each));
+        put("turned_away", json!(self.turned_away));
+        put("unanswered", json!(self.unanswered));
+        put("documents_fetched", json!(self.fetches));
+        put("settled_s", rounded(self.settled_s));
+        for kind in KINDS {
+            put(kind, json!(self.misses.count(kind)));
+        }
+        put("missing", json!(self.misses.total()));
+        results
+    }
+}
+
+/// Prints what was measured, and writes the files that were asked for.
+pub(super) fn give(options: &Options, measured: &Measured) -> Result<()> {
+    let results = measured.results();
+    for (name, value) in &results {
+        println!("{name:<30} {value}");
+    }
+    for (kind, (_, examples)) in &measured.misses.0 {
+        eprintln!("{kind}: for example {}", examples.join(", "));
+    }
+    let answers: Map<String, Value> =
+        measured.answers.iter().map(|(name, count)| (name.clone(), json!(count))).collect();
+    eprintln!("answers: {}", Value::from(answers.clone()));
+    let object = json!({
+        "scenario": "inbox",
+        "machine": machine(),
+        "versions": { "weir": env!("CARGO_PKG_VERSION") },
+        "parameters": options,
+        "results": results,
+        "answers": answers,
+        "series": {
+            "looks": measured.looks,
+            "fresh": measured.fresh,
+            "guests": measured.guests.iter().cloned().collect::<BTreeMap<_, _>>(),
+        },
+    });
+    if let Some(path) = &options.json {
+        write(path, &serde_json::to_string(&object)?)?;
+    }
+    if let Some(path) = &options.report {
+        write(path, &page(measured, &object))?;
+    }
+    Ok(())
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    std::fs::write(path, text).with_context(|| format!("{} cannot be written", path.display()))
+}
+
+/// The greatest of each quarter of a second: a plot of means would hide what hurts.
+fn worst(samples: &[Sample]) -> Vec<(f64, f64)> {
+    let mut buckets: BTreeMap<u64, f64> = BTreeMap::new();
+    for sample in samples {
+        let bucket = buckets.entry((sample.at_s * 4.0) as u64).or_default();
+        *bucket = bucket.max(sample.ms);
+    }
+    buckets.into_iter().map(|(at, ms)| (at as f64 / 4.0, ms)).collect()
+}
+
+/// The plots of a run.
+fn plots(measured: &Measured) -> String {
+    let points = |of: fn(&Look) -> f64| -> Vec<(f64, f64)> {
+        measured.looks.iter().map(|look| (look.at_s, of(look))).collect()
+    };
+    let accepted = Line { name: "accepted", points: points(|look| look.accepted as f64) };
+    let visible = Line { name: "visible", points: points(|look| look.visible) };
+    let behind = |look: &Look| (look.accepted as f64 - look.visible).max(0.0);
+    let backlog = Line { name: "backlog", points: points(behind) };
+    let mut plots = plot::lines("The flood", "s", "activities", &[accepted, visible, backlog]);
+    if !measured.fresh.is_empty() {
+        let points = measured.fresh.iter().map(|sample| (sample.at_s, sample.ms)).collect();
+        let seen = Line { name: "seen after", points };
+        plots.push_str(&plot::lines("Posts written meanwhile", "s", "ms", &[seen]));
+    }
+    let guests: Vec<Line<'_>> = (measured.guests.iter())
+        .map(|(name, samples)| Line { name, points: worst(samples) })
+        .collect();
+    if !guests.is_empty() {
+        let title = "People meanwhile, the slowest in each quarter of a second";
+        plots.push_str(&plot::lines(title, "s", "ms", &guests));
+    }
+    let memory =
+        Line { name: "resident", points: points(|look| look.rss_bytes as f64 / 1_048_576.0) };
+    plots + &plot::lines("Memory of the server", "s", "MiB", &[memory])
+}
+
+fn page(measured: &Measured, object: &Value) -> String {
+    let table = |values: &Value| {
+        let rows = values.as_object().into_iter().flatten().map(|(name, value)| {
+            let (name, value) = (plot::escaped(name), plot::escaped(&value.to_string()));
+            format!("<tr><th>{name}<td>{value}")
+        });
+        format!("<table>{}</table>", rows.collect::<String>())
+    };
+    let tables = ["results", "answers", "parameters", "machine"]
+        .map(|name| format!("<h2>{name}</h2>{}", table(&object[name])));
+    plot::page("weir storm inbox", &format!("{}{}", plots(measured), tables.concat()))
+}

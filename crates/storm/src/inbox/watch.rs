@@ -1,0 +1,134 @@
+//! How it goes over time: accepted, visible, memory; told once a second.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use serde::Serialize;
+use tokio::time::MissedTickBehavior;
+use tokio_util::sync::CancellationToken;
+
+use super::arrange::CHUNK;
+use super::send::Progress;
+use crate::api::Api;
+use crate::machine;
+
+/// How often it is looked.
+const LOOK: Duration = Duration::from_millis(250);
+/// How often all accounts are looked at, once the few are complete.
+const LOOK_AT_ALL: Duration = Duration::from_millis(250);
+
+/// One look.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(super) struct Look {
+    pub(super) at_s: f64,
+    pub(super) accepted: u64,
+    /// Of those that are to have an effect, by the accounts that are looked at.
+    pub(super) visible: f64,
+    pub(super) rss_bytes: u64,
+}
+
+/// What is looked at.
+pub(super) struct Watch {
+    pub(super) api: Api,
+    pub(super) token: String,
+    /// Accounts, and how many posts and boosts each is to have at last.
+    pub(super) accounts: Vec<(String, i64)>,
+    /// How many activities are to have an effect.
+    pub(super) good: u64,
+    pub(super) progress: Arc<Progress>,
+    /// The port of the server, if it is on this machine.
+    pub(super) port: Option<u16>,
+}
+
+/// What was seen.
+pub(super) struct Watched {
+    pub(super) looks: Vec<Look>,
+    /// When everything was visible, if it ever was.
+    pub(super) visible_at: Option<Instant>,
+}
+
+/// Looks until everything is visible, or `given_up`.
+pub(super) async fn run(watch: Watch, began: Instant, given_up: CancellationToken) -> Watched {
+    let few: Vec<(String, i64)> = watch.few();
+    let wanted: i64 = few.iter().map(|(_, count)| count).sum();
+    let (mut looks, mut told, mut pid) = (Vec::new(), Instant::now(), None);
+    let mut ticks = tokio::time::interval(LOOK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut visible_at = None;
+    loop {
+        tokio::select! {
+            _ = ticks.tick() => {}
+            () = given_up.cancelled() => break,
+        }
+        let shown = watch.shown(&few).await.ok();
+        let is_complete = shown.as_ref().is_some_and(|shown| watch.is_complete(&few, shown));
+        let seen: i64 = shown.iter().flat_map(HashMap::values).sum();
+        let before = looks.last().map_or(0.0, |look: &Look| look.visible);
+        let visible = match shown.is_some() {
+            true => seen as f64 / wanted.max(1) as f64 * watch.good as f64,
+            false => before,
+        };
+        let rss_bytes = watch.rss_bytes(&mut pid);
+        let accepted = watch.progress.accepted.load(Ordering::Relaxed);
+        let at_s = began.elapsed().as_secs_f64();
+        looks.push(Look { at_s, accepted, visible, rss_bytes });
+        if told.elapsed() >= Duration::from_secs(1) {
+            told = Instant::now();
+            let mib = rss_bytes / (1 << 20);
+            eprintln!("{at_s:>6.1} s  accepted {accepted:>8}  visible {visible:>8.0}  {mib} MiB");
+        }
+        if is_complete {
+            let at = Instant::now();
+            match watch.shown(&watch.accounts).await {
+                Ok(shown) if watch.is_complete(&watch.accounts, &shown) => {
+                    visible_at = Some(at);
+                    break;
+                }
+                _ => tokio::time::sleep(LOOK_AT_ALL).await,
+            }
+        }
+    }
+    Watched { looks, visible_at }
+}
+
+impl Watch {
+    /// Accounts that stand for all.
+    fn few(&self) -> Vec<(String, i64)> {
+        let step = self.accounts.len().div_ceil(CHUNK).max(1);
+        self.accounts.iter().step_by(step).cloned().collect()
+    }
+
+    /// How many posts and boosts each of `accounts` has, as the API says.
+    async fn shown(&self, accounts: &[(String, i64)]) -> Result<HashMap<String, i64>> {
+        let mut counts = HashMap::new();
+        for chunk in accounts.chunks(CHUNK) {
+            let ids: Vec<String> = chunk.iter().map(|(id, _)| format!("id[]={id}")).collect();
+            let path = format!("/api/v1/accounts?{}", ids.join("&"));
+            let found = self.api.get(&self.token, &path).await?;
+            for account in found.as_array().into_iter().flatten() {
+                let id = account["id"].as_str().unwrap_or_default().to_owned();
+                counts.insert(id, account["statuses_count"].as_i64().unwrap_or_default());
+            }
+        }
+        Ok(counts)
+    }
+
+    /// Whether each has just what it is to have.
+    fn is_complete(&self, accounts: &[(String, i64)], shown: &HashMap<String, i64>) -> bool {
+        accounts.iter().all(|(id, wanted)| shown.get(id).is_some_and(|count| count == wanted))
+    }
+
+    /// The memory of the server; it may have been started again since the last look.
+    fn rss_bytes(&self, pid: &mut Option<u32>) -> u64 {
+        let Some(port) = self.port else { return 0 };
+        let known = pid.map_or(0, machine::resident_bytes_of);
+        if known > 0 {
+            return known;
+        }
+        *pid = machine::listener(port);
+        pid.map_or(0, machine::resident_bytes_of)
+    }
+}

@@ -7,7 +7,7 @@ use weir_community::Community;
 use weir_community::instance::Registrations;
 use weir_fetch::Fetch;
 
-use crate::inbox::Inbox;
+use crate::inbox::{FreeDisk, Inbox};
 use crate::keys::Keys;
 use crate::outbound::Outbound;
 use crate::resolver::Finder;
@@ -26,6 +26,9 @@ pub struct Setup {
     pub require_signed_fetch: bool,
     /// Who may sign up, where staff has not set it.
     pub registrations: Registrations,
+    /// What is free on the database's disk, where that can be known: what comes in is refused
+    /// before it is full.
+    pub free_disk: FreeDisk,
 }
 
 /// Why the face cannot be made.
@@ -74,7 +77,7 @@ impl ActivityPub {
         let inner = Inner {
             keys: Keys::new(setup.community.clone()),
             finder: Finder::new(setup.community.env().clock.clone()),
-            inbox: Inbox::default(),
+            inbox: Inbox::new(setup.free_disk),
             outbound: Outbound::new(&setup.community),
             usage: Usage::default(),
             community: setup.community,

@@ -1,10 +1,14 @@
 //! Hashtags.
 
+use std::collections::BTreeMap;
+
 use weir_base::{Id, Timestamp};
-use weir_db::{Tx, Value, params, texts};
+use weir_db::{ToValue, Tx, Value, params, texts};
 
 use crate::timelines::Range;
 use crate::{Env, Error, text};
+
+const HOUR_MS: i64 = 60 * 60 * 1_000;
 
 weir_db::record! {
     /// A hashtag.
@@ -40,14 +44,48 @@ pub fn ensure(tx: &mut Tx, env: &Env, names: &[&str]) -> Result<Vec<Tag>, Error>
     if keys.is_empty() {
         return Ok(Vec::new());
     }
-    for (key, display) in &keys {
-        tx.execute(
-            "INSERT INTO tags (id, name, display) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
-            params![env.ids.next(), key, *display],
-        )?;
+    let names = texts(keys.iter().map(|(key, _)| key));
+    let known = |tx: &mut Tx| -> Result<Vec<Tag>, Error> {
+        let sql = "SELECT {} FROM tags WHERE name IN texts(?1) ORDER BY name";
+        Ok(tx.records(sql, &[names.clone()])?)
+    };
+    // Mostly all are there.
+    let there = known(tx)?;
+    if there.len() == keys.len() {
+        return Ok(there);
     }
-    let keys = texts(keys.iter().map(|(key, _)| key));
-    Ok(tx.records("SELECT {} FROM tags WHERE name IN texts(?1) ORDER BY name", &[keys])?)
+    keys.retain(|(key, _)| there.binary_search_by(|tag| tag.name.cmp(key)).is_err());
+    let rows = keys.iter().map(|(key, display)| {
+        [Value::Int(env.ids.next().0), key.to_value(), display.to_value()]
+    });
+    tx.execute_each(
+        "INSERT INTO tags (id, name, display) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
+        rows,
+    )?;
+    known(tx)
+}
+
+/// Notes which posts have which tag: pairs of tag and post.
+pub(crate) fn link_each(tx: &mut Tx, links: &[(Id, Id)]) -> Result<(), Error> {
+    let rows = links.iter().map(|(tag, status)| [tag.to_value(), status.to_value()]);
+    tx.execute_each(
+        "INSERT INTO status_tags (tag_id, status_id) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+        rows,
+    )?;
+    Ok(())
+}
+
+/// Notes when tags were last used in public, to the hour: so what many use at once is written once.
+pub(crate) fn used_each(tx: &mut Tx, used: &BTreeMap<Id, Timestamp>) -> Result<(), Error> {
+    let rows = used.iter().map(|(tag, at)| {
+        [tag.to_value(), Value::Int(at.as_ms() / HOUR_MS * HOUR_MS)]
+    });
+    tx.execute_each(
+        "UPDATE tags SET last_status_at = ?2 WHERE id = ?1
+           AND (last_status_at IS NULL OR last_status_at < ?2)",
+        rows,
+    )?;
+    Ok(())
 }
 
 /// Whether `reader` follows each of `tags`.

@@ -1,11 +1,12 @@
 //! What the configuration means for how this server speaks with others.
 
-use weir_activitypub::{ActivityPub, Setup, SetupError};
+use weir_activitypub::{ActivityPub, FreeDisk, Setup, SetupError};
 
 use crate::config::{Checked, FederationMode};
 use crate::options;
 use crate::outside::Outside;
 use crate::parts::Parts;
+use crate::process;
 
 /// The face to other servers; none where the configuration switches it off.
 ///
@@ -26,6 +27,15 @@ pub fn face(
         require_signed_fetch: federation.require_signed_fetch,
         allowlist: federation.mode == FederationMode::Allowlist,
         registrations: options::registrations(checked),
+        free_disk: free_disk(checked, parts),
     };
     ActivityPub::new(setup).map(Some)
+}
+
+/// What is free on the disk that the database lies on, where that is this machine's to know.
+fn free_disk(checked: &Checked, parts: &Parts) -> FreeDisk {
+    let data = parts.community.env().data.clone();
+    let file = checked.config.database.url.expose().strip_prefix("sqlite:");
+    let file = file.map(|path| data.join(path.trim_start_matches("//")));
+    Box::new(move || file.as_deref()?.parent().map(process::free_disk_bytes))
 }

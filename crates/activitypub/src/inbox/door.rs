@@ -32,6 +32,8 @@ enum Verdict {
     Ignored(&'static str),
     Refused(StatusCode, &'static str, String),
     Later(Refusal),
+    /// It could not be made durable.
+    Failed,
 }
 
 impl From<SignatureError> for Verdict {
@@ -67,8 +69,7 @@ pub(crate) async fn receive(
         Ok(verdict) => answer(verdict),
         Err(error) => {
             tracing::warn!(%error, "a message could not be taken in");
-            count("failed");
-            later(StatusCode::SERVICE_UNAVAILABLE, EVERYBODY_AGAIN_S)
+            answer(Verdict::Failed)
         }
     }
 }
@@ -97,6 +98,10 @@ fn answer(verdict: Verdict) -> Response {
         }
         Verdict::Later(Refusal::Everybody) => {
             count("full");
+            later(StatusCode::SERVICE_UNAVAILABLE, EVERYBODY_AGAIN_S)
+        }
+        Verdict::Failed => {
+            count("failed");
             later(StatusCode::SERVICE_UNAVAILABLE, EVERYBODY_AGAIN_S)
         }
     }
@@ -169,35 +174,52 @@ impl Message<'_> {
         key: &Uri,
         activity: &Activity,
     ) -> Result<Verdict, Error> {
-        let face = self.face;
-        let Some(mut known) = face.key_owner(key.as_str(), false).await? else {
+        let Some(known) = self.face.key_owner(key.as_str(), false).await? else {
             return self.unknown(key, activity).await;
         };
-        if checked.verify(&known.key).is_err() {
-            // The key in memory may be older than the one in its row.
-            known = match face.key_owner(key.as_str(), true).await? {
-                Some(fresh) => fresh,
-                None => return self.unknown(key, activity).await,
-            };
-            if let Err(error) = checked.verify(&known.key) {
-                self.refetch(key).await?;
-                return Ok(error.into());
-            }
+        let Err(error) = checked.verify(&known.key) else {
+            return Ok(self.take(checked, key, activity, &known).await);
+        };
+        let (source, now) = (self.client.source(), self.face.now());
+        let sources = &self.face.inbox().sources;
+        if sources.is_spent(source, now) {
+            return Ok(error.into());
         }
+        // The key in memory may be older than the one in its row, and that than the one over there.
+        let fresh = self.face.key_owner(key.as_str(), true).await?;
+        if let Some(fresh) = fresh.filter(|fresh| checked.verify(&fresh.key).is_ok()) {
+            return Ok(self.take(checked, key, activity, &fresh).await);
+        }
+        if self.face.was_refetched(key.as_str()) {
+            sources.forged(source, now);
+            return Ok(error.into());
+        }
+        self.unknown(key, activity).await
+    }
+
+    /// A message whose signature fits.
+    async fn take(
+        &self,
+        checked: &Checked,
+        key: &Uri,
+        activity: &Activity,
+        known: &Signer,
+    ) -> Verdict {
+        let face = self.face;
         if activity.actor != known.uri.as_str() {
-            return Ok(forbidden("forged", "the key is another actor's"));
+            return forbidden("forged", "the key is another actor's");
         }
         if known.suspended && !is_farewell(activity.kind) {
-            return Ok(forbidden("suspended", "the actor is suspended here"));
-        }
-        let (jobs, now) = (&face.community().env().jobs, face.now());
-        let host = key.authority();
-        if let Some(refusal) = face.inbox().full.lock().inbound(jobs, now, host) {
-            return Ok(Verdict::Later(refusal));
+            return forbidden("suspended", "the actor is suspended here");
         }
         let Ok(body) = String::from_utf8(self.body.to_vec()) else {
-            return Ok(WireError::Json("it is not UTF-8".into()).into());
+            return WireError::Json("it is not UTF-8".into()).into();
         };
+        let (jobs, now) = (&face.community().env().jobs, face.now());
+        let host = key.authority();
+        if let Some(refusal) = face.inbox().full.lock().inbound(jobs, now, host, body.len()) {
+            return Verdict::Later(refusal);
+        }
         let inbound = Inbound {
             host: host.to_owned(),
             actor: known.uri.clone(),
@@ -206,9 +228,10 @@ impl Message<'_> {
             arrived: now,
             seq: None,
         };
-        let write = move |tx: &mut Tx, env: &Env| Ok(env.jobs.enqueue(tx, &inbound)?);
-        face.community().write(Class::Inbound, write).await?;
-        Ok(Verdict::Accepted)
+        match face.inbox().known.keep(face.community(), inbound).await {
+            true => Verdict::Accepted,
+            false => Verdict::Failed,
+        }
     }
 
     /// A message that another server hands on: it proves nothing but who says so, and is reason
@@ -264,7 +287,7 @@ impl Message<'_> {
         Ok(None)
     }
 
-    /// A message whose sender is not known here.
+    /// A message whose sender is not known here, or whose key may have been renewed over there.
     async fn unknown(&self, key: &Uri, activity: &Activity) -> Result<Verdict, Error> {
         let face = self.face;
         // Most often: somebody gone whom nobody here knew.
@@ -276,11 +299,15 @@ impl Message<'_> {
             let why = "the actor could not be found lately".to_owned();
             return Ok(Verdict::Refused(StatusCode::UNAUTHORIZED, "unknown_actor", why));
         }
+        let source = self.client.source();
+        if face.inbox().sources.is_spent(source, face.now()) {
+            return Ok(Verdict::Later(Refusal::Sender));
+        }
         let text = |value: &HeaderValue| value.to_str().ok().map(str::to_owned);
         let headers = self.headers.iter();
         let unverified = Unverified {
             host: key.authority().to_owned(),
-            source: self.client.source().to_string(),
+            source: source.to_string(),
             key_id: key.to_string(),
             actor: activity.actor.to_string(),
             path: self.path.to_owned(),
@@ -292,12 +319,14 @@ impl Message<'_> {
         };
         let (jobs, now) = (&face.community().env().jobs, face.now());
         let lane = unverified.lane_name();
-        if let Some(refusal) = face.inbox().full.lock().unknown(jobs, now, &lane) {
+        let full = face.inbox().full.lock().unknown(jobs, now, &lane, &unverified.source);
+        if let Some(refusal) = full {
             return Ok(Verdict::Later(refusal));
         }
-        let write = move |tx: &mut Tx, env: &Env| Ok(env.jobs.enqueue(tx, &unverified)?);
-        face.community().write(Class::Inbound, write).await?;
-        Ok(Verdict::Accepted)
+        Ok(match face.inbox().unknown.keep(face.community(), unverified).await {
+            true => Verdict::Accepted,
+            false => Verdict::Failed,
+        })
     }
 
     /// The key may have been renewed over there: it is fetched again in the background.

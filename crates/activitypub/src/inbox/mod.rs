@@ -3,7 +3,8 @@
 //! - Too large, no JSON, bad digest or date, speaks for others, blocked: 400, 401, 403 or 413 at
 //!   once.
 //! - Known key and good signature: a durable job in the lane of its server, 202.
-//! - Known key and bad signature: 401; the key, which may be new, is fetched in the background.
+//! - Known key and bad signature: as if it were unknown, for the key may have been renewed over
+//!   there; 401 where it was fetched lately, or where this source forged too often.
 //! - Unknown key: a durable job in a bounded queue, with a lane for each server and source, 202;
 //!   the signature is verified before it has any effect.
 //! - Handed on by another server than its author's: the origin is asked in the background, and its
@@ -12,11 +13,14 @@
 
 mod door;
 mod full;
+mod gather;
 mod hearsay;
 mod seen;
+mod sources;
 mod unknown;
 mod work;
 
+pub use full::FreeDisk;
 pub use unknown::{RefetchKey, Unverified};
 pub use work::Inbound;
 
@@ -29,13 +33,29 @@ use weir_jobs::Registry;
 use crate::ActivityPub;
 use crate::wire::BYTES_MAX;
 use full::Full;
+use gather::Gather;
 use seen::Seen;
+use sources::Sources;
 
 /// What the door remembers.
-#[derive(Default)]
 pub(crate) struct Inbox {
     seen: Seen,
     full: Mutex<Full>,
+    sources: Sources,
+    known: Gather<Inbound>,
+    unknown: Gather<Unverified>,
+}
+
+impl Inbox {
+    pub(crate) fn new(free_disk: FreeDisk) -> Self {
+        Self {
+            seen: Seen::default(),
+            full: Mutex::new(Full::new(free_disk)),
+            sources: Sources::default(),
+            known: Gather::default(),
+            unknown: Gather::default(),
+        }
+    }
 }
 
 /// The inboxes.

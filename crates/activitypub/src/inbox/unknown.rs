@@ -11,7 +11,7 @@ use weir_jobs::{Claimed, Delay, Failure, Job, Last, Queue, Registry, Retry};
 use super::work::Inbound;
 use crate::ActivityPub;
 use crate::resolver::RemoteError;
-use crate::signature::{self, Received};
+use crate::signature::{self, Received, SignatureError};
 use crate::wire::Uri;
 
 /// Where they wait.
@@ -110,7 +110,7 @@ impl ActivityPub {
             })?;
             known = self.key_owner(&job.key_id, true).await.map_err(RemoteError::from)?;
         }
-        let Some(known) = known.filter(|known| known.uri == job.actor) else {
+        let Some(mut known) = known.filter(|known| known.uri == job.actor) else {
             dropped("no_key");
             return Err(Failure::Discard(format!("{} has no key {}", job.actor, job.key_id)));
         };
@@ -123,12 +123,26 @@ impl ActivityPub {
             path_and_query: &job.path,
             headers: &headers,
         };
-        let checked = signature::check(&received, job.body.as_bytes(), job.arrived);
-        let verified = checked.and_then(|checked| checked.verify(&known.key).map(|_| checked));
-        let checked = verified.map_err(|error| {
+        let forged = |error: SignatureError| {
             dropped("forged");
+            if let Ok(source) = job.source.parse() {
+                self.inbox().sources.forged(source, self.now());
+            }
             Failure::Discard(error.to_string())
-        })?;
+        };
+        let checked = signature::check(&received, job.body.as_bytes(), job.arrived);
+        let checked = checked.map_err(forged)?;
+        if checked.verify(&known.key).is_err() {
+            // It may have been renewed over there before this was signed.
+            self.renew(&job.key_id, job.arrived).await.inspect_err(|error| {
+                if !error.is_passing() {
+                    dropped("no_key");
+                }
+            })?;
+            let fresh = self.key_owner(&job.key_id, true).await.map_err(RemoteError::from)?;
+            known = fresh.unwrap_or(known);
+            checked.verify(&known.key).map_err(forged)?;
+        }
         if known.suspended {
             dropped("suspended");
             return Ok(());

@@ -76,7 +76,10 @@ fn run(tx: &mut Tx, env: &Env, batch: &[Work]) -> Result<Vec<Outcome>, weir_db::
 
 fn together(tx: &mut Tx, env: &Env, batch: &[Work]) -> Result<(), Error> {
     let mut senders = Senders::read(tx, batch.iter().map(|work| &work.incoming))?;
-    for Work { incoming, passable } in batch {
+    let messages: Vec<&Incoming> = batch.iter().map(|work| &work.incoming).collect();
+    let done = federation::receive_plain(tx, env, &mut senders, &messages)?;
+    let left = batch.iter().zip(done).filter(|(_, done)| !done);
+    for (Work { incoming, passable }, _) in left {
         let senders = &mut senders;
         let receipt = match passable {
             Some(passable) => {

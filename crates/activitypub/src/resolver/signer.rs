@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use moka::sync::Cache;
-use weir_base::Id;
+use weir_base::{Id, Timestamp};
 use weir_community::Error;
 use weir_db::{Class, Tx, params};
 
@@ -16,13 +16,20 @@ use crate::wire::Uri;
 const REFETCHED_MAX: u64 = 20_000;
 const REFETCHED_LIFE: Duration = Duration::from_secs(300);
 
-/// Keys that were fetched lately.
-pub(super) struct Refetched(Cache<String, ()>);
+/// Keys that were fetched lately: when that was begun, and whether it succeeded.
+pub(super) struct Refetched(Cache<String, (Timestamp, bool)>);
 
 impl Default for Refetched {
     fn default() -> Self {
         let cache = Cache::builder().max_capacity(REFETCHED_MAX).time_to_live(REFETCHED_LIFE);
         Self(cache.build())
+    }
+}
+
+impl Refetched {
+    /// Whether the key was fetched, as it was at `since` or later.
+    fn is_of(&self, key_id: &str, since: Timestamp) -> bool {
+        self.0.get(key_id).is_some_and(|(began, fetched)| fetched && began >= since)
     }
 }
 
@@ -60,26 +67,42 @@ impl ActivityPub {
     /// # Errors
     /// The database's.
     pub async fn refetch(&self, key_id: &str) -> Result<Option<Signer>, Error> {
-        let mut first = false;
-        self.finder().refetched.0.get_with_by_ref(key_id, || first = true);
-        if !first {
+        if self.was_refetched(key_id) {
             return Ok(None);
         }
-        let mut fetched = Err(RemoteError::Unfit(key_id.to_owned(), "its id is no URL"));
-        for actor in owners(key_id) {
-            fetched = self.refresh(&actor).await;
-            if fetched.is_ok() {
-                break;
-            }
-        }
-        match fetched {
-            Ok(_) => self.known_signer(key_id).await,
+        match self.renew(key_id, self.now()).await {
+            Ok(()) => self.known_signer(key_id).await,
             Err(RemoteError::Community(error @ Error::Db(_))) => Err(error),
             Err(error) => {
                 tracing::debug!(%error, key_id, "a key was not fetched");
                 Ok(None)
             }
         }
+    }
+
+    /// Fetches a key as it is now, unless that was done since `since`; once, however many ask.
+    pub(crate) async fn renew(&self, key_id: &str, since: Timestamp) -> Result<(), RemoteError> {
+        let refetched = &self.finder().refetched;
+        let _alone = self.finder().budgets.alone(key_id).await;
+        if refetched.is_of(key_id, since) {
+            return Ok(());
+        }
+        let began = self.now();
+        refetched.0.insert(key_id.to_owned(), (began, false));
+        let mut fetched = Err(RemoteError::Unfit(key_id.to_owned(), "its id is no URL"));
+        for actor in owners(key_id) {
+            fetched = self.reread_account(&actor).await;
+            if fetched.is_ok() {
+                refetched.0.insert(key_id.to_owned(), (began, true));
+                break;
+            }
+        }
+        fetched.map(drop)
+    }
+
+    /// Whether the key was asked for within the last five minutes, or is being asked for.
+    pub(crate) fn was_refetched(&self, key_id: &str) -> bool {
+        self.finder().refetched.0.contains_key(key_id)
     }
 
     /// The remote account whose key this is, as far as it is known here.

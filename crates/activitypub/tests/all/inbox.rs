@@ -96,6 +96,38 @@ async fn a_message_of_an_unknown_sender_waits_until_its_signature_is_verified() 
 }
 
 #[tokio::test]
+async fn who_forges_is_asked_for_once_and_then_refused_but_nobody_else() {
+    for place in places() {
+        let peer = Peer::start().await;
+        let alice = place.person("alice").await;
+        let alice = actor_of(&place, alice).await;
+        place.stranger(&peer, "bob").await;
+        let key = PrivateKey::generate_rsa().unwrap();
+        let now = place.clock.now();
+        let forge = async |number: usize| {
+            let body = create(&peer, "bob", number, &alice).to_string().into_bytes();
+            let headers = peer.sign_post(Form::Cavage, Some(&key), "bob", INBOX, &body, now);
+            place.send("/inbox", headers, body).await
+        };
+        // The first could be of a new key; it waits until that was looked for.
+        assert_eq!(forge(1).await, 202);
+        let running = place.start();
+        until("it was looked at", async || place.count("jobs").await == 0).await;
+        for number in 2..=150 {
+            assert_eq!(forge(number).await, 401);
+        }
+        assert_eq!(peer.fetched().iter().filter(|path| *path == "/users/bob").count(), 1);
+        // Of this source nobody is looked for any more who is not known; those who are get through.
+        let unknown = create(&peer, "carol", 200, &alice);
+        assert_eq!(send(&place, &peer, Form::Cavage, "carol", &unknown).await, 429);
+        let good = create(&peer, "bob", 201, &alice);
+        assert_eq!(send(&place, &peer, Form::Cavage, "bob", &good).await, 202);
+        until("the good one", async || place.count("statuses").await == 1).await;
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
 async fn what_cannot_be_right_is_refused_at_once_in_the_protocols_form() {
     for place in places() {
         let peer = Peer::start().await;
@@ -118,9 +150,6 @@ async fn what_cannot_be_right_is_refused_at_once_in_the_protocols_form() {
             let headers = sign(&broken, now);
             assert_eq!(place.send("/inbox", headers, broken).await, 400);
         }
-        let key = PrivateKey::generate_rsa().unwrap();
-        let other = peer.sign_post(Form::Cavage, Some(&key), "bob", INBOX, &body, now);
-        assert_eq!(place.send("/inbox", other, body.clone()).await, 401);
         let mut garbage = sign(&body, now);
         garbage.insert("signature", HeaderValue::from_static("keyId=\"x\",signature=\"???\""));
         assert!(place.send("/inbox", garbage, body.clone()).await.is_client_error());

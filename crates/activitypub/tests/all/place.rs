@@ -78,6 +78,7 @@ impl Place {
             allowlist: false,
             require_signed_fetch,
             registrations: Registrations::Open,
+            free_disk: Box::new(|| None),
         })
         .unwrap();
         let router = weir_activitypub::router(face.clone());

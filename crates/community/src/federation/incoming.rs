@@ -157,7 +157,7 @@ impl Senders {
         Ok(Self { accounts, policies })
     }
 
-    fn get(&mut self, tx: &mut Tx, uri: &str) -> Result<Option<Arc<Account>>, Error> {
+    pub(super) fn get(&mut self, tx: &mut Tx, uri: &str) -> Result<Option<Arc<Account>>, Error> {
         if let Some(known) = self.accounts.get(uri) {
             return Ok(known.clone());
         }
@@ -166,7 +166,7 @@ impl Senders {
         Ok(found)
     }
 
-    fn policy(&mut self, tx: &mut Tx, domain: &str) -> Result<hosts::Policy, Error> {
+    pub(super) fn policy(&mut self, tx: &mut Tx, domain: &str) -> Result<hosts::Policy, Error> {
         if let Some(known) = self.policies.get(domain) {
             return Ok(*known);
         }

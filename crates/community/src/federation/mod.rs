@@ -5,6 +5,7 @@ pub mod chores;
 mod forward;
 mod incoming;
 pub mod order;
+mod plain;
 mod replies;
 
 use std::borrow::Cow;
@@ -26,6 +27,7 @@ pub use forward::{
     receive_and_forward,
 };
 pub use incoming::{Answered, Deed, Incoming, Senders, Undone, receive};
+pub use plain::receive_plain;
 pub use replies::{Opened, REPLIES_PAGES_MAX, choose, opened, want_replies, wants_answers};
 
 /// Something that the followers, or those concerned, on other servers are to learn. What was

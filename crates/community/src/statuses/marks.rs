@@ -175,7 +175,7 @@ pub(crate) fn add_boost(
     )?;
     publish::count(tx, boost, None)?;
     notifications::notify(tx, env, post.account_id, Kind::Reblog, boost.account_id, Some(post.id))?;
-    publish::announce(tx, env, boost, &[], Reach::UNKNOWN)?;
+    publish::announce(tx, env, boost, &[], &[], Reach::UNKNOWN)?;
     Ok(true)
 }
 

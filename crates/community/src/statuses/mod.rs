@@ -7,6 +7,7 @@ mod edit;
 mod keys;
 mod look;
 mod marks;
+mod plain;
 mod publish;
 mod receive;
 mod receive_vote;
@@ -35,6 +36,7 @@ pub use marks::{
     Mark, bookmark, boost, favourite, marked, mute_conversation, pin, pinned, set_pins, unbookmark,
     unboost, unfavourite, unmute_conversation, unpin,
 };
+pub(crate) use plain::{Coming, receive_plain};
 pub use publish::{Draft, POLL_LIFE_S, PollDraft, publish};
 pub(crate) use receive::is_followed;
 pub use receive::{Cause, Receipt, mention_learnt, receive, receive_delete};

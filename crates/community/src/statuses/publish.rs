@@ -1,10 +1,10 @@
 //! Writing a post.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 use weir_base::{Id, Timestamp};
-use weir_db::{Json, ToValue, Tx, ids, params};
+use weir_db::{Json, ToValue, Tx, Value, ids, params};
 
 use super::{Status, Visibility, by_id, keys, visible_post, vote};
 use crate::accounts::{self, Account};
@@ -102,7 +102,9 @@ pub fn publish(tx: &mut Tx, env: &Env, by: Id, draft: &Draft) -> Result<Id, Erro
     link(tx, env, &status, &mentioned, &draft.text)?;
     count(tx, &status, parent.as_ref())?;
     keys::remember(tx, env, by, draft, id)?;
-    announce(tx, env, &status, &mentioned, Reach::UNKNOWN)?;
+    let here = people.iter().filter(|(_, account)| account.is_local());
+    let here: Vec<Id> = here.map(|(_, account)| account.id).collect();
+    announce(tx, env, &status, &mentioned, &here, Reach::UNKNOWN)?;
     federation::send(tx, env, by, Message::Create { status: id })?;
     Ok(id)
 }
@@ -253,41 +255,53 @@ pub(super) fn attach_media(tx: &mut Tx, by: Id, status: Id, media: &[Id]) -> Res
 
 /// Writes the row; false when one with this address stands there already.
 pub(crate) fn insert(tx: &mut Tx, status: &Status, version: Version) -> Result<bool, Error> {
-    let inserted = tx.execute(
-        "INSERT INTO statuses (id, account_id, local, uri, url, created_at, edited_at, visibility,
-           content, source, spoiler, sensitive, language, in_reply_to_id, in_reply_to_account_id,
-           in_reply_to_uri, boost_of_id, conversation_id, poll_id, card_id, app_id, media_ids,
-           version_ms, version_seq)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
-           ?19, ?20, ?21, ?22, ?23, ?24) ON CONFLICT DO NOTHING",
-        params![
-            status.id,
-            status.account_id,
-            status.local,
-            status.uri,
-            status.url,
-            status.created_at,
-            status.edited_at,
-            status.visibility,
-            status.content,
-            status.source,
-            status.spoiler,
-            status.sensitive,
-            status.language,
-            status.in_reply_to_id,
-            status.in_reply_to_account_id,
-            status.in_reply_to_uri,
-            status.boost_of_id,
-            status.conversation_id,
-            status.poll_id,
-            status.card_id,
-            status.app_id,
-            status.media_ids,
-            version.at,
-            version.seq
-        ],
-    )?;
-    Ok(inserted > 0)
+    Ok(tx.execute(INSERT, &values(status, version))? > 0)
+}
+
+/// As [`insert`], many rows.
+pub(super) fn insert_each<'s>(
+    tx: &mut Tx,
+    rows: impl IntoIterator<Item = (&'s Status, Version)>,
+) -> Result<(), Error> {
+    tx.execute_each(INSERT, rows.into_iter().map(|(status, version)| values(status, version)))?;
+    Ok(())
+}
+
+const INSERT: &str =
+    "INSERT INTO statuses (id, account_id, local, uri, url, created_at, edited_at, visibility,
+       content, source, spoiler, sensitive, language, in_reply_to_id, in_reply_to_account_id,
+       in_reply_to_uri, boost_of_id, conversation_id, poll_id, card_id, app_id, media_ids,
+       version_ms, version_seq)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
+       ?19, ?20, ?21, ?22, ?23, ?24) ON CONFLICT DO NOTHING";
+
+fn values(status: &Status, version: Version) -> [Value<'_>; 24] {
+    [
+        status.id.to_value(),
+        status.account_id.to_value(),
+        status.local.to_value(),
+        status.uri.to_value(),
+        status.url.to_value(),
+        status.created_at.to_value(),
+        status.edited_at.to_value(),
+        status.visibility.to_value(),
+        status.content.to_value(),
+        status.source.to_value(),
+        status.spoiler.to_value(),
+        status.sensitive.to_value(),
+        status.language.to_value(),
+        status.in_reply_to_id.to_value(),
+        status.in_reply_to_account_id.to_value(),
+        status.in_reply_to_uri.to_value(),
+        status.boost_of_id.to_value(),
+        status.conversation_id.to_value(),
+        status.poll_id.to_value(),
+        status.card_id.to_value(),
+        status.app_id.to_value(),
+        status.media_ids.to_value(),
+        Value::Int(version.at.as_ms()),
+        Value::Int(version.seq.0),
+    ]
 }
 
 pub(super) fn insert_poll(
@@ -346,17 +360,12 @@ pub(crate) fn link_names(
             params![status.id, *account],
         )?;
     }
-    for tag in tags::ensure(tx, env, names)? {
-        tx.execute(
-            "INSERT INTO status_tags (tag_id, status_id) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
-            params![tag.id, status.id],
-        )?;
-        if status.visibility == Visibility::Public {
-            tx.execute(
-                "UPDATE tags SET last_status_at = ?2 WHERE id = ?1
-                   AND (last_status_at IS NULL OR last_status_at < ?2)",
-                params![tag.id, status.created_at],
-            )?;
+    let tags = tags::ensure(tx, env, names)?;
+    let links: Vec<(Id, Id)> = tags.iter().map(|tag| (tag.id, status.id)).collect();
+    tags::link_each(tx, &links)?;
+    if status.visibility == Visibility::Public {
+        tags::used_each(tx, &tags.iter().map(|tag| (tag.id, status.created_at)).collect())?;
+        for tag in tags {
             env.feeds.tagged(tx, tag.id, status.id);
         }
     }
@@ -365,13 +374,7 @@ pub(crate) fn link_names(
 
 /// Counts a new post for its author and its parent.
 pub(crate) fn count(tx: &mut Tx, status: &Status, parent: Option<&Status>) -> Result<(), Error> {
-    tx.execute(
-        "UPDATE accounts SET statuses_count = statuses_count + 1,
-           last_status_at = CASE WHEN coalesce(last_status_at, 0) < ?2
-             THEN ?2 ELSE last_status_at END
-         WHERE id = ?1",
-        params![status.account_id, status.created_at],
-    )?;
+    count_each(tx, [status])?;
     if let Some(parent) = parent {
         // Also where nothing is added: whoever deletes the parent meanwhile must not miss this.
         tx.execute(
@@ -379,6 +382,30 @@ pub(crate) fn count(tx: &mut Tx, status: &Status, parent: Option<&Status>) -> Re
             params![parent.id, i64::from(status.visibility.is_open())],
         )?;
     }
+    Ok(())
+}
+
+/// Counts new posts for their authors.
+pub(super) fn count_each<'s>(
+    tx: &mut Tx,
+    statuses: impl IntoIterator<Item = &'s Status>,
+) -> Result<(), Error> {
+    // In order of account, so that no two units wait for each other.
+    let mut counts: BTreeMap<Id, (i64, Timestamp)> = BTreeMap::new();
+    for status in statuses {
+        let of = counts.entry(status.account_id).or_insert((0, status.created_at));
+        *of = (of.0 + 1, of.1.max(status.created_at));
+    }
+    let each = counts.iter().map(|(account, (count, latest))| {
+        [account.to_value(), count.to_value(), latest.to_value()]
+    });
+    tx.execute_each(
+        "UPDATE accounts SET statuses_count = statuses_count + ?2,
+           last_status_at = CASE WHEN coalesce(last_status_at, 0) < ?3
+             THEN ?3 ELSE last_status_at END
+         WHERE id = ?1",
+        each,
+    )?;
     Ok(())
 }
 
@@ -396,20 +423,22 @@ impl Reach {
     pub(crate) const UNKNOWN: Reach = Reach { searchable: true, watched: true };
 }
 
-/// Tells everybody here whom a new post concerns: those mentioned, those who asked to be told of
-/// the author's posts, timelines and streams. The same whichever way the post came in.
+/// Tells everybody here whom a new post concerns: those mentioned (of whom `here` are local), those
+/// who asked to be told of the author's posts, timelines and streams. The same whichever way the
+/// post came in.
 pub(crate) fn announce(
     tx: &mut Tx,
     env: &Env,
     status: &Status,
     mentioned: &[Id],
+    here: &[Id],
     reach: Reach,
 ) -> Result<(), Error> {
     env.feeds.posted(tx, status.account_id, status.id);
     search::status_changed(tx, env, status, reach.searchable)?;
     cards::wanted(tx, env, status)?;
     conversations::add(tx, env, status, mentioned)?;
-    for &account in mentioned {
+    for &account in here {
         notifications::notify(tx, env, account, Kind::Mention, status.account_id, Some(status.id))?;
     }
     if reach.watched && status.visibility != Visibility::Direct {

@@ -1,7 +1,9 @@
 //! Taking in posts of other servers, whichever way they come: delivered, fetched or boosted.
 
+use std::collections::HashMap;
+
 use weir_base::{Id, Timestamp};
-use weir_db::{Json, Tx, params, texts};
+use weir_db::{Json, ToValue, Tx, Value, params, texts};
 
 use super::look::look;
 use super::publish::Reach;
@@ -63,7 +65,7 @@ pub fn receive(
     cause: Cause,
 ) -> Result<Receipt, Error> {
     order::meet(tx, &[&remote.uri])?;
-    let written = remote.published.unwrap_or(arrived).min(arrived).max(Timestamp::from_ms(1));
+    let written = written_at(remote, arrived);
     let mut id = env.ids.at(written);
     let seen = look(tx, &remote.uri, by.id, id)?;
     if seen.known
@@ -99,19 +101,20 @@ pub fn receive(
     attach(tx, env, &status, by, remote, &people)?;
     publish::count(tx, &status, parent.as_ref())?;
     conversation::adopt(tx, &status, &seen)?;
-    let named: Vec<Id> =
-        people.iter().filter(|person| !person.silent).map(|person| person.id).collect();
-    let reach = Reach {
-        searchable: (by.indexable && status.visibility == Visibility::Public)
-            || people.iter().any(|person| person.local && !person.silent),
-        watched: seen.watched,
-    };
-    publish::announce(tx, env, &status, &named, reach)?;
+    let (named, here) = named(&people);
+    let open = by.indexable && status.visibility == Visibility::Public;
+    let reach = Reach { searchable: open || !here.is_empty(), watched: seen.watched };
+    publish::announce(tx, env, &status, &named, &here, reach)?;
     if seen.boosted {
         boosted::settle_waiting(tx, env, &status)?;
     }
     ask_for_missing(tx, env, &status, remote, &people, cause)?;
     Ok(Receipt::New(status.id))
+}
+
+/// When a post counts as written: what its server says, but not after it `arrived`.
+pub(super) fn written_at(remote: &RemoteStatus, arrived: Timestamp) -> Timestamp {
+    remote.published.unwrap_or(arrived).min(arrived).max(Timestamp::from_ms(1))
 }
 
 /// Somebody a post is for who is known here.
@@ -145,10 +148,17 @@ pub(super) fn people(tx: &mut Tx, remote: &RemoteStatus) -> Result<Vec<Addressee
         .collect())
 }
 
+/// Those of `people` whom the text names, and those of them who live here.
+pub(super) fn named(people: &[Addressee]) -> (Vec<Id>, Vec<Id>) {
+    let named: Vec<&Addressee> = people.iter().filter(|person| !person.silent).collect();
+    let here = named.iter().filter(|person| person.local).map(|person| person.id);
+    (named.iter().map(|person| person.id).collect(), here.collect())
+}
+
 /// Whether a delivered post concerns somebody here even if nobody here follows its author: it is
 /// for somebody here, or it answers something written here. Like the question who is followed,
 /// this does not depend on which other post came first.
-fn concerns_local(env: &Env, remote: &RemoteStatus, people: &[Addressee]) -> bool {
+pub(super) fn concerns_local(env: &Env, remote: &RemoteStatus, people: &[Addressee]) -> bool {
     let answers_local = remote.in_reply_to.as_ref().is_some_and(|uri| env.site.is_local(uri));
     answers_local || people.iter().any(|person| person.local)
 }
@@ -175,15 +185,34 @@ fn insert(
     id: Id,
     written: Timestamp,
 ) -> Result<Status, Error> {
-    let edited_at = remote.updated.filter(|updated| *updated > written);
-    let mut status = Status {
+    let mut status = of_remote(by, remote, parent, id, written);
+    let conversation = conversation::of(tx, remote.in_reply_to.as_deref(), parent)?;
+    status.conversation_id = conversation.unwrap_or(id);
+    status.poll_id = remote.poll.as_ref().map(|_| id);
+    status.media_ids = Json(insert_media(tx, env, &status, by, &remote.media)?);
+    publish::insert(tx, &status, version)?;
+    if let Some(poll) = &remote.poll {
+        insert_poll(tx, &status, poll, version)?;
+    }
+    Ok(status)
+}
+
+/// The row of a post, still without conversation, poll and media.
+pub(super) fn of_remote(
+    by: &Account,
+    remote: &RemoteStatus,
+    parent: Option<&Status>,
+    id: Id,
+    written: Timestamp,
+) -> Status {
+    Status {
         id,
         account_id: by.id,
         local: false,
         uri: remote.uri.clone(),
         url: remote.url.clone(),
         created_at: written,
-        edited_at,
+        edited_at: remote.updated.filter(|updated| *updated > written),
         visibility: remote.visibility,
         content: remote.content.clone(),
         source: String::new(),
@@ -202,16 +231,7 @@ fn insert(
         replies_count: 0,
         boosts_count: 0,
         favourites_count: 0,
-    };
-    let conversation = conversation::of(tx, remote.in_reply_to.as_deref(), parent)?;
-    status.conversation_id = conversation.unwrap_or(id);
-    status.poll_id = remote.poll.as_ref().map(|_| id);
-    status.media_ids = Json(insert_media(tx, env, &status, by, &remote.media)?);
-    publish::insert(tx, &status, version)?;
-    if let Some(poll) = &remote.poll {
-        insert_poll(tx, &status, poll, version)?;
     }
-    Ok(status)
 }
 
 /// An id of the moment `at` that no post has.
@@ -237,28 +257,55 @@ pub(super) fn insert_media(
     if media.is_empty() || hosts::policy(tx, &by.domain)?.reject_media {
         return Ok(Vec::new());
     }
-    let mut made = Vec::with_capacity(media.len());
-    for one in media {
-        let id = env.ids.next();
-        tx.execute(
-            "INSERT INTO media (id, account_id, status_id, kind, state, content_type, remote_url,
-               blurhash, description, meta, created_at)
-             VALUES (?1, ?2, ?3, ?4, 'ready', ?5, ?6, ?7, ?8, ?9, ?10)",
-            params![
-                id,
-                status.account_id,
-                status.id,
-                one.kind(),
-                one.content_type,
-                one.url,
-                one.blurhash,
-                one.description,
-                Json(one.meta()),
-                status.created_at
-            ],
-        )?;
-        made.push(id);
+    Ok(write_media(tx, env, [(status, media)])?.into_iter().map(|(_, id)| id).collect())
+}
+
+/// As [`insert_media`], of many posts whose media is taken: for each post its attachments.
+pub(super) fn insert_media_each<'p>(
+    tx: &mut Tx,
+    env: &Env,
+    posts: impl IntoIterator<Item = (&'p Status, &'p RemoteStatus)>,
+) -> Result<HashMap<Id, Vec<Id>>, Error> {
+    let posts = posts.into_iter().map(|(status, remote)| (status, &remote.media[..]));
+    let mut of = HashMap::new();
+    for (status, id) in write_media(tx, env, posts)? {
+        of.entry(status).or_insert_with(Vec::new).push(id);
     }
+    Ok(of)
+}
+
+/// Writes attachments; tells for each its post and its id.
+fn write_media<'p>(
+    tx: &mut Tx,
+    env: &Env,
+    posts: impl IntoIterator<Item = (&'p Status, &'p [RemoteMedia])>,
+) -> Result<Vec<(Id, Id)>, Error> {
+    let mut made = Vec::new();
+    let mut rows = Vec::new();
+    for (status, media) in posts {
+        for one in media {
+            let id = env.ids.next();
+            rows.push([
+                Value::Int(id.0),
+                status.account_id.to_value(),
+                status.id.to_value(),
+                one.kind().to_value(),
+                one.content_type.to_value(),
+                one.url.to_value(),
+                one.blurhash.to_value(),
+                one.description.to_value(),
+                Value::Text(one.meta().to_string().into()),
+                status.created_at.to_value(),
+            ]);
+            made.push((status.id, id));
+        }
+    }
+    tx.execute_each(
+        "INSERT INTO media (id, account_id, status_id, kind, state, content_type, remote_url,
+           blurhash, description, meta, created_at)
+         VALUES (?1, ?2, ?3, ?4, 'ready', ?5, ?6, ?7, ?8, ?9, ?10)",
+        rows,
+    )?;
     Ok(made)
 }
 
@@ -303,12 +350,13 @@ fn attach(
     emojis::upsert_remote(tx, env, &by.domain, &remote.emojis)
 }
 
+/// Notes that a post is for an account.
+pub(super) const MENTION: &str = "INSERT INTO mentions (status_id, account_id, silent)
+  VALUES (?1, ?2, ?3)
+  ON CONFLICT (status_id, account_id) DO UPDATE SET silent = excluded.silent";
+
 pub(super) fn mention(tx: &mut Tx, status: Id, account: Id, silent: bool) -> Result<(), Error> {
-    tx.execute(
-        "INSERT INTO mentions (status_id, account_id, silent) VALUES (?1, ?2, ?3)
-         ON CONFLICT (status_id, account_id) DO UPDATE SET silent = excluded.silent",
-        params![status, account, silent],
-    )?;
+    tx.execute(MENTION, params![status, account, silent])?;
     Ok(())
 }
 

@@ -5,6 +5,7 @@ use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::time::Duration;
 
+use futures_util::future::try_join_all;
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
 use tokio_postgres::error::SqlState;
@@ -19,6 +20,8 @@ use crate::{Dialect, Error, Row, Value, dialect};
 
 /// Prepared statements kept a connection; all are forgotten when there are more.
 const STATEMENTS_MAX: usize = 500;
+/// Statements that are sent before the first answer is waited for.
+const SENT_AHEAD_MAX: usize = 256;
 /// How long closing may take.
 const CLOSE_TIME_MAX: Duration = Duration::from_secs(1);
 /// After this much silence within a transaction the server ends it, so that a process that stands
@@ -175,6 +178,53 @@ impl PgConnection {
         let done = self.driver.wait(self.time_max(), answer);
         let rows = done.map_err(|stop| self.failure(stop, sql))?;
         rows.iter().map(|row| map(&Row::Postgres(row)).map_err(Failure::from)).collect()
+    }
+
+    /// One statement for each of `list`, sent one after the other without waiting for answers
+    /// between them: a process is woken twice for many, not twice for each.
+    pub(crate) fn execute_each<'v, const N: usize>(
+        &mut self,
+        sql: &str,
+        list: impl IntoIterator<Item = [Value<'v>; N]>,
+    ) -> Result<Vec<bool>, Failure> {
+        let list: Vec<[Value<'v>; N]> = list.into_iter().collect();
+        if list.is_empty() {
+            return Ok(Vec::new());
+        }
+        let statement = self.prepared(sql)?;
+        let mut changed = Vec::with_capacity(list.len());
+        for some in list.chunks(SENT_AHEAD_MAX) {
+            let params: Vec<_> = some.iter().map(|params| refs(params)).collect();
+            let answers = params.iter().map(|params| self.client.execute(&statement, params));
+            let done = self.driver.wait(self.time_max(), try_join_all(answers));
+            let counts = done.map_err(|stop| self.failure(stop, sql))?;
+            changed.extend(counts.into_iter().map(|count| count > 0));
+        }
+        Ok(changed)
+    }
+
+    /// As [`execute_each`](Self::execute_each), of queries: every row in the order of `list`.
+    pub(crate) fn query_each<'v, const N: usize>(
+        &mut self,
+        sql: &str,
+        list: impl IntoIterator<Item = [Value<'v>; N]>,
+        each: &mut dyn FnMut(&Row<'_>) -> Result<(), Error>,
+    ) -> Result<(), Failure> {
+        let list: Vec<[Value<'v>; N]> = list.into_iter().collect();
+        if list.is_empty() {
+            return Ok(());
+        }
+        let statement = self.prepared(sql)?;
+        for some in list.chunks(SENT_AHEAD_MAX) {
+            let params: Vec<_> = some.iter().map(|params| refs(params)).collect();
+            let answers = params.iter().map(|params| self.client.query(&statement, params));
+            let done = self.driver.wait(self.time_max(), try_join_all(answers));
+            let answers = done.map_err(|stop| self.failure(stop, sql))?;
+            for row in answers.iter().flatten() {
+                each(&Row::Postgres(row))?;
+            }
+        }
+        Ok(())
     }
 
     fn failure(&mut self, stop: Stop, sql: &str) -> Failure {

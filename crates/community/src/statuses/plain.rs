@@ -1,0 +1,242 @@
+//! Many posts of other servers taken in together, by statements for all of them: what a flood
+//! mostly is made of. Posts that anything here waits for (an answer, a boost, a tombstone), that
+//! answer what is known here, or that hold more than text, tags, people and media, are left to
+//! [`receive`](super::receive).
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use weir_base::{Id, Timestamp};
+use weir_db::{Json, ToValue, Tx, texts};
+
+use super::look::{Look, Question, look_each};
+use super::publish::{self, Reach};
+use super::receive::{
+    Addressee, MENTION, ask_for_missing, concerns_local, insert_media_each, named, of_remote,
+    written_at,
+};
+use super::remote::RemoteStatus;
+use super::{Cause, Receipt, Status, Visibility, conversation};
+use crate::accounts::Account;
+use crate::federation::order::{self, Version};
+use crate::{Env, Error, emojis, tags};
+
+/// A delivered post and what is known of it before the database is asked.
+pub(crate) struct Coming<'c> {
+    /// Its author, who is remote.
+    pub(crate) by: &'c Account,
+    pub(crate) remote: &'c RemoteStatus,
+    pub(crate) version: Version,
+    /// When it came to the door.
+    pub(crate) arrived: Timestamp,
+    /// Whether media of the author's server is not taken.
+    pub(crate) reject_media: bool,
+}
+
+/// One that is written.
+struct New<'c> {
+    coming: &'c Coming<'c>,
+    status: Status,
+    people: Vec<Addressee>,
+    watched: bool,
+}
+
+/// Takes in those of `posts` that are plain; none for the others. Of posts that refer to each
+/// other only the first can be.
+pub(crate) fn receive_plain(
+    tx: &mut Tx,
+    env: &Env,
+    posts: &[Coming<'_>],
+) -> Result<Vec<Option<Receipt>>, Error> {
+    let mut receipts = vec![None; posts.len()];
+    let chosen = unrelated(env, posts);
+    if chosen.len() < 2 {
+        return Ok(receipts);
+    }
+    let mut keys: Vec<&str> = chosen.iter().map(|one| posts[one.at].remote.uri.as_str()).collect();
+    keys.extend(chosen.iter().filter_map(|one| posts[one.at].remote.in_reply_to.as_deref()));
+    order::meet(tx, &keys)?;
+    let question = |one: &Chosen| {
+        let Coming { by, remote, .. } = &posts[one.at];
+        Question { uri: &remote.uri, author: by.id, id: one.id }
+    };
+    let looks = look_each(tx, chosen.iter().map(question))?;
+    let parents = addresses(chosen.iter().filter_map(|one| posts[one.at].remote.in_reply_to.as_ref()));
+    let known = known_among(tx, &parents)?;
+    let free = |one: &Chosen, look: &Look| {
+        let parent = posts[one.at].remote.in_reply_to.as_ref();
+        look.is_plain() && parent.is_none_or(|uri| !known.contains(uri))
+    };
+    let plain: Vec<(Chosen, Look)> =
+        chosen.into_iter().zip(looks).filter(|(one, look)| free(one, look)).collect();
+    let mut people = People::find(tx, plain.iter().map(|(one, _)| posts[one.at].remote))?;
+    let mut new = Vec::with_capacity(plain.len());
+    for (Chosen { at, id, written }, look) in plain {
+        let coming = &posts[at];
+        let people = people.of(coming.remote);
+        if !look.followed && !concerns_local(env, coming.remote, &people) {
+            receipts[at] = Some(Receipt::Refused("irrelevant"));
+            continue;
+        }
+        receipts[at] = Some(Receipt::New(id));
+        let conversation = coming.remote.in_reply_to.as_deref().map(conversation::of_unknown);
+        let mut status = of_remote(coming.by, coming.remote, None, id, written);
+        status.conversation_id = conversation.unwrap_or(id);
+        new.push(New { coming, status, people, watched: look.watched });
+    }
+    write(tx, env, &mut new)?;
+    Ok(receipts)
+}
+
+/// A post that may be plain, with the id it would have.
+struct Chosen {
+    at: usize,
+    id: Id,
+    written: Timestamp,
+}
+
+/// Those of `posts` that may be plain and have nothing to do with each other.
+fn unrelated(env: &Env, posts: &[Coming<'_>]) -> Vec<Chosen> {
+    let mut chosen = Vec::with_capacity(posts.len());
+    let (mut uris, mut parents, mut ids) = (HashSet::new(), HashSet::new(), HashSet::new());
+    for (at, coming) in posts.iter().enumerate() {
+        let Coming { by, remote, arrived, .. } = coming;
+        let gone = by.suspended_at.is_some() || by.deleted_at.is_some();
+        let uri = remote.uri.as_str();
+        let related = uris.contains(uri)
+            || parents.contains(uri)
+            || remote.in_reply_to.as_deref().is_some_and(|parent| uris.contains(parent));
+        let answers_local = remote.in_reply_to.as_ref().is_some_and(|uri| env.site.is_local(uri));
+        let more = remote.poll.is_some() || remote.visibility == Visibility::Direct;
+        if gone || related || answers_local || more {
+            continue;
+        }
+        let written = written_at(remote, *arrived);
+        let id = env.ids.at(written);
+        if ids.insert(id) {
+            uris.insert(uri);
+            parents.extend(remote.in_reply_to.as_deref());
+            chosen.push(Chosen { at, id, written });
+        }
+    }
+    chosen
+}
+
+fn addresses<'u>(uris: impl Iterator<Item = &'u String>) -> Vec<&'u str> {
+    let mut uris: Vec<&str> = uris.map(String::as_str).collect();
+    uris.sort_unstable();
+    uris.dedup();
+    uris
+}
+
+/// Those of `uris` where a post stands, or stood.
+fn known_among(tx: &mut Tx, uris: &[&str]) -> Result<HashSet<String>, Error> {
+    if uris.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let mut known = HashSet::new();
+    let each = uris.iter().map(|uri| [uri.to_value()]);
+    let sql = "SELECT uri FROM statuses WHERE uri = ?1 UNION SELECT uri FROM tombstones WHERE uri = ?1";
+    tx.query_each(sql, each, |row| {
+        known.insert(row.get(0)?);
+        Ok(())
+    })?;
+    Ok(known)
+}
+
+/// Those whom the posts are for, as far as they are known here: by address, id and server.
+struct People(HashMap<String, (Id, bool)>);
+
+impl People {
+    fn find<'r>(
+        tx: &mut Tx,
+        posts: impl Iterator<Item = &'r RemoteStatus>,
+    ) -> Result<Self, Error> {
+        let uris = addresses(posts.flat_map(|post| &post.mentions).map(|mention| &mention.uri));
+        let mut known = HashMap::new();
+        if !uris.is_empty() {
+            let found: Vec<(String, Id, String)> = tx.query(
+                "SELECT uri, id, domain FROM accounts
+                 WHERE uri IN texts(?1) AND deleted_at IS NULL",
+                &[texts(uris)],
+                |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+            )?;
+            let local = |domain: String| domain.is_empty();
+            known.extend(found.into_iter().map(|(uri, id, domain)| (uri, (id, local(domain)))));
+        }
+        Ok(Self(known))
+    }
+
+    fn of(&mut self, post: &RemoteStatus) -> Vec<Addressee> {
+        let known = |mention: &super::RemoteMention| {
+            let (id, local) = *self.0.get(&mention.uri)?;
+            Some(Addressee { id, uri: mention.uri.clone(), local, silent: mention.silent })
+        };
+        post.mentions.iter().filter_map(known).collect()
+    }
+}
+
+fn write(tx: &mut Tx, env: &Env, new: &mut [New<'_>]) -> Result<(), Error> {
+    if new.is_empty() {
+        return Ok(());
+    }
+    let media = insert_media_each(
+        tx,
+        env,
+        new.iter().filter(|one| !one.coming.reject_media).map(|one| (&one.status, one.coming.remote)),
+    )?;
+    for one in new.iter_mut() {
+        one.status.media_ids = Json(media.get(&one.status.id).cloned().unwrap_or_default());
+    }
+    publish::insert_each(tx, new.iter().map(|one| (&one.status, one.coming.version)))?;
+    mention_each(tx, new)?;
+    tag_each(tx, env, new)?;
+    for one in new.iter().filter(|one| !one.coming.remote.emojis.is_empty()) {
+        emojis::upsert_remote(tx, env, &one.coming.by.domain, &one.coming.remote.emojis)?;
+    }
+    publish::count_each(tx, new.iter().map(|one| &one.status))?;
+    for one in new.iter() {
+        let (named, here) = named(&one.people);
+        let open = one.coming.by.indexable && one.status.visibility == Visibility::Public;
+        let reach = Reach { searchable: open || !here.is_empty(), watched: one.watched };
+        publish::announce(tx, env, &one.status, &named, &here, reach)?;
+        let remote = one.coming.remote;
+        ask_for_missing(tx, env, &one.status, remote, &one.people, Cause::Delivered)?;
+    }
+    Ok(())
+}
+
+fn mention_each(tx: &mut Tx, new: &[New<'_>]) -> Result<(), Error> {
+    let mut rows = Vec::new();
+    for one in new {
+        for Addressee { id, silent, .. } in &one.people {
+            rows.push([one.status.id.to_value(), id.to_value(), silent.to_value()]);
+        }
+    }
+    tx.execute_each(MENTION, rows)?;
+    Ok(())
+}
+
+fn tag_each(tx: &mut Tx, env: &Env, new: &[New<'_>]) -> Result<(), Error> {
+    let names: Vec<&str> =
+        new.iter().flat_map(|one| &one.coming.remote.tags).map(String::as_str).collect();
+    let known: HashMap<String, Id> =
+        tags::ensure(tx, env, &names)?.into_iter().map(|tag| (tag.name, tag.id)).collect();
+    let mut links = Vec::new();
+    let mut latest: BTreeMap<Id, Timestamp> = BTreeMap::new();
+    for one in new {
+        let keys = one.coming.remote.tags.iter().map(|name| crate::text::tag_key(name));
+        let mut tags: Vec<Id> = keys.filter_map(|key| known.get(&key).copied()).collect();
+        tags.sort_unstable();
+        tags.dedup();
+        for tag in tags {
+            links.push((tag, one.status.id));
+            if one.status.visibility == Visibility::Public {
+                let at = latest.entry(tag).or_insert(one.status.created_at);
+                *at = (*at).max(one.status.created_at);
+                env.feeds.tagged(tx, tag, one.status.id);
+            }
+        }
+    }
+    tags::link_each(tx, &links)?;
+    tags::used_each(tx, &latest)
+}

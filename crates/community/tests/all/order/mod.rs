@@ -19,7 +19,9 @@ async fn work(community: &Community, batch: Vec<Incoming>) {
     let done = community
         .write(Class::Inbound, move |tx, env| {
             let mut senders = federation::Senders::read(tx, &batch)?;
-            for incoming in &batch {
+            let messages: Vec<&Incoming> = batch.iter().collect();
+            let done = federation::receive_plain(tx, env, &mut senders, &messages)?;
+            for (incoming, _) in batch.iter().zip(done).filter(|(_, done)| !done) {
                 let message = format!("{incoming:?}");
                 federation::receive(tx, env, &mut senders, incoming).map_err(
                     |error| match error {
@@ -66,7 +68,7 @@ fn shuffled(history: &[Incoming], random: &Random) -> Vec<Incoming> {
 fn batches(mut history: Vec<Incoming>, random: &Random) -> Vec<Vec<Incoming>> {
     let mut batches = Vec::new();
     while !history.is_empty() {
-        let size = 1 + random.below(6) as usize;
+        let size = 1 + random.below(16) as usize;
         batches.push(history.drain(..size.min(history.len())).collect());
     }
     batches

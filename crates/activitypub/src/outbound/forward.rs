@@ -8,7 +8,7 @@ use weir_community::{Env, Error};
 use weir_db::{Class, Tx};
 use weir_jobs::{Claimed, Outcome, Prepared};
 
-use super::deliver::Deliver;
+use super::deliver::{Deliver, Redeliver};
 use super::payloads;
 use crate::ActivityPub;
 
@@ -61,13 +61,16 @@ pub fn write(tx: &mut Tx, env: &Env, plan: &Plan) -> Result<Outcome, weir_db::Er
         let payload = env.ids.next();
         let urls: Vec<String> = inboxes.iter().map(|inbox| inbox.url.clone()).collect();
         payloads::insert(tx, payload, *by, &plan.body, &urls)?;
-        let jobs: Vec<Deliver> = inboxes
+        // Behind what comes in and what people here write: of what others write there is no end.
+        let jobs: Vec<Redeliver> = inboxes
             .iter()
-            .map(|inbox| Deliver {
-                payload,
-                inbox: inbox.url.clone(),
-                domain: inbox.domain.clone(),
-                passed_on: true,
+            .map(|inbox| {
+                Redeliver(Deliver {
+                    payload,
+                    inbox: inbox.url.clone(),
+                    domain: inbox.domain.clone(),
+                    passed_on: true,
+                })
             })
             .collect();
         env.jobs.enqueue_many(tx, &jobs)?;

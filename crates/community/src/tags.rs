@@ -47,7 +47,7 @@ pub fn ensure(tx: &mut Tx, env: &Env, names: &[&str]) -> Result<Vec<Tag>, Error>
     let names = texts(keys.iter().map(|(key, _)| key));
     let known = |tx: &mut Tx| -> Result<Vec<Tag>, Error> {
         let sql = "SELECT {} FROM tags WHERE name IN texts(?1) ORDER BY name";
-        Ok(tx.records(sql, &[names.clone()])?)
+        Ok(tx.records(sql, std::slice::from_ref(&names))?)
     };
     // Mostly all are there.
     let there = known(tx)?;
@@ -55,9 +55,9 @@ pub fn ensure(tx: &mut Tx, env: &Env, names: &[&str]) -> Result<Vec<Tag>, Error>
         return Ok(there);
     }
     keys.retain(|(key, _)| there.binary_search_by(|tag| tag.name.cmp(key)).is_err());
-    let rows = keys.iter().map(|(key, display)| {
-        [Value::Int(env.ids.next().0), key.to_value(), display.to_value()]
-    });
+    let rows = keys
+        .iter()
+        .map(|(key, display)| [Value::Int(env.ids.next().0), key.to_value(), display.to_value()]);
     tx.execute_each(
         "INSERT INTO tags (id, name, display) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
         rows,
@@ -77,9 +77,8 @@ pub(crate) fn link_each(tx: &mut Tx, links: &[(Id, Id)]) -> Result<(), Error> {
 
 /// Notes when tags were last used in public, to the hour: so what many use at once is written once.
 pub(crate) fn used_each(tx: &mut Tx, used: &BTreeMap<Id, Timestamp>) -> Result<(), Error> {
-    let rows = used.iter().map(|(tag, at)| {
-        [tag.to_value(), Value::Int(at.as_ms() / HOUR_MS * HOUR_MS)]
-    });
+    let rows =
+        used.iter().map(|(tag, at)| [tag.to_value(), Value::Int(at.as_ms() / HOUR_MS * HOUR_MS)]);
     tx.execute_each(
         "UPDATE tags SET last_status_at = ?2 WHERE id = ?1
            AND (last_status_at IS NULL OR last_status_at < ?2)",

@@ -60,7 +60,8 @@ pub(crate) fn receive_plain(
         Question { uri: &remote.uri, author: by.id, id: one.id }
     };
     let looks = look_each(tx, chosen.iter().map(question))?;
-    let parents = addresses(chosen.iter().filter_map(|one| posts[one.at].remote.in_reply_to.as_ref()));
+    let answered = |one: &Chosen| posts[one.at].remote.in_reply_to.as_ref();
+    let parents = addresses(chosen.iter().filter_map(answered));
     let known = known_among(tx, &parents)?;
     let free = |one: &Chosen, look: &Look| {
         let parent = posts[one.at].remote.in_reply_to.as_ref();
@@ -135,7 +136,8 @@ fn known_among(tx: &mut Tx, uris: &[&str]) -> Result<HashSet<String>, Error> {
     }
     let mut known = HashSet::new();
     let each = uris.iter().map(|uri| [uri.to_value()]);
-    let sql = "SELECT uri FROM statuses WHERE uri = ?1 UNION SELECT uri FROM tombstones WHERE uri = ?1";
+    let sql = "SELECT uri FROM statuses WHERE uri = ?1
+               UNION SELECT uri FROM tombstones WHERE uri = ?1";
     tx.query_each(sql, each, |row| {
         known.insert(row.get(0)?);
         Ok(())
@@ -147,10 +149,7 @@ fn known_among(tx: &mut Tx, uris: &[&str]) -> Result<HashSet<String>, Error> {
 struct People(HashMap<String, (Id, bool)>);
 
 impl People {
-    fn find<'r>(
-        tx: &mut Tx,
-        posts: impl Iterator<Item = &'r RemoteStatus>,
-    ) -> Result<Self, Error> {
+    fn find<'r>(tx: &mut Tx, posts: impl Iterator<Item = &'r RemoteStatus>) -> Result<Self, Error> {
         let uris = addresses(posts.flat_map(|post| &post.mentions).map(|mention| &mention.uri));
         let mut known = HashMap::new();
         if !uris.is_empty() {
@@ -179,11 +178,9 @@ fn write(tx: &mut Tx, env: &Env, new: &mut [New<'_>]) -> Result<(), Error> {
     if new.is_empty() {
         return Ok(());
     }
-    let media = insert_media_each(
-        tx,
-        env,
-        new.iter().filter(|one| !one.coming.reject_media).map(|one| (&one.status, one.coming.remote)),
-    )?;
+    let with_media = new.iter().filter(|one| !one.coming.reject_media);
+    let with_media = with_media.map(|one| (&one.status, one.coming.remote));
+    let media = insert_media_each(tx, env, with_media)?;
     for one in new.iter_mut() {
         one.status.media_ids = Json(media.get(&one.status.id).cloned().unwrap_or_default());
     }

@@ -185,3 +185,77 @@ fn person(
     }
     Ok((id, token))
 }
+
+/// A local author and the people here who follow them.
+#[derive(Debug, Clone)]
+pub struct Followed {
+    /// The author's token.
+    pub author: String,
+    /// Tokens of some of the followers.
+    pub followers: Vec<String>,
+}
+
+/// Writes a local author with `count` local followers, of whom the first `with_tokens` can be
+/// acted for.
+///
+/// # Errors
+/// The database's.
+pub fn followers(
+    db: &Db,
+    count: usize,
+    with_tokens: usize,
+    now: Timestamp,
+) -> Result<Followed, Error> {
+    let plan = Plan { statuses: 0, returning: 0, follows_each: 1 };
+    let first = Id::first_at(now);
+    let followed = db.write_blocking(Class::Housekeeping, move |tx| {
+        let (author, token) = person(tx, 0, &[], plan, now)?;
+        let follower = |number| person(tx, number, &[author], plan, now).map(|(_, token)| token);
+        let followers: Vec<String> =
+            (1..=with_tokens.min(count)).map(follower).collect::<Result<_, _>>()?;
+        tx.execute(
+            "UPDATE accounts SET followers_count = ?2 WHERE id = ?1",
+            params![author, count],
+        )?;
+        Ok::<_, Error>(Followed { author: token, followers })
+    })?;
+    for from in (with_tokens + 1..=count).step_by(CHUNK) {
+        let to = (from + CHUNK).min(count + 1);
+        db.write_blocking(Class::Housekeeping, move |tx| many_followers(tx, from, to, first, now))?;
+    }
+    if db.dialect() == Dialect::Postgres {
+        db.write_blocking(Class::Housekeeping, |tx| tx.execute("ANALYZE", &[]).map(|_| ()))?;
+    }
+    Ok(followed)
+}
+
+/// Followers `from` up to, not including, `to` of the author whose id is `first`.
+fn many_followers(
+    tx: &mut Tx,
+    from: usize,
+    to: usize,
+    first: Id,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let numbers = "WITH RECURSIVE people (n) AS (
+        SELECT CAST(?1 AS BIGINT) UNION ALL SELECT n + 1 FROM people WHERE n + 1 < ?2)";
+    for sql in [
+        "INSERT INTO accounts (id, username, username_key, domain, uri, url, created_at) {}
+         SELECT ?3 + n, 'storm' || n, 'storm' || n, '', 'http://localhost/ap/users/' || (?3 + n),
+           'http://localhost/ap/users/' || (?3 + n), CAST(?4 AS BIGINT) FROM people",
+        "INSERT INTO users (account_id, email, email_key, password_hash, confirmed_at, approved,
+           created_at) {}
+         SELECT ?3 + n, 'storm' || n || '@storm.test', 'storm' || n || '@storm.test', '',
+           CAST(?4 AS BIGINT), 1, CAST(?4 AS BIGINT) FROM people",
+    ] {
+        tx.execute(&sql.replace("{}", numbers), params![from, to, first, now])?;
+    }
+    tx.execute(
+        &format!(
+            "INSERT INTO follows (account_id, target_id, id)
+             {numbers} SELECT ?3 + n, CAST(?3 AS BIGINT), ?3 + n FROM people"
+        ),
+        params![from, to, first],
+    )?;
+    Ok(())
+}

@@ -75,7 +75,11 @@ fn run(cli: &Cli) -> Result<(), String> {
         }
         Verb::Jobs { command } => act(cli, command::Command::Jobs(command.clone())),
         Verb::Federation { command } => act(cli, command::Command::Federation(command.clone())),
-        Verb::Storm { words } => weir_storm::command::run(words.clone()),
+        Verb::Storm { words } => {
+            // Hosts of a load listen on an address each.
+            process::raise_descriptor_limit();
+            weir_storm::command::run(words.clone())
+        }
         Verb::Version => {
             output::version(cli.json);
             Ok(())

@@ -33,8 +33,6 @@ pub(super) struct Truth {
     boost_undone: Vec<bool>,
     liked: Vec<i32>,
     followed: Vec<i32>,
-    /// How many activities are to have an effect.
-    pub(super) good: u64,
 }
 
 impl Truth {
@@ -49,7 +47,6 @@ impl Truth {
             boost_undone: vec![false; boosts],
             liked: vec![0; plan.likes.len()],
             followed: vec![0; plan.follows.len()],
-            good: 0,
         };
         for (place, item) in plan.items.iter().enumerate() {
             if !is_accepted(place) {
@@ -58,8 +55,6 @@ impl Truth {
             let mut deed = item.deed;
             if let Deed::Repeated(of) = deed {
                 deed = plan.items[of].deed;
-            } else {
-                truth.good += 1;
             }
             match deed {
                 Deed::Create(note) => truth.said[note] = true,
@@ -80,7 +75,7 @@ impl Truth {
                 | Deed::Broken
                 | Deed::Oversized(_)
                 | Deed::Repeated(_)
-                | Deed::Unverifiable(_) => truth.good -= 1,
+                | Deed::Unverifiable(_) => {}
             }
         }
         truth

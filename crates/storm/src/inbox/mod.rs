@@ -7,7 +7,8 @@
 //! | file | what it holds |
 //! | --- | --- |
 //! | `arrange` | what stands before: people, their posts, whom they follow |
-//! | `plan` | what is sent, and what it leads to |
+//! | `mix` | who says what, by chance |
+//! | `plan` | each activity, and what it leads to |
 //! | `sign`, `send` | requests ready for the wire, and sending them |
 //! | `watch` | accepted, visible and memory over time |
 //! | `fresh`, `guests` | a post every second, and people who use the server meanwhile |
@@ -18,6 +19,7 @@ mod arrange;
 mod check;
 mod fresh;
 mod guests;
+mod mix;
 mod plan;
 mod report;
 mod send;
@@ -213,7 +215,7 @@ impl Storm {
         let fresh = actors.fresh.clone();
         let arranged = arrange::arrange(self, &servers, actors).await?;
         let inbox = courier.inbox_of(&self.fediverse, &arranged.people[0].uri).await?;
-        let made = plan::plan(
+        let made = mix::plan(
             &self.fediverse,
             &arranged.cast,
             self.options.activities as usize,
@@ -306,16 +308,17 @@ impl Storm {
         let counts = truth.counts(plan);
         let known = arranged.cast.known.iter().zip(&arranged.account_ids);
         let progress = Arc::new(Progress::default());
-        let (stop, given_up) = (CancellationToken::new(), CancellationToken::new());
+        let stop = CancellationToken::new();
         let watch = Watch {
             api: self.api.clone(),
             token: arranged.people[0].token.clone(),
             accounts: known
                 .map(|(actor, id)| (id.clone(), counts.get(actor).copied().unwrap_or(0)))
                 .collect(),
-            good: truth.good,
+            acceptable: plan.acceptable(),
             progress: progress.clone(),
             port: self.local_port(),
+            patience: Duration::from_secs(self.options.patience),
         };
         let pid = self.local_port().and_then(machine::listener);
         let processor_s = || pid.map_or(0.0, machine::processor_s_of);
@@ -333,9 +336,9 @@ impl Storm {
         };
         let probing =
             (!self.options.no_fresh).then(|| tokio::spawn(fresh::run(probe, began, stop.clone())));
-        let watching = tokio::spawn(watch::run(watch, began, given_up.clone()));
+        let watching = tokio::spawn(watch::run(watch, began));
         let sent: Sent = send::send(flood, progress.clone()).await;
-        let watched = self.wait(watching, &given_up).await?;
+        let watched: Watched = watching.await?;
         let used_s = processor_s() - before_s;
         let own_s = machine::processor_s() - own_before_s;
         stop.cancel();
@@ -349,7 +352,7 @@ impl Storm {
             sent,
             looks: watched.looks,
             visible_s,
-            good: truth.good,
+            known: plan.effective_of(&arranged.cast.known),
             guests,
             idle: Vec::new(),
             fresh,
@@ -364,22 +367,6 @@ impl Storm {
             answers: Vec::new(),
             began,
         })
-    }
-
-    /// Everything is sent: waits until it is visible, or nothing changes any more.
-    async fn wait(
-        &self,
-        watching: tokio::task::JoinHandle<Watched>,
-        given_up: &CancellationToken,
-    ) -> Result<Watched> {
-        // It drains for as long as it drains; what hangs is told by the look at the end.
-        let most = Duration::from_secs(self.options.patience + self.options.activities / 100);
-        tokio::pin!(watching);
-        tokio::select! {
-            watched = &mut watching => return Ok(watched?),
-            () = tokio::time::sleep(most) => given_up.cancel(),
-        }
-        Ok(watching.await?)
     }
 
     /// Checks until nothing is missed, or no less is for as long as there is patience.

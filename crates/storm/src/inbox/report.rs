@@ -24,8 +24,8 @@ pub(super) struct Measured {
     pub(super) looks: Vec<Look>,
     /// From the first activity sent until all were visible, if they ever were.
     pub(super) visible_s: Option<f64>,
-    /// How many activities are to have an effect.
-    pub(super) good: u64,
+    /// How many activities of known actors are to have an effect.
+    pub(super) known: u64,
     pub(super) guests: Vec<(&'static str, Vec<Sample>)>,
     pub(super) idle: Vec<(&'static str, Vec<Sample>)>,
     pub(super) fresh: Vec<Sample>,
@@ -92,7 +92,7 @@ impl Measured {
             put(&format!("accept_{label}_ms"), rounded(ms));
         }
         put("visible_s", self.visible_s.map_or(Value::Null, rounded));
-        let per_s = self.visible_s.map(|seconds| (self.good as f64 / seconds).round());
+        let per_s = self.visible_s.map(|seconds| (self.known as f64 / seconds).round());
         put("visible_per_s", json!(per_s));
         let mut worst: f64 = 0.0;
         let timed = [("", &self.guests), ("idle_", &self.idle)];

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -51,6 +51,8 @@ pub(super) struct Progress {
     pub(super) turned_away: AtomicU64,
     /// Not answered at all, counted each time.
     pub(super) unanswered: AtomicU64,
+    /// Nothing more is sent.
+    pub(super) is_over: AtomicBool,
 }
 
 /// What became of it.
@@ -107,6 +109,7 @@ pub(super) async fn send(flood: Arc<Flood>, progress: Arc<Progress>) -> Sent {
         }
     }
     latencies.set_elapsed(last - began);
+    progress.is_over.store(true, Ordering::Relaxed);
     Sent { statuses, latencies, took: last - began }
 }
 

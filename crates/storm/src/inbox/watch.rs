@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use serde::Serialize;
 use tokio::time::MissedTickBehavior;
-use tokio_util::sync::CancellationToken;
 
 use super::arrange::CHUNK;
 use super::send::Progress;
@@ -25,7 +24,7 @@ const LOOK_AT_ALL: Duration = Duration::from_millis(250);
 pub(super) struct Look {
     pub(super) at_s: f64,
     pub(super) accepted: u64,
-    /// Of those that are to have an effect, by the accounts that are looked at.
+    /// Of those that are accepted, as far as the accounts that are looked at tell.
     pub(super) visible: f64,
     pub(super) rss_bytes: u64,
 }
@@ -36,11 +35,13 @@ pub(super) struct Watch {
     pub(super) token: String,
     /// Accounts, and how many posts and boosts each is to have at last.
     pub(super) accounts: Vec<(String, i64)>,
-    /// How many activities are to have an effect.
-    pub(super) good: u64,
+    /// How many activities are to be accepted.
+    pub(super) acceptable: u64,
     pub(super) progress: Arc<Progress>,
     /// The port of the server, if it is on this machine.
     pub(super) port: Option<u16>,
+    /// For how long it is waited for more, once nothing is sent and nothing changes.
+    pub(super) patience: Duration,
 }
 
 /// What was seen.
@@ -50,27 +51,30 @@ pub(super) struct Watched {
     pub(super) visible_at: Option<Instant>,
 }
 
-/// Looks until everything is visible, or `given_up`.
-pub(super) async fn run(watch: Watch, began: Instant, given_up: CancellationToken) -> Watched {
+/// Looks until everything is visible, or nothing more becomes so.
+pub(super) async fn run(watch: Watch, began: Instant) -> Watched {
     let few: Vec<(String, i64)> = watch.few();
     let wanted: i64 = few.iter().map(|(_, count)| count).sum();
     let (mut looks, mut told, mut pid) = (Vec::new(), Instant::now(), None);
     let mut ticks = tokio::time::interval(LOOK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut visible_at = None;
+    let (mut visible_at, mut changed) = (None, Instant::now());
     loop {
-        tokio::select! {
-            _ = ticks.tick() => {}
-            () = given_up.cancelled() => break,
-        }
+        ticks.tick().await;
         let shown = watch.shown(&few).await.ok();
         let is_complete = shown.as_ref().is_some_and(|shown| watch.is_complete(&few, shown));
         let seen: i64 = shown.iter().flat_map(HashMap::values).sum();
         let before = looks.last().map_or(0.0, |look: &Look| look.visible);
         let visible = match shown.is_some() {
-            true => seen as f64 / wanted.max(1) as f64 * watch.good as f64,
+            true => seen as f64 / wanted.max(1) as f64 * watch.acceptable as f64,
             false => before,
         };
+        let is_over = watch.progress.is_over.load(Ordering::Relaxed);
+        if !is_over || visible != before {
+            changed = Instant::now();
+        } else if changed.elapsed() > watch.patience {
+            break;
+        }
         let rss_bytes = watch.rss_bytes(&mut pid);
         let accepted = watch.progress.accepted.load(Ordering::Relaxed);
         let at_s = began.elapsed().as_secs_f64();

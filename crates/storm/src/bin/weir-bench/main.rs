@@ -1,9 +1,13 @@
 //! `weir-bench`: what a community on one machine feels like, on SQLite and on PostgreSQL.
 //! Called by `bench/community`; prints a table and writes JSON and a page with plots.
+//!
+//! `bench/flood` uses `weir-bench fill URL POSTS`, which fills the database of a server that was
+//! started once and does not run, and `weir-bench followers …`: see there.
 
 // What it measures is its output.
 #![allow(clippy::print_stdout)]
 
+mod followers;
 mod place;
 mod report;
 mod scenarios;
@@ -54,6 +58,19 @@ fn options() -> Options {
 
 #[tokio::main]
 async fn main() -> Result<()> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => community().await,
+        ["fill", url, posts] => scenarios::fill_alone(url, posts.parse()?).await,
+        ["followers", "fill", url, count] => followers::fill(url, count.parse()?).await,
+        ["followers", "measure", target] => followers::measure(target).await,
+        _ => {
+            anyhow::bail!("unknown words; see the head of crates/storm/src/bin/weir-bench/main.rs")
+        }
+    }
+}
+
+async fn community() -> Result<()> {
     let options = options();
     let mut all = Vec::new();
     for on_postgres in [false, true] {

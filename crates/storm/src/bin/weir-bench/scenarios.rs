@@ -95,6 +95,21 @@ async fn fill(options: &Options, place: &Arc<Place>, fediverse: Arc<Fediverse>) 
     .await?
 }
 
+/// Fills a database with posts and those who wrote them, and nothing else.
+pub(crate) async fn fill_alone(url: &str, statuses: usize) -> Result<()> {
+    let (url, began) = (url.to_owned(), Instant::now());
+    let fill = move || -> Result<()> {
+        let fediverse = Fediverse::new(AUTHORS, HOSTS)?;
+        let db = Db::open(&url, Path::new("/"), &DbOptions::default())?;
+        let plan = Plan { statuses, returning: 0, follows_each: 0 };
+        bulk::fill(&db, &fediverse, plan, Clock::system().now(), |_| {})?;
+        Ok(())
+    };
+    tokio::task::spawn_blocking(fill).await??;
+    println!("{statuses} posts written in {:.0} s", began.elapsed().as_secs_f64());
+    Ok(())
+}
+
 fn client() -> Result<reqwest::Client> {
     Ok(reqwest::Client::builder().pool_max_idle_per_host(2_000).build()?)
 }

@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use weir_base::Id;
+use weir_db::Dialect;
 
 use crate::acks::{Acks, Ended};
 use crate::controller::Fixed;
@@ -23,11 +24,22 @@ use crate::{Outcome, Queue, blocking, controller, tasks, units};
 
 /// Jobs of a queue of tasks that run at once at first, when its declaration does not say.
 const TASKS_MAX: usize = controller::START;
-/// Batches of a queue of units in preparation or in the database at once, likewise: one is
-/// prepared while another is written.
-const BATCHES_MAX: usize = 2;
-/// A batch should occupy the writer for about this long, in ns.
-const BATCH_NS: i64 = 5_000_000;
+/// Batches of a queue of units in preparation or in the database at once, likewise: on SQLite one is
+/// prepared while another is written, on PostgreSQL several are written side by side.
+const fn batches_max(dialect: Dialect) -> usize {
+    match dialect {
+        Dialect::Sqlite => 2,
+        Dialect::Postgres => 4,
+    }
+}
+/// A batch should occupy the database for about this long, in ns: SQLite's one writer, or one of
+/// PostgreSQL's connections, where nobody waits behind it and each statement costs a way.
+const fn batch_ns(dialect: Dialect) -> i64 {
+    match dialect {
+        Dialect::Sqlite => 5_000_000,
+        Dialect::Postgres => 40_000_000,
+    }
+}
 /// Jobs in one batch of units.
 const BATCH_JOBS_MAX: usize = 2_000;
 /// Tasks are taken ahead for about this much work, in ns, so that quick ones never wait for a read.
@@ -118,7 +130,7 @@ impl Worker {
     /// What the queue's declaration says of its limit.
     pub(crate) fn declared(&self) -> Option<Fixed> {
         match (self.queue.running_max, self.is_unit()) {
-            (0, true) => Some(Fixed::Batches(BATCHES_MAX)),
+            (0, true) => Some(Fixed::Batches(batches_max(self.inner.db.dialect()))),
             (0, false) => {
                 let mut here = self.handlers.values().filter(|it| it.queue.name == self.queue.name);
                 here.any(|handler| handler.is_blocking).then(|| Fixed::Threads(blocking::threads()))
@@ -151,7 +163,7 @@ impl Worker {
             turns.at(self.inner.clock.now().as_ms());
         }
         let budget = if self.is_unit() {
-            let fits = usize::try_from(BATCH_NS / turns.job_ns()).unwrap_or(1);
+            let fits = usize::try_from(batch_ns(self.inner.db.dialect()) / turns.job_ns()).unwrap_or(1);
             if self.state.places.free() == 0 { 0 } else { fits.clamp(1, BATCH_JOBS_MAX) }
         } else {
             self.room(turns.job_ns())

@@ -163,7 +163,8 @@ impl Worker {
             turns.at(self.inner.clock.now().as_ms());
         }
         let budget = if self.is_unit() {
-            let fits = usize::try_from(batch_ns(self.inner.db.dialect()) / turns.job_ns()).unwrap_or(1);
+            let fits =
+                usize::try_from(batch_ns(self.inner.db.dialect()) / turns.job_ns()).unwrap_or(1);
             if self.state.places.free() == 0 { 0 } else { fits.clamp(1, BATCH_JOBS_MAX) }
         } else {
             self.room(turns.job_ns())

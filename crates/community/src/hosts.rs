@@ -29,6 +29,53 @@ weir_db::record! {
         pub failing_since: Option<Timestamp>,
         /// Why the last one failed.
         pub failure: String,
+        /// Failures in a row, while what waits is held back until it answers again.
+        pub failures: u32,
+        /// When it is asked again, meanwhile.
+        pub next_try_at: Option<Timestamp>,
+        /// Whether deliveries wait that edits and deletions must not overtake.
+        pub behind: bool,
+    }
+}
+
+/// How long a server may be silent before it is taken for dead and deliveries to it are spared,
+/// in ms: a week.
+const DEAD_AFTER_MS: i64 = 7 * 24 * 60 * 60 * 1_000;
+
+/// How deliveries to a server fare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Condition {
+    /// It takes what is sent.
+    Well,
+    /// It takes what is sent, and older deliveries follow step by step.
+    CatchingUp,
+    /// It does not answer: what is for it waits, and one delivery is tried now and then.
+    Failing,
+    /// It has not answered for a week: nothing new is kept for it until it is heard of again.
+    Dead,
+}
+
+impl Condition {
+    /// The name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Well => "well",
+            Self::CatchingUp => "catching_up",
+            Self::Failing => "failing",
+            Self::Dead => "dead",
+        }
+    }
+}
+
+impl Host {
+    /// How deliveries to it fare.
+    pub fn condition(&self, now: Timestamp) -> Condition {
+        match self.failing_since {
+            Some(since) if now.since_ms(since) >= DEAD_AFTER_MS => Condition::Dead,
+            Some(_) => Condition::Failing,
+            None if self.behind => Condition::CatchingUp,
+            None => Condition::Well,
+        }
     }
 }
 
@@ -309,32 +356,91 @@ pub fn describe_block(
     Ok(())
 }
 
-/// The server `domain` took a delivery that was signed in `form`.
+/// Those of the servers `hosts` that are not well.
 ///
 /// # Errors
 /// The database's.
-pub fn delivered(tx: &mut Tx, domain: &str, form: &str, now: Timestamp) -> Result<(), Error> {
+pub fn troubled(tx: &mut Tx, hosts: &BTreeSet<&str>) -> Result<Vec<Host>, Error> {
+    Ok(tx.records(
+        "SELECT {} FROM hosts WHERE domain IN texts(?1)
+           AND (failing_since IS NOT NULL OR behind = 1)",
+        &[texts(hosts)],
+    )?)
+}
+
+/// The server `host` took a delivery that was signed in `form`: whatever was wrong is over.
+///
+/// # Errors
+/// The database's.
+pub fn delivered(tx: &mut Tx, host: &str, form: &str, now: Timestamp) -> Result<(), Error> {
     tx.execute(
         "INSERT INTO hosts (domain, first_seen_at, delivered_at, signature_form)
          VALUES (?1, ?2, ?2, ?3) ON CONFLICT (domain) DO UPDATE
          SET delivered_at = excluded.delivered_at, signature_form = excluded.signature_form,
-           failing_since = NULL, failure = ''",
-        params![domain, now, form],
+           failing_since = NULL, failure = '', failures = 0, next_try_at = NULL",
+        params![host, now, form],
     )?;
     Ok(())
 }
 
-/// The server `domain` did not take a delivery, for a reason that may pass.
+/// The server `host` did not answer `failures` times in a row, the last time for the reason `why`:
+/// what is for it waits until `next_try_at`.
 ///
 /// # Errors
 /// The database's.
-pub fn delivery_failed(tx: &mut Tx, domain: &str, why: &str, now: Timestamp) -> Result<(), Error> {
+pub fn is_down(
+    tx: &mut Tx,
+    host: &str,
+    why: &str,
+    failures: u32,
+    now: Timestamp,
+    next_try_at: Timestamp,
+) -> Result<(), Error> {
     tx.execute(
-        "INSERT INTO hosts (domain, first_seen_at, failed_at, failing_since, failure)
-         VALUES (?1, ?2, ?2, ?2, ?3) ON CONFLICT (domain) DO UPDATE
+        "INSERT INTO hosts (domain, first_seen_at, failed_at, failing_since, failure, failures,
+           next_try_at, behind)
+         VALUES (?1, ?2, ?2, ?2, ?3, ?4, ?5, 1) ON CONFLICT (domain) DO UPDATE
          SET failed_at = excluded.failed_at, failure = excluded.failure,
+           failures = excluded.failures, next_try_at = excluded.next_try_at, behind = 1,
            failing_since = coalesce(hosts.failing_since, excluded.failing_since)",
-        params![domain, now, why],
+        params![host, now, why, failures, next_try_at],
     )?;
     Ok(())
+}
+
+/// Deliveries wait for the server `host` that edits and deletions must not overtake.
+///
+/// # Errors
+/// The database's.
+pub fn is_behind(tx: &mut Tx, host: &str, now: Timestamp) -> Result<(), Error> {
+    tx.execute(
+        "INSERT INTO hosts (domain, first_seen_at, behind) VALUES (?1, ?2, 1)
+         ON CONFLICT (domain) DO UPDATE SET behind = 1",
+        params![host, now],
+    )?;
+    Ok(())
+}
+
+/// None wait any more.
+///
+/// # Errors
+/// The database's.
+pub fn is_behind_no_more(tx: &mut Tx, host: &str) -> Result<(), Error> {
+    tx.execute("UPDATE hosts SET behind = 0 WHERE domain = ?1 AND behind = 1", params![host])?;
+    Ok(())
+}
+
+/// Has the failing server `host` asked again at once, as there is reason to think that it is
+/// back; a dead one counts as failing since now. False when it is not failing.
+///
+/// # Errors
+/// The database's.
+pub fn ask_again(tx: &mut Tx, host: &str, now: Timestamp) -> Result<bool, Error> {
+    let changed = tx.execute(
+        "UPDATE hosts SET next_try_at = ?2,
+           failing_since = CASE WHEN failing_since <= ?3 THEN ?2 ELSE failing_since END
+         WHERE domain = ?1 AND failing_since IS NOT NULL",
+        params![host, now, now.plus_ms(-DEAD_AFTER_MS)],
+    )?;
+    Ok(changed > 0)
 }

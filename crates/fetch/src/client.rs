@@ -120,10 +120,10 @@ impl Fetch {
         self.inner.hosts.report()
     }
 
-    /// Has a host (`example.com:443`) that is left alone asked again at once. Gives whether the
-    /// host is known.
-    pub fn retry_host(&self, host: &str) -> bool {
-        self.inner.hosts.close(host)
+    /// Has the host of `url`, if it is left alone, asked again at once. Gives whether the host is
+    /// known.
+    pub fn retry_host(&self, url: &Url) -> bool {
+        self.inner.hosts.close(&target::host_of(url))
     }
 
     /// The present moment by this way out's clock.

@@ -155,6 +155,7 @@ fn statuses_table() -> Router<Face> {
         .route("/api/v1/statuses/{id}/history", get(history::history))
         .route("/api/v1/statuses/{id}/source", get(history::source))
         .route("/api/v1/statuses/{id}/translate", post(translate::post))
+        .route("/api/weir/v1/statuses/{id}/deliveries", get(deliveries::get))
         .route("/api/v1/statuses/{id}/quotes", get(quotes::get))
         .route("/api/v1/statuses/{id}/card", get(show::card))
         .route("/api/v1/statuses/{id}/reblogged_by", get(people::reblogged_by))

@@ -164,6 +164,7 @@ impl Message<'_> {
         let verdict = self.decide(&checked, &key, &activity).await?;
         if matches!(verdict, Verdict::Accepted) {
             self.face.inbox().seen.note_message(mark);
+            self.face.heard_from(key.authority());
         }
         Ok(verdict)
     }

@@ -1,134 +1,91 @@
-//! The jobs that deliver: the first try, and all others.
+//! The first try: a job for each host and message.
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use weir_base::Id;
-use weir_community::Env;
-use weir_community::federation::{self, host_of};
+use weir_community::federation::outgoing::{self, End};
+use weir_community::federation::{Inbox, Reach};
+use weir_community::{Env, hosts};
 use weir_db::{Class, Tx};
-use weir_jobs::{Claimed, Delay, Failure, Job, Last, Queue, Retry};
+use weir_jobs::{Claimed, Failure, Job, Queue};
 
-use super::send::{self, Tried};
+use super::redeliver::{self, Redeliver};
+use super::round::{Item, Round};
 use crate::ActivityPub;
 
-/// The wait before the second try, where the other side names none; and the shortest, in ms.
-const SECOND_TRY_AFTER_MS: i64 = 15_000;
-/// The longest wait that the other side may ask for, in ms: a day. Who asks for years would have
-/// what is new wait behind what nobody wants any more.
-const ASKED_MAX_MS: i64 = 24 * 60 * 60 * 1_000;
-/// Tries after the first, over about eight days.
-const TRIES_MAX: u32 = 22;
+/// Hosts that are delivered to at once. Those that are known to be slow or silent are not among
+/// them.
+const HOSTS_MAX: usize = 512;
+/// Inboxes of one job.
+const INBOXES_MAX: usize = 500;
 
-/// The first try to deliver a payload to an inbox.
+/// The first try to deliver a message to the inboxes of a host.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Deliver {
     /// The body.
     pub payload: Id,
-    /// Where it goes.
-    pub inbox: String,
-    /// The server of those it is for.
-    pub domain: String,
-    /// Whether it is another server's message that is only passed on: who does not believe that
-    /// is not asked again.
-    #[serde(default)]
-    pub passed_on: bool,
+    /// The host, and its port if there is one.
+    pub host: String,
+    /// Each inbox, and the domain of those it is for.
+    pub inboxes: Vec<(String, String)>,
 }
 
 impl Job for Deliver {
     const KIND: &'static str = "deliver";
-    const QUEUE: Queue = Queue::new("deliver", Class::Inbound);
+    const QUEUE: Queue = Queue::new("deliver", Class::Inbound).running_max(HOSTS_MAX);
 
     fn lane(&self) -> Cow<'_, str> {
-        Cow::Borrowed(host_of(&self.inbox).unwrap_or_default())
+        Cow::Borrowed(&self.host)
     }
 }
 
-/// Further tries.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Redeliver(pub Deliver);
-
-impl Job for Redeliver {
-    const KIND: &'static str = "redeliver";
-    const QUEUE: Queue = Queue::new("redeliver", Class::Outbound);
-    const RETRY: Retry =
-        Retry { attempts_max: TRIES_MAX, delay: Delay::Growing, last: Last::Discard };
-
-    fn lane(&self) -> Cow<'_, str> {
-        Cow::Owned(self.0.lane().into_owned())
+/// The jobs for the first tries of message `payload`, but for inboxes that are `held`.
+pub fn jobs(payload: Id, reach: &Reach, held: impl Fn(&Inbox) -> bool) -> Vec<Deliver> {
+    let mut jobs: Vec<Deliver> = Vec::new();
+    let mut inboxes: Vec<&Inbox> = reach.inboxes.iter().filter(|inbox| !held(inbox)).collect();
+    inboxes.sort_by_key(|inbox| inbox.host());
+    for of_host in inboxes.chunk_by(|one, next| one.host() == next.host()) {
+        for part in of_host.chunks(INBOXES_MAX) {
+            let (host, pair) = (part[0].host().to_owned(), |inbox: &&Inbox| {
+                (inbox.url.clone(), inbox.domain.clone())
+            });
+            jobs.push(Deliver { payload, host, inboxes: part.iter().map(pair).collect() });
+        }
     }
-}
-
-/// The wait that the other side asks for (`Retry-After`), within bounds.
-fn asked(after_ms: Option<i64>) -> Option<i64> {
-    after_ms.map(|ms| ms.clamp(SECOND_TRY_AFTER_MS, ASKED_MAX_MS))
+    jobs
 }
 
 /// Works a first try: what may work later is left to [`Redeliver`].
 pub async fn first(face: ActivityPub, claim: Claimed<Deliver>) -> Result<(), Failure> {
-    let Claimed { id, job, .. } = claim;
-    let Tried::Later { reason, after_ms } = attempt(&face, &job).await? else { return Ok(()) };
-    tracing::debug!(inbox = job.inbox, reason, "not delivered yet");
-    let env = face.community().env();
-    let at = env.clock.now().plus_ms(asked(after_ms).unwrap_or(SECOND_TRY_AFTER_MS));
-    let again = Redeliver(job);
-    let write = face.community().write(Class::Outbound, move |tx: &mut Tx, env| {
-        // Under the first one's id, for that may run again after a crash.
-        env.jobs.enqueue_unique(tx, &format!("redeliver {id}"), at, &again)?;
-        Ok(())
-    });
-    write.await.map_err(Failure::retry)
-}
-
-/// Works a further try.
-pub async fn again(face: ActivityPub, claim: Claimed<Redeliver>) -> Result<(), Failure> {
-    let Claimed { attempt: number, job: Redeliver(job), .. } = claim;
-    match attempt(&face, &job).await? {
-        Tried::Taken | Tried::Refused(_) | Tried::Gone(_) => Ok(()),
-        Tried::Later { reason, .. } if number >= TRIES_MAX => {
-            count("given_up");
-            face.outbound().payloads.ended(job.payload, job.inbox);
-            Err(Failure::Discard(reason))
-        }
-        Tried::Later { reason, after_ms } => {
-            Err(Failure::Retry { reason, after_ms: asked(after_ms) })
-        }
+    let Deliver { payload, host, mut inboxes } = claim.job;
+    let outbound = face.outbound();
+    if claim.attempt > 1 || claim.enqueued_at < outbound.started_at {
+        // A part of it may have been done before it was cut off.
+        let name = host.clone();
+        let unit = move |tx: &mut Tx, _: &Env| outgoing::still_waiting(tx, &name, payload);
+        let waiting = face.community().read(Class::Outbound, unit).await;
+        let waiting = waiting.map_err(Failure::retry)?;
+        inboxes.retain(|(inbox, _)| waiting.contains(inbox));
     }
-}
-
-/// A try; what ended is settled.
-async fn attempt(face: &ActivityPub, job: &Deliver) -> Result<Tried, Failure> {
-    let payloads = &face.outbound().payloads;
-    let Some(payload) = payloads.get(job.payload).await.map_err(Failure::retry)? else {
-        count("forgotten");
-        return Ok(Tried::Refused("its body is gone".to_owned()));
-    };
-    let tried = send::try_once(face, &payload, &job.inbox, &job.domain, job.passed_on).await;
-    let tried = tried.map_err(Failure::retry)?;
-    match &tried {
-        Tried::Taken => count("taken"),
-        Tried::Refused(reason) => {
-            tracing::debug!(inbox = job.inbox, reason, "not delivered");
-            count("refused");
-        }
-        Tried::Gone(reason) => {
-            tracing::debug!(inbox = job.inbox, reason, "an inbox is forgotten");
-            count("gone");
-            let (domain, inbox) = (job.domain.clone(), job.inbox.clone());
-            let forget =
-                move |tx: &mut Tx, env: &Env| federation::forget_inbox(tx, env, &domain, &inbox);
-            let written = face.community().write(Class::Outbound, forget).await;
-            written.map_err(Failure::retry)?;
-        }
-        Tried::Later { .. } => {
-            count("later");
-            return Ok(tried);
-        }
+    let peer = outbound.peers.get(&host).await.map_err(Failure::retry)?;
+    let failing_until = peer.failing_until();
+    if failing_until.is_some() || peer.is_slow() {
+        let unit = move |tx: &mut Tx, env: &Env| {
+            let untried = |(inbox, _): &(String, String)| outgoing::Tried {
+                payload,
+                inbox: inbox.clone(),
+                end: End::Untried,
+            };
+            let tries: Vec<_> = inboxes.iter().map(untried).collect();
+            outgoing::settle(tx, env, &host, &tries)?;
+            hosts::is_behind(tx, &host, env.clock.now())?;
+            let at = failing_until.unwrap_or_else(|| env.clock.now());
+            redeliver::ask(tx, env, &Redeliver::of(&host), at)
+        };
+        return face.community().write(Class::Outbound, unit).await.map_err(Failure::retry);
     }
-    payloads.ended(job.payload, job.inbox.clone());
-    Ok(tried)
-}
-
-fn count(outcome: &'static str) {
-    metrics::counter!("weir_activitypub_deliveries_total", "outcome" => outcome).increment(1);
+    let item = |(inbox, domain)| Item { payload, inbox, domain, tries: 0 };
+    let items = inboxes.into_iter().map(item).collect();
+    Round::new(&face, &host, peer).run(items).await.map(|_| ())
 }

@@ -1,21 +1,18 @@
 //! The job that turns a message of the community into an activity and its deliveries.
 
-use weir_base::Id;
-use weir_community::federation::{self, Distribute, Inbox};
+use weir_community::federation::outgoing::Shipment;
+use weir_community::federation::{self, Distribute, Message};
 use weir_community::{Env, Error};
 use weir_db::{Class, Tx};
 use weir_jobs::{Claimed, Outcome, Prepared};
 
 use super::compose::{self, Composed};
-use super::deliver::Deliver;
-use super::payloads;
+use super::ship::{self, Sent};
 use crate::wire::write;
 use crate::{ActivityPub, Signing};
 
 /// What is to be sent, ready to be written down.
-pub struct Plan {
-    payloads: Vec<(Id, String, Vec<Inbox>)>,
-}
+pub struct Plan(Vec<Sent>);
 
 /// Finds out what each message says and who is to hear it.
 pub async fn prepare(face: ActivityPub, jobs: Vec<Claimed<Distribute>>) -> Vec<Prepared<Plan>> {
@@ -38,39 +35,34 @@ async fn plan(face: &ActivityPub, claim: Claimed<Distribute>) -> Result<Option<P
         compose::Speaker::Server => Some(face.keys().of_instance().await?),
     };
     let (this, allowlist) = (face.clone(), face.is_allowlist());
+    let about = match claim.job.message {
+        Message::Create { status }
+        | Message::UpdateStatus { status }
+        | Message::Boost { status } => Some(status),
+        _ => None,
+    };
+    let may_overtake = matches!(claim.job.message, Message::Create { .. } | Message::Boost { .. });
     let read = face.community().read(Class::Inbound, move |tx: &mut Tx, env| {
         let composed = compose::compose(tx, env, this.urls(), &claim, key.as_ref())?;
-        let mut payloads = Vec::new();
+        let mut all = Vec::new();
         for Composed { by, activity, audience } in composed {
-            let inboxes = federation::inboxes(tx, env, &audience, allowlist)?;
-            if !inboxes.is_empty() {
-                payloads.push((by, write::activity(&activity).to_string(), inboxes));
+            let reach = federation::reach(tx, env, &audience, allowlist)?;
+            if reach.inboxes.is_empty() && reach.dead.is_empty() {
+                continue;
             }
+            let (id, body) = (env.ids.next(), write::activity(&activity).to_string());
+            let shipment = Shipment { id, by, body, passed_on: false, about };
+            all.push(Sent { shipment, reach, may_overtake });
         }
-        Ok(Some(Plan { payloads }).filter(|plan| !plan.payloads.is_empty()))
+        Ok(Some(Plan(all)).filter(|plan| !plan.0.is_empty()))
     });
     read.await
 }
 
-/// Writes the bodies and a job for each inbox.
+/// Writes what is to be sent.
 ///
 /// # Errors
 /// The database's.
 pub fn write(tx: &mut Tx, env: &Env, plan: &Plan) -> Result<Outcome, weir_db::Error> {
-    for (by, body, inboxes) in &plan.payloads {
-        let payload = env.ids.next();
-        let urls: Vec<String> = inboxes.iter().map(|inbox| inbox.url.clone()).collect();
-        payloads::insert(tx, payload, *by, body, &urls)?;
-        let jobs: Vec<Deliver> = inboxes
-            .iter()
-            .map(|inbox| Deliver {
-                payload,
-                inbox: inbox.url.clone(),
-                domain: inbox.domain.clone(),
-                passed_on: false,
-            })
-            .collect();
-        env.jobs.enqueue_many(tx, &jobs)?;
-    }
-    Ok(Outcome::Done)
+    ship::write_all(tx, env, &plan.0)
 }

@@ -1,12 +1,16 @@
 //! What people here do, told to other servers.
 //!
 //! ```text
-//! Distribute (a unit) --> one payload, one Deliver for each inbox --> Redeliver, for a week
+//! Distribute (a unit) ──▶ one body, a row for each inbox, one Deliver for each host
+//!                              │                               │ what was not taken
+//!                              └──▶ hosts that do not answer ──┴──▶ one Redeliver a host
 //! ```
 //!
 //! The activity is written once; its recipients' inboxes are found by visibility, each shared
-//! inbox once. The first try goes with what came in; what failed waits in a queue of its own, so
-//! that it never stands before what is new.
+//! inbox once. The first try goes with what came in; what failed waits for its host, in a queue of
+//! its own, so that it never stands before what is new. A host that does not answer is asked with
+//! one delivery at a time, at ever longer distances; all else for it waits in its rows, without a
+//! job.
 
 mod compose;
 mod deliver;
@@ -14,36 +18,65 @@ mod distribute;
 mod forward;
 mod payloads;
 mod peers;
+mod redeliver;
+mod round;
 mod send;
+mod ship;
 
-use std::sync::Arc;
-
-use weir_community::Community;
+use weir_base::Timestamp;
 use weir_community::federation::{Distribute, Forward};
-use weir_db::Tx;
-use weir_jobs::{Claimed, Outcome, Registry};
+use weir_community::{Community, Env, Error};
+use weir_db::{Class, Tx};
+use weir_jobs::{Claimed, Registry};
 
 use crate::ActivityPub;
-pub use deliver::{Deliver, Redeliver};
+pub use deliver::Deliver;
 pub(crate) use payloads::Payloads;
 pub use payloads::PrunePayloads;
 pub(crate) use peers::Peers;
+pub use redeliver::{Redeliver, retry_host};
 
 /// How often what was never settled is looked for, in ms.
 const PRUNE_EVERY_MS: i64 = 60 * 60 * 1_000;
 
 /// What deliveries share.
 pub(crate) struct Outbound {
-    pub payloads: Arc<Payloads>,
+    pub payloads: Payloads,
     pub peers: Peers,
+    /// What was enqueued before may have been tried already.
+    pub started_at: Timestamp,
 }
 
 impl Outbound {
     pub(crate) fn new(community: &Community) -> Self {
         Self {
-            payloads: Arc::new(Payloads::new(community.clone())),
+            payloads: Payloads::new(community.clone()),
             peers: Peers::new(community.clone()),
+            started_at: community.env().clock.now(),
         }
+    }
+}
+
+impl ActivityPub {
+    /// A valid message came from `host`: if that did not answer before, it is asked again.
+    pub(crate) fn heard_from(&self, host: &str) {
+        if !self.outbound().peers.heard(host) {
+            return;
+        }
+        let (face, host) = (self.clone(), host.to_owned());
+        tokio::spawn(async move {
+            if let Err(error) = face.ask_if_failing(host).await {
+                tracing::warn!(%error, "a server that is back is not asked yet");
+            }
+        });
+    }
+
+    async fn ask_if_failing(&self, host: String) -> Result<(), Error> {
+        if self.outbound().peers.look(&host).await?.failing_until().is_none() {
+            return Ok(());
+        }
+        let unit = move |tx: &mut Tx, env: &Env| retry_host(tx, env, &host).map(|_| ());
+        self.community().write(Class::Outbound, unit).await
     }
 }
 
@@ -66,11 +99,11 @@ pub(crate) fn register(registry: &mut Registry, face: &ActivityPub) {
     let first = face.clone();
     registry.task(move |claim: Claimed<Deliver>| deliver::first(first.clone(), claim));
     let again = face.clone();
-    registry.task(move |claim: Claimed<Redeliver>| deliver::again(again.clone(), claim));
-    let env = face.community().env().clone();
-    registry.simple_unit(move |tx: &mut Tx, jobs: &[Claimed<PrunePayloads>]| {
-        payloads::prune(tx, env.clock.now())?;
-        Ok(vec![Outcome::Done; jobs.len()])
-    });
-    registry.periodic("prune_payloads", PRUNE_EVERY_MS, || PrunePayloads);
+    registry.task(move |claim: Claimed<Redeliver>| redeliver::again(again.clone(), claim));
+    let (preparing, env) = (face.community().clone(), face.community().env().clone());
+    registry.unit(
+        move |jobs: Vec<Claimed<PrunePayloads>>| payloads::prepare(preparing.clone(), jobs),
+        move |tx: &mut Tx, found: &[payloads::Idle]| payloads::prune(tx, &env, found),
+    );
+    registry.periodic("prune_payloads", PRUNE_EVERY_MS, PrunePayloads::default);
 }

@@ -1,8 +1,12 @@
-//! What is remembered of the servers that are delivered to: the form of signatures each takes, and
-//! since when it does not answer. Written down now and then, not with each delivery.
+//! What is remembered of the servers that are delivered to: the form of signatures each takes,
+//! whether it answers, and how quickly. Written down when it changes, not with each delivery.
 
-use weir_base::Timestamp;
-use weir_community::{Community, Error, hosts};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use weir_base::{Random, Timestamp};
+use weir_community::hosts::{self, Host};
+use weir_community::{Community, Error};
 use weir_db::{Class, Tx};
 
 use crate::signature::Form;
@@ -11,27 +15,79 @@ use crate::signature::Form;
 const PEERS_MAX: u64 = 50_000;
 /// How long an unchanged state is not written again, in ms.
 const WRITTEN_EVERY_MS: i64 = 10 * 60 * 1_000;
+/// How long it is believed that a server does not answer before its row is looked at again, in ms:
+/// somebody may have asked for it to be tried.
+const BELIEVED_MS: i64 = 10_000;
+/// How often a server from which something comes is asked whether it takes something too, in ms.
+const HEARD_EVERY_MS: i64 = 60 * 1_000;
+/// Failures in a row after which what is for a server waits until it answers again.
+const FAILURES_MAX: u32 = 3;
+/// The first pause then, in ms; each next one is twice as long.
+const PAUSE_MS: i64 = 15_000;
+/// The longest: an hour.
+const PAUSE_MS_MAX: i64 = 60 * 60 * 1_000;
+/// A server whose answers take longer, in ms, is given its deliveries from the second queue, so
+/// that it holds no place which others want.
+const SLOW_MS: i64 = 2_000;
 
-/// What is remembered.
+/// What is remembered of all.
 pub struct Peers {
     community: Community,
-    known: moka::sync::Cache<String, Peer>,
+    known: moka::sync::Cache<String, Arc<Peer>>,
+}
+
+/// What is remembered of one.
+pub struct Peer {
+    state: Mutex<State>,
+    turn: Mutex<TurnState>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Peer {
+struct State {
     form: Option<Form>,
-    answers: Option<bool>,
+    /// Failures in a row.
+    failures: u32,
+    /// When it is asked next, while it does not answer.
+    failing_until: Option<Timestamp>,
+    /// How long its answers take, smoothed, in ms.
+    took_ms: i64,
+    read_at: Timestamp,
     written_at: Timestamp,
+    heard_at: Timestamp,
 }
 
-/// What a delivery goes by.
+/// What a delivery that was taken says of its server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Terms {
-    /// Whether nothing may be sent there.
-    pub blocked: bool,
-    /// The form of signature it is known to take.
-    pub form: Option<Form>,
+pub enum Took {
+    /// Nothing that is not written down.
+    AsBefore,
+    /// Something that is not.
+    Anew,
+    /// It answers again.
+    Again,
+}
+
+/// Whether further tries are under way, and others wanted meanwhile.
+#[derive(Debug, Default)]
+struct TurnState {
+    taken: bool,
+    again: bool,
+}
+
+/// The right to make further tries with a server: one job at a time has it.
+pub struct Turn(Arc<Peer>);
+
+impl Turn {
+    /// Gives it back, and tells whether another job wanted it meanwhile.
+    pub fn end(self) -> bool {
+        self.0.turn.lock().again
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        *self.0.turn.lock() = TurnState::default();
+    }
 }
 
 impl Peers {
@@ -39,87 +95,175 @@ impl Peers {
         Self { community, known: moka::sync::Cache::new(PEERS_MAX) }
     }
 
-    /// On which terms the server `domain` is delivered to.
+    /// What is remembered of `host`.
     ///
     /// # Errors
     /// The database's.
-    pub async fn terms(&self, domain: &str, allowlist: bool) -> Result<Terms, Error> {
-        let (name, known) = (domain.to_owned(), self.known.get(domain));
-        let read = self.community.read(Class::Outbound, move |tx: &mut Tx, _| {
-            let refused = hosts::policy(tx, &name)?.suspended
-                || (allowlist && !hosts::is_allowed(tx, &name)?);
-            let form = match known {
-                Some(peer) => peer.form,
-                None => hosts::by_domain(tx, &name)?.and_then(|host| of_word(&host.signature_form)),
-            };
-            Ok(Terms { blocked: refused, form })
-        });
-        let terms = read.await?;
-        if known.is_none() {
-            let peer = Peer { form: terms.form, answers: None, written_at: Timestamp::from_ms(0) };
-            self.known.insert(domain.to_owned(), peer);
+    pub async fn get(&self, host: &str) -> Result<Arc<Peer>, Error> {
+        let now = self.community.env().clock.now();
+        match self.known.get(host) {
+            Some(peer) if peer.is_believed(now) => Ok(peer),
+            _ => self.look(host).await,
         }
-        Ok(terms)
     }
 
-    /// The form of signature to try first with the server `domain`.
+    /// The same, with what its row says now.
     ///
     /// # Errors
     /// The database's.
-    pub async fn form(&self, domain: &str) -> Result<Form, Error> {
-        Ok(self.terms(domain, false).await?.form.unwrap_or(Form::Cavage))
+    pub async fn look(&self, host: &str) -> Result<Arc<Peer>, Error> {
+        let name = host.to_owned();
+        let read = move |tx: &mut Tx, _: &_| hosts::by_domain(tx, &name);
+        let row = self.community.read(Class::Outbound, read).await?;
+        let peer = self.known.get_with_by_ref(host, || Arc::new(Peer::new()));
+        peer.learn(row.as_ref(), self.community.env().clock.now());
+        Ok(peer)
+    }
+
+    /// The form of signature to try first with `host`.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn form(&self, host: &str) -> Result<Form, Error> {
+        Ok(self.get(host).await?.form())
+    }
+
+    /// Something came from `host`. Tells whether it is time to see if it answers again.
+    pub fn heard(&self, host: &str) -> bool {
+        let now = self.community.env().clock.now();
+        let peer = self.known.get_with_by_ref(host, || Arc::new(Peer::new()));
+        let mut state = peer.state.lock();
+        let is_time = now.since_ms(state.heard_at) >= HEARD_EVERY_MS;
+        if is_time {
+            state.heard_at = now;
+        }
+        is_time
     }
 
     /// The server takes this form, as a fetch showed; written down with the next delivery.
-    pub fn note_form(&self, domain: &str, form: Form) {
-        let answers = self.known.get(domain).and_then(|peer| peer.answers);
-        let peer = Peer { form: Some(form), answers, written_at: Timestamp::from_ms(0) };
-        self.known.insert(domain.to_owned(), peer);
-    }
-
-    /// The server took a delivery that was signed in this form.
-    pub async fn delivered(&self, domain: &str, form: Form) {
-        let now = self.community.env().clock.now();
-        let peer = self.known.get(domain);
-        let same = peer.is_some_and(|peer| {
-            peer.answers == Some(true)
-                && peer.form == Some(form)
-                && now.since_ms(peer.written_at) < WRITTEN_EVERY_MS
-        });
-        if same {
-            return;
-        }
-        let peer = Peer { form: Some(form), answers: Some(true), written_at: now };
-        self.known.insert(domain.to_owned(), peer);
-        let name = domain.to_owned();
-        self.write(move |tx| hosts::delivered(tx, &name, word(form), now)).await;
-    }
-
-    /// The server did not take a delivery, for a reason that may pass.
-    pub async fn failed(&self, domain: &str, why: &str) {
-        let now = self.community.env().clock.now();
-        let peer = self.known.get(domain);
-        let form = peer.and_then(|peer| peer.form);
-        let same = peer.is_some_and(|peer| {
-            peer.answers == Some(false) && now.since_ms(peer.written_at) < WRITTEN_EVERY_MS
-        });
-        if same {
-            return;
-        }
-        self.known.insert(domain.to_owned(), Peer { form, answers: Some(false), written_at: now });
-        let (name, why): (String, String) = (domain.to_owned(), why.chars().take(500).collect());
-        self.write(move |tx| hosts::delivery_failed(tx, &name, &why, now)).await;
-    }
-
-    async fn write(&self, mut unit: impl FnMut(&mut Tx) -> Result<(), Error> + Send + 'static) {
-        let written = self.community.write(Class::Housekeeping, move |tx: &mut Tx, _| unit(tx));
-        if let Err(error) = written.await {
-            tracing::warn!(%error, "what is known of a server was not written down");
-        }
+    pub fn note_form(&self, host: &str, form: Form) {
+        let peer = self.known.get_with_by_ref(host, || Arc::new(Peer::new()));
+        let mut state = peer.state.lock();
+        state.form = Some(form);
+        state.written_at = Timestamp::from_ms(0);
     }
 }
 
-fn word(form: Form) -> &'static str {
+impl Peer {
+    fn new() -> Self {
+        let long_ago = Timestamp::from_ms(0);
+        let state = State {
+            form: None,
+            failures: 0,
+            failing_until: None,
+            took_ms: 0,
+            read_at: long_ago,
+            written_at: long_ago,
+            heard_at: long_ago,
+        };
+        Self { state: Mutex::new(state), turn: Mutex::default() }
+    }
+
+    fn is_believed(&self, now: Timestamp) -> bool {
+        let state = self.state.lock();
+        let known = state.read_at.as_ms() > 0;
+        known && (state.failing_until.is_none() || now.since_ms(state.read_at) < BELIEVED_MS)
+    }
+
+    fn learn(&self, row: Option<&Host>, now: Timestamp) {
+        let mut state = self.state.lock();
+        state.read_at = now;
+        let failing = row.filter(|row| row.failing_since.is_some());
+        state.failing_until = failing.map(|row| row.next_try_at.unwrap_or(now));
+        if let Some(row) = failing {
+            state.failures = state.failures.max(row.failures);
+        }
+        if state.form.is_none() {
+            state.form = row.and_then(|row| of_word(&row.signature_form));
+        }
+    }
+
+    /// The form of signature to try first.
+    pub fn form(&self) -> Form {
+        self.state.lock().form.unwrap_or(Form::Cavage)
+    }
+
+    /// When it is asked next, if it does not answer now.
+    pub fn failing_until(&self) -> Option<Timestamp> {
+        self.state.lock().failing_until
+    }
+
+    /// Whether its answers take long.
+    pub fn is_slow(&self) -> bool {
+        self.state.lock().took_ms > SLOW_MS
+    }
+
+    /// Takes the turn for further tries; none when another job has it, which is told.
+    pub fn turn(self: &Arc<Self>) -> Option<Turn> {
+        let mut turn = self.turn.lock();
+        if turn.taken {
+            turn.again = true;
+            return None;
+        }
+        turn.taken = true;
+        Some(Turn(self.clone()))
+    }
+
+    /// It took a delivery that was signed in `form`, after `took_ms`. Tells what of that is to be
+    /// written down.
+    pub fn took(&self, form: Form, took_ms: i64, now: Timestamp) -> Took {
+        let mut state = self.state.lock();
+        let is_back = state.failing_until.is_some();
+        let same = !is_back
+            && state.form == Some(form)
+            && now.since_ms(state.written_at) < WRITTEN_EVERY_MS;
+        state.form = Some(form);
+        state.failures = 0;
+        state.failing_until = None;
+        state.took_ms += (took_ms - state.took_ms) / 4;
+        if !same {
+            state.written_at = now;
+        }
+        match (is_back, same) {
+            (true, _) => Took::Again,
+            (false, true) => Took::AsBefore,
+            (false, false) => Took::Anew,
+        }
+    }
+
+    /// It did not answer properly, after `took_ms`. When that was too often in a row, or it asked
+    /// for a pause, everything for it waits: tells how many failures there were, and until when.
+    pub fn missed(
+        &self,
+        took_ms: i64,
+        pause_ms: Option<i64>,
+        now: Timestamp,
+        random: &Random,
+    ) -> Option<(u32, Timestamp)> {
+        let mut state = self.state.lock();
+        state.took_ms += (took_ms - state.took_ms) / 4;
+        state.failures = state.failures.saturating_add(1);
+        let is_known = state.failing_until.is_some();
+        if !is_known && pause_ms.is_none() && state.failures < FAILURES_MAX {
+            return None;
+        }
+        let pause_ms = pause_ms.unwrap_or_else(|| pause_ms_after(state.failures, random));
+        let until = now.plus_ms(pause_ms);
+        state.failing_until = Some(until);
+        state.read_at = now;
+        Some((state.failures, until))
+    }
+}
+
+/// The pause after `failures` in a row, in ms, up to an eighth longer than planned, so that not all
+/// of those that fell silent together are asked together.
+fn pause_ms_after(failures: u32, random: &Random) -> i64 {
+    let doublings = failures.saturating_sub(FAILURES_MAX).min(20);
+    let pause_ms = PAUSE_MS.saturating_mul(1 << doublings).min(PAUSE_MS_MAX);
+    pause_ms + i64::try_from(random.below(pause_ms.unsigned_abs() / 8)).unwrap_or(0)
+}
+
+pub(super) fn word(form: Form) -> &'static str {
     match form {
         Form::Cavage => "cavage",
         Form::Rfc9421 => "rfc9421",
@@ -128,4 +272,64 @@ fn word(form: Form) -> &'static str {
 
 fn of_word(word: &str) -> Option<Form> {
     [Form::Cavage, Form::Rfc9421].into_iter().find(|form| self::word(*form) == word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_ms(1_700_000_000_000);
+
+    #[test]
+    fn a_server_waits_after_failures_in_a_row_and_longer_each_time_up_to_an_hour() {
+        let (peer, random) = (Peer::new(), Random::seeded(1));
+        for _ in 1..FAILURES_MAX {
+            assert_eq!(peer.missed(10, None, NOW, &random), None);
+        }
+        let mut before_ms = 0;
+        for _ in 0..20 {
+            let (_, until) = peer.missed(10, None, NOW, &random).unwrap();
+            let pause_ms = until.since_ms(NOW);
+            assert!(pause_ms >= (before_ms * 8 / 9).max(PAUSE_MS), "{pause_ms}");
+            assert!(pause_ms <= PAUSE_MS_MAX + PAUSE_MS_MAX / 8, "{pause_ms}");
+            before_ms = pause_ms;
+        }
+        assert!(before_ms >= PAUSE_MS_MAX);
+        assert_eq!(peer.took(Form::Cavage, 10, NOW), Took::Again);
+        assert_eq!(peer.took(Form::Cavage, 10, NOW), Took::AsBefore);
+        assert_eq!(peer.failing_until(), None);
+        assert_eq!(peer.missed(10, None, NOW, &random), None);
+    }
+
+    #[test]
+    fn a_pause_that_is_asked_for_is_kept_at_once() {
+        let (peer, random) = (Peer::new(), Random::seeded(1));
+        let (failures, until) = peer.missed(10, Some(90_000), NOW, &random).unwrap();
+        assert_eq!((failures, until), (1, NOW.plus_ms(90_000)));
+    }
+
+    #[test]
+    fn answers_that_take_long_again_and_again_make_a_server_slow() {
+        let peer = Peer::new();
+        peer.took(Form::Cavage, 3_000, NOW);
+        assert!(!peer.is_slow(), "once is no habit");
+        for _ in 0..8 {
+            peer.took(Form::Cavage, 10_000, NOW);
+        }
+        assert!(peer.is_slow());
+        for _ in 0..20 {
+            peer.took(Form::Cavage, 50, NOW);
+        }
+        assert!(!peer.is_slow());
+    }
+
+    #[test]
+    fn one_job_at_a_time_has_the_turn_and_learns_who_wanted_it() {
+        let peer = Arc::new(Peer::new());
+        let turn = peer.turn().unwrap();
+        assert!(peer.turn().is_none());
+        assert!(turn.end());
+        let turn = peer.turn().unwrap();
+        assert!(!turn.end());
+    }
 }

@@ -26,13 +26,26 @@ pub enum Tried {
     Later {
         /// What went wrong.
         reason: String,
+        /// With what.
+        fault: Fault,
         /// When the other side asks to come again, in ms.
         after_ms: Option<i64>,
     },
 }
 
-/// Delivers `payload` to `inbox` on the server `domain`, signed as that takes it. Where it is
-/// another server's message that is only `passed_on`, a refusal to believe it is final.
+/// What a failure that may pass tells of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// Of this message, or of what the other side makes of it.
+    Message,
+    /// Of the other side as a whole.
+    Host,
+    /// Of this side, which has too much to do.
+    Here,
+}
+
+/// Delivers `payload` to `inbox`, signed as `peer` takes it, and tells in which form that was.
+/// Where it is another server's message that is only passed on, a refusal to believe it is final.
 ///
 /// # Errors
 /// Failures of this server: its database, or a key that cannot be made.
@@ -40,42 +53,27 @@ pub async fn try_once(
     face: &ActivityPub,
     payload: &Payload,
     inbox: &str,
-    domain: &str,
-    passed_on: bool,
-) -> Result<Tried, CommunityError> {
+    known: Form,
+) -> Result<(Tried, Form), CommunityError> {
     let Ok(url) = Url::parse(inbox) else {
-        return Ok(Tried::Refused("the inbox is no URL".to_owned()));
+        return Ok((Tried::Refused("the inbox is no URL".to_owned()), known));
     };
-    let peers = &face.outbound().peers;
-    let terms = peers.terms(domain, face.is_allowlist()).await?;
-    if terms.blocked {
-        return Ok(Tried::Refused("the server is blocked".to_owned()));
-    }
     let signing = face.keys().of_account(payload.by).await?;
-    let known = terms.form.unwrap_or(Form::Cavage);
     let other = if known == Form::Cavage { Form::Rfc9421 } else { Form::Cavage };
-    let mut tried = Tried::Refused(String::new());
-    let mut doubted = false;
-    for form in [known, other] {
+    let (mut tried, mut form) = (Tried::Taken, known);
+    for next in [known, other] {
+        form = next;
         let answer = post(face, payload, &url, &signing, form).await;
-        doubted = matches!(&answer, Ok(answer) if is_doubt(answer.status));
+        let doubted = matches!(&answer, Ok(answer) if is_doubt(answer.status));
         tried = judge(face, answer);
-        match &tried {
-            Tried::Taken => peers.delivered(domain, form).await,
-            Tried::Later { reason, .. } if !doubted => peers.failed(domain, reason).await,
-            _ => {}
-        }
         if !doubted {
-            break;
+            return Ok((tried, form));
         }
     }
-    if doubted
-        && passed_on
-        && let Tried::Later { reason, .. } = tried
-    {
-        return Ok(Tried::Refused(reason));
+    match tried {
+        Tried::Later { reason, .. } if payload.passed_on => Ok((Tried::Refused(reason), form)),
+        tried => Ok((tried, form)),
     }
-    Ok(tried)
 }
 
 async fn post(
@@ -118,12 +116,20 @@ fn judge(face: &ActivityPub, answer: Result<Response, Error>) -> Tried {
         Error::TooLarge { .. } => Tried::Taken,
         Error::Url { .. } | Error::Private { .. } => Tried::Refused(reason),
         Error::Status { status, retry_after_ms, .. } if is_passing(status) => {
-            Tried::Later { reason, after_ms: retry_after_ms }
+            Tried::Later { reason, fault: fault_of(status), after_ms: retry_after_ms }
         }
         Error::Status { status: StatusCode::GONE, .. } => Tried::Gone(reason),
         Error::Status { .. } => Tried::Refused(reason),
-        _ => Tried::Later { reason, after_ms: error.retry_after_ms() },
+        Error::Busy { .. } => Tried::Later { reason, fault: Fault::Here, after_ms: None },
+        _ => Tried::Later { reason, fault: Fault::Host, after_ms: error.retry_after_ms() },
     }
+}
+
+/// Whom a passing failure tells of: errors of a server are rarely of one message, and doubts about
+/// a signature always.
+fn fault_of(status: StatusCode) -> Fault {
+    let of_host = status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS;
+    if of_host { Fault::Host } else { Fault::Message }
 }
 
 /// Whether a server that answers this may take the same delivery later. It may be unable to fetch

@@ -47,7 +47,7 @@ async fn a_post_goes_once_to_each_server_that_has_followers() {
         assert_eq!(create["object"]["attributedTo"], create["actor"]);
         let accepts = peer.activities("Accept");
         assert!(accepts.iter().all(|accept| accept["object"]["type"] == "Follow"), "{accepts:?}");
-        until("nothing waits", async || place.count("payloads").await == 0).await;
+        until("nothing waits", async || place.count("deliveries").await == 0).await;
         assert_eq!(place.count("deliveries").await, 0);
         assert_eq!(peer.activities("Create").len(), 1);
         let delivered = peer.delivered();
@@ -73,7 +73,7 @@ async fn what_a_server_takes_no_other_way_is_signed_by_rfc_9421_from_then_on() {
         follows(&place, bob, alice).await;
         let running = place.start();
         until("the answer is taken", async || {
-            place.count("payloads").await == 0 && !peer.delivered().is_empty()
+            place.count("deliveries").await == 0 && !peer.delivered().is_empty()
         })
         .await;
         let tries: Vec<bool> = peer.delivered().iter().map(is_rfc).collect();
@@ -106,11 +106,11 @@ async fn what_fails_for_a_while_is_tried_again_and_what_is_refused_is_not() {
         until("a second try", async || peer.delivered().len() == 2).await;
         let bodies: Vec<Value> = peer.delivered().iter().map(Delivered::json).collect();
         assert_eq!(bodies[0], bodies[1], "the same activity, under the same id");
-        until("it is settled", async || place.count("payloads").await == 0).await;
+        until("it is settled", async || place.count("deliveries").await == 0).await;
         peer.answer(|_| StatusCode::GONE);
         place.post(alice, "Into the void", Visibility::Public).await;
         until("it is tried", async || peer.delivered().len() == 3).await;
-        until("it is given up", async || place.count("payloads").await == 0).await;
+        until("it is given up", async || place.count("deliveries").await == 0).await;
         running.stop().await;
     }
 }
@@ -205,7 +205,7 @@ async fn what_is_for_one_goes_to_one_and_nothing_to_blocked_servers() {
             .unwrap();
         place.post(alice, "For all", Visibility::Public).await;
         until("the second post", async || near.activities("Create").len() == 2).await;
-        until("nothing waits", async || place.count("payloads").await == 0).await;
+        until("nothing waits", async || place.count("deliveries").await == 0).await;
         assert!(far.activities("Create").is_empty());
         running.stop().await;
     }

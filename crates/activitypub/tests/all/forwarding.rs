@@ -111,7 +111,7 @@ async fn who_does_not_believe_what_is_passed_on_is_not_asked_again() {
         let reply = note(&near, "bob", "/posts/1", "An answer", Some(&asked));
         assert_eq!(send(&place, &near, "bob", &activity(&near, "bob", "Create", reply)).await, 202);
         until("both forms are tried", async || far.activities("Create").len() == 3).await;
-        until("it is given up", async || place.count("payloads").await == 0).await;
+        until("it is given up", async || place.count("deliveries").await == 0).await;
         running.stop().await;
     }
 }

@@ -38,15 +38,15 @@ async fn an_inbox_that_is_gone_is_forgotten_and_its_owner_looked_for() {
             forgotten(bob).await && forgotten(carol).await
         })
         .await;
-        until("nothing waits", async || place.count("payloads").await == 0).await;
+        until("nothing waits", async || place.count("deliveries").await == 0).await;
         place.post(alice, "Hello", Visibility::Public).await;
         until("bob is gone", async || account(&place, bob).await.deleted_at.is_some()).await;
         came(&peer, "Create").await;
-        until("nothing waits", async || place.count("payloads").await == 0).await;
+        until("nothing waits", async || place.count("deliveries").await == 0).await;
         let before = peer.delivered().len();
         place.post(alice, "Once more", Visibility::Public).await;
         until("it is there", async || peer.delivered().len() > before).await;
-        until("nothing waits", async || place.count("payloads").await == 0).await;
+        until("nothing waits", async || place.count("deliveries").await == 0).await;
         let to: Vec<String> =
             peer.delivered().drain(before..).map(|delivered| delivered.path).collect();
         assert_eq!(to, ["/users/carol/inbox"]);

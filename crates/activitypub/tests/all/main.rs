@@ -1,5 +1,6 @@
 //! The face to other servers, against a fake one.
 
+mod backlog;
 mod deliveries;
 mod documents;
 mod forwarding;

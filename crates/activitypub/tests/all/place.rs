@@ -142,18 +142,23 @@ impl Place {
 
     /// Somebody of `peer`, already known here.
     pub async fn stranger(&self, peer: &Peer, name: &str) -> Id {
-        let uri = peer.actor(name);
+        self.stranger_at(&peer.at(""), &peer.public_pem(), name).await
+    }
+
+    /// Somebody of the server at `base`, already known here.
+    pub async fn stranger_at(&self, base: &str, public_pem: &str, name: &str) -> Id {
+        let uri = format!("{base}/users/{name}");
         let remote = RemoteAccount {
             username: name.into(),
-            domain: peer.domain(),
+            domain: base.trim_start_matches("http://").to_owned(),
             kind: "person".into(),
             inbox: format!("{uri}/inbox"),
-            shared_inbox: peer.at("/inbox"),
+            shared_inbox: format!("{base}/inbox"),
             followers_uri: format!("{uri}/followers"),
             keys: vec![RemoteKey {
                 key_id: format!("{uri}#main-key"),
                 algorithm: "rsa".into(),
-                public_pem: peer.public_pem(),
+                public_pem: public_pem.to_owned(),
             }],
             uri,
             ..RemoteAccount::default()

@@ -223,7 +223,7 @@ async fn the_wait_that_a_server_asks_for_is_kept_within_bounds() {
             assert!((least..=most).contains(&ms), "{status} {asked}: in {ms} ms");
             peer.answer(|_| StatusCode::ACCEPTED);
             place.clock.advance(most + 1_000);
-            until("it is delivered", async || place.count("payloads").await == 0).await;
+            until("it is delivered", async || place.count("deliveries").await == 0).await;
             assert_eq!(peer.activities("Create").len(), 2);
         }
         running.stop().await;

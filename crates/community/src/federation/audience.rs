@@ -5,13 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use weir_base::{Id, Timestamp};
 use weir_db::{Tx, ids, params};
 
-use super::{AskOrigin, Hearsay};
+use super::{AskOrigin, Hearsay, host_of};
+use crate::hosts::{self, Condition};
 use crate::statuses::Status;
-use crate::{Env, Error, hosts};
+use crate::{Env, Error};
 
-/// How long a server may be silent before most deliveries to it are spared, in ms.
-const SILENT_MS: i64 = 7 * 24 * 60 * 60 * 1_000;
-/// How often a silent server is still tried, in ms.
+/// How often a dead server is still tried, in ms.
 const PROBED_EVERY_MS: i64 = 24 * 60 * 60 * 1_000;
 
 /// People told of one post besides followers.
@@ -91,22 +90,37 @@ pub struct Inbox {
     pub domain: String,
 }
 
+impl Inbox {
+    /// The host that is spoken with, and its port if there is one.
+    pub fn host(&self) -> &str {
+        host_of(&self.url).unwrap_or_default()
+    }
+}
+
+/// Where a message goes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reach {
+    /// The inboxes, each once, in order of their addresses.
+    pub inboxes: Vec<Inbox>,
+    /// Hosts of those among them that do not answer, by when they are asked again.
+    pub failing: BTreeMap<String, Timestamp>,
+    /// Hosts that answer, and for which older messages still wait.
+    pub behind: BTreeSet<String>,
+    /// Hosts that are left out, because they have not answered for long.
+    pub dead: BTreeSet<String>,
+}
+
 /// An account's server's one inbox, or else its own.
 const INBOX: &str = "CASE WHEN a.shared_inbox <> '' THEN a.shared_inbox ELSE a.inbox END, a.domain";
 const REACHABLE: &str =
     "a.domain <> '' AND a.inbox <> '' AND a.suspended_at IS NULL AND a.deleted_at IS NULL";
 
-/// The inboxes by which `audience` is reached, each once, without those of servers that are
-/// blocked (or not allowed, where `allowlist`) or have not answered for long.
+/// The inboxes by which `audience` is reached, without those of servers that are blocked (or not
+/// allowed, where `allowlist`) or dead.
 ///
 /// # Errors
 /// The database's.
-pub fn inboxes(
-    tx: &mut Tx,
-    env: &Env,
-    audience: &Audience,
-    allowlist: bool,
-) -> Result<Vec<Inbox>, Error> {
+pub fn reach(tx: &mut Tx, env: &Env, audience: &Audience, allowlist: bool) -> Result<Reach, Error> {
     let mut found: BTreeMap<String, String> = BTreeMap::new();
     for (account, mine, theirs) in [
         (audience.followers_of, "target_id", "account_id"),
@@ -133,13 +147,35 @@ pub fn inboxes(
         );
         found.extend(tx.query(&sql, &[], |row| Ok((row.get(0)?, row.get(1)?)))?);
     }
-    let domains: BTreeSet<String> = found.values().cloned().collect();
-    let spared = spared(tx, env.clock.now(), domains, allowlist)?;
-    let kept = found.into_iter().filter(|(_, domain)| !spared.contains(domain));
-    Ok(kept
-        .filter(|(url, _)| !env.site.is_local(url))
-        .map(|(url, domain)| Inbox { url, domain })
-        .collect())
+    let refused = refused(tx, found.values(), allowlist)?;
+    let mut reach = Reach::default();
+    for (url, domain) in found {
+        if !refused.contains(&domain) && !env.site.is_local(&url) && host_of(&url).is_some() {
+            reach.inboxes.push(Inbox { url, domain });
+        }
+    }
+    let now = env.clock.now();
+    let names: BTreeSet<&str> = reach.inboxes.iter().map(Inbox::host).collect();
+    for host in hosts::troubled(tx, &names)? {
+        let tried_lately = host.failed_at.is_some_and(|at| now.since_ms(at) < PROBED_EVERY_MS);
+        match host.condition(now) {
+            Condition::Dead if tried_lately => {
+                reach.dead.insert(host.domain);
+            }
+            Condition::Dead | Condition::Failing => {
+                reach.failing.insert(host.domain, host.next_try_at.unwrap_or(now));
+            }
+            Condition::CatchingUp => {
+                reach.behind.insert(host.domain);
+            }
+            Condition::Well => {}
+        }
+    }
+    if !reach.dead.is_empty() {
+        let dead = &reach.dead;
+        reach.inboxes.retain(|inbox| !dead.contains(inbox.host()));
+    }
+    Ok(reach)
 }
 
 /// The server `domain` says that `inbox` is there no more (410): nothing is sent there again
@@ -180,29 +216,21 @@ pub fn forget_inbox(tx: &mut Tx, env: &Env, domain: &str, inbox: &str) -> Result
     Ok(())
 }
 
-/// Those of `domains` that nothing is sent to.
-fn spared(
+/// Those of `domains` that nothing is sent to, because staff says so.
+fn refused<'d>(
     tx: &mut Tx,
-    now: Timestamp,
-    domains: BTreeSet<String>,
+    domains: impl Iterator<Item = &'d String>,
     allowlist: bool,
 ) -> Result<BTreeSet<String>, Error> {
-    let mut spared: BTreeSet<String> = if domains.is_empty() {
-        BTreeSet::new()
-    } else {
-        let (since, tried) = (now.plus_ms(-SILENT_MS), now.plus_ms(-PROBED_EVERY_MS));
-        let silent: Vec<String> = tx.column(
-            "SELECT domain FROM hosts WHERE failing_since < ?1 AND failed_at > ?2",
-            params![since, tried],
-        )?;
-        silent.into_iter().collect()
-    };
-    for domain in domains {
-        let refused = hosts::policy(tx, &domain)?.suspended
-            || (allowlist && !hosts::is_allowed(tx, &domain)?);
-        if refused {
-            spared.insert(domain);
+    let domains: BTreeSet<&str> = domains.map(String::as_str).collect();
+    let all: Vec<&str> = domains.iter().copied().collect();
+    let policies = hosts::policies(tx, &all)?;
+    let suspended = policies.into_iter().filter(|(_, policy)| policy.suspended);
+    let mut refused: BTreeSet<String> = suspended.map(|(domain, _)| domain).collect();
+    for domain in domains.into_iter().filter(|_| allowlist) {
+        if !hosts::is_allowed(tx, domain)? {
+            refused.insert(domain.to_owned());
         }
     }
-    Ok(spared)
+    Ok(refused)
 }

@@ -5,6 +5,7 @@ pub mod chores;
 mod forward;
 mod incoming;
 pub mod order;
+pub mod outgoing;
 mod plain;
 mod replies;
 
@@ -21,7 +22,7 @@ use weir_jobs::{Delay, Job, Last, Queue, Retry};
 use crate::statuses::Visibility;
 use crate::{Env, Error};
 
-pub use audience::{Audience, Inbox, concerned, forget_inbox, inboxes, spoken_with};
+pub use audience::{Audience, Inbox, Reach, concerned, forget_inbox, reach, spoken_with};
 pub use forward::{
     Absence, AskOrigin, Forward, Hearsay, Passable, absent_account, absent_post, concerns,
     receive_and_forward,

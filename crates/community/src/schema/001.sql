@@ -663,7 +663,12 @@ CREATE TABLE hosts (
   delivered_at BIGINT,
   failed_at BIGINT,
   failing_since BIGINT,
-  failure TEXT NOT NULL DEFAULT ''
+  failure TEXT NOT NULL DEFAULT '',
+  -- While deliveries wait for it to answer again: failures in a row, and when it is asked next.
+  failures BIGINT NOT NULL DEFAULT 0,
+  next_try_at BIGINT,
+  -- Whether older deliveries wait, which edits and deletions must not overtake.
+  behind BIGINT NOT NULL DEFAULT 0
 );
 
 -- The order of what comes in: what each actor did to each object, as the events from which is told
@@ -701,13 +706,40 @@ CREATE TABLE meetings (
 CREATE TABLE payloads (
   id BIGINT NOT NULL PRIMARY KEY,
   account_id BIGINT NOT NULL,
-  body TEXT NOT NULL
+  body TEXT NOT NULL,
+  -- Whether it is another server's message that is only passed on.
+  passed_on BIGINT NOT NULL DEFAULT 0
 );
--- Inboxes that wait for them.
+-- Inboxes that wait for them, host by host in order of age.
 CREATE TABLE deliveries (
+  host TEXT NOT NULL,
   payload_id BIGINT NOT NULL,
   inbox TEXT NOT NULL,
-  PRIMARY KEY (payload_id, inbox)
+  domain TEXT NOT NULL,
+  tries BIGINT NOT NULL DEFAULT 0,
+  next_at BIGINT NOT NULL DEFAULT 0,
+  reason TEXT NOT NULL DEFAULT '',
+  PRIMARY KEY (host, payload_id, inbox)
+) WITHOUT ROWID;
+CREATE INDEX deliveries_by_payload ON deliveries (payload_id);
+-- To whom each message about a post went, for a while: what neither waits nor failed has arrived.
+CREATE TABLE shipments (
+  id BIGINT NOT NULL PRIMARY KEY,
+  status_id BIGINT NOT NULL,
+  inboxes_count BIGINT NOT NULL,
+  hosts_count BIGINT NOT NULL,
+  hosts TEXT NOT NULL,
+  spared TEXT NOT NULL DEFAULT ''
+);
+CREATE INDEX shipments_by_status ON shipments (status_id, id);
+-- Inboxes that such a message never reached.
+CREATE TABLE undelivered (
+  payload_id BIGINT NOT NULL,
+  host TEXT NOT NULL,
+  inbox TEXT NOT NULL,
+  failed_at BIGINT NOT NULL,
+  reason TEXT NOT NULL,
+  PRIMARY KEY (payload_id, host, inbox)
 ) WITHOUT ROWID;
 
 -- What posts and people are found by: words and facts, made alike for both databases.

@@ -2,6 +2,7 @@
 
 pub mod context;
 pub mod delete;
+pub mod deliveries;
 pub mod draft;
 pub mod edit;
 pub mod history;

@@ -6,11 +6,14 @@ use clap::Subcommand;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use weir_base::Timestamp;
-use weir_community::Error;
-use weir_community::hosts::{self, Host, Severity};
+use weir_community::federation::outgoing;
+use weir_community::hosts::{self, Condition, Host, Severity};
+use weir_community::{Env, Error};
 use weir_db::{Class, Tx};
 
 use crate::parts::Parts;
+
+mod status;
 
 /// Servers read in one go when all are listed.
 const PAGE: usize = 500;
@@ -25,6 +28,21 @@ pub enum FederationCommand {
     /// Show what is known of one server.
     #[command(after_help = "Example:\n  weir federation show other.example")]
     Show {
+        /// Its domain.
+        host: String,
+    },
+    /// Show how deliveries to other servers stand: all, those to one server, or those of one post.
+    #[command(after_help = "Examples:\n  weir federation status\n  \
+        weir federation status other.example --json\n  \
+        weir federation status 115600000000000001\n  \
+        weir federation status https://example.social/@alice/115600000000000001")]
+    Status {
+        /// The server's domain, or the post's id or address; without it all are shown.
+        what: Option<String>,
+    },
+    /// Ask a server that does not answer again at once, and send it what waits.
+    #[command(after_help = "Example:\n  weir federation retry other.example")]
+    Retry {
         /// Its domain.
         host: String,
     },
@@ -46,6 +64,8 @@ pub(super) async fn execute(parts: &Parts, command: FederationCommand) -> Result
     let done = match command {
         FederationCommand::Hosts => list(parts).await,
         FederationCommand::Show { host } => show(parts, host.to_lowercase()).await,
+        FederationCommand::Status { what } => status::status(parts, what).await,
+        FederationCommand::Retry { host } => status::retry(parts, host.to_lowercase()).await,
         FederationCommand::Block { host } => block(parts, host.to_lowercase()).await,
         FederationCommand::Unblock { host } => unblock(parts, host.to_lowercase()).await,
     };
@@ -58,6 +78,9 @@ pub(super) async fn execute(parts: &Parts, command: FederationCommand) -> Result
 }
 
 async fn list(parts: &Parts) -> Result<Value, Error> {
+    let unit = |tx: &mut Tx, env: &Env| Ok((outgoing::backlogs(tx)?, env.clock.now()));
+    let (backlogs, now) = parts.community.read(Class::Interactive, unit).await?;
+    let waiting = |host: &str| backlogs.get(host).map_or(0, |backlog| backlog.waiting);
     let mut rows = Vec::new();
     let mut after = String::new();
     loop {
@@ -69,8 +92,11 @@ async fn list(parts: &Parts) -> Result<Value, Error> {
                 "host": host.domain,
                 "software": host.software,
                 "block": block,
+                "state": host.condition(now).name(),
+                "waiting": waiting(&host.domain),
                 "delivered_at": shown(host.delivered_at),
                 "failing_since": shown(host.failing_since),
+                "next_try_at": shown(host.next_try_at),
             })
         }));
         match page.last() {
@@ -87,8 +113,11 @@ async fn list(parts: &Parts) -> Result<Value, Error> {
             "host": block.domain,
             "software": "",
             "block": block.severity,
+            "state": Condition::Well.name(),
+            "waiting": waiting(&block.domain),
             "delivered_at": null,
             "failing_since": null,
+            "next_try_at": null,
         })
     }));
     rows.sort_by_key(name_of);
@@ -105,18 +134,22 @@ fn shown(time: Option<Timestamp>) -> Option<String> {
 
 async fn show(parts: &Parts, domain: String) -> Result<Value, Error> {
     let name = domain.clone();
-    let unit = move |tx: &mut Tx, _: &_| {
+    let unit = move |tx: &mut Tx, env: &Env| {
         let host = hosts::by_domain(tx, &name)?;
         let block = hosts::severity(tx, &name)?;
-        Ok((host, block, hosts::accounts_count(tx, &name)?))
+        let backlog = outgoing::backlog(tx, &name)?;
+        let counts = (hosts::accounts_count(tx, &name)?, backlog.waiting);
+        Ok((host, block, counts, env.clock.now()))
     };
-    let (host, block, accounts) = parts.community.read(Class::Interactive, unit).await?;
+    let (host, block, (accounts, waiting), now) =
+        parts.community.read(Class::Interactive, unit).await?;
     let Some(host) = host else {
         return match block {
             Some(block) => Ok(json!({ "host": domain, "block": block, "accounts": accounts })),
             None => Err(Error::NotFound("Host")),
         };
     };
+    let state = host.condition(now).name();
     let Host { software, signature_form, first_seen_at, delivered_at, .. } = host;
     Ok(json!({
         "host": domain,
@@ -125,9 +158,13 @@ async fn show(parts: &Parts, domain: String) -> Result<Value, Error> {
         "block": block,
         "accounts": accounts,
         "first_seen_at": first_seen_at.to_string(),
+        "state": state,
+        "waiting": waiting,
         "delivered_at": shown(delivered_at),
         "failed_at": shown(host.failed_at),
         "failing_since": shown(host.failing_since),
+        "failures": host.failures,
+        "next_try_at": shown(host.next_try_at),
         "failure": host.failure,
     }))
 }

@@ -1,0 +1,273 @@
+//! Deliveries to one host: one at first, a few beside each other while it takes them, until all
+//! are tried or it does not answer.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use weir_base::{Id, Timestamp};
+use weir_community::federation::outgoing::{self, End};
+use weir_community::{Env, Error, federation, hosts};
+use weir_db::{Class, Tx};
+use weir_jobs::Failure;
+
+use super::peers::{self, Peer, Took};
+use super::redeliver::{self, Redeliver};
+use super::send::{self, Fault, Tried};
+use crate::ActivityPub;
+use crate::resolver::Standing;
+use crate::signature::Form;
+
+/// Deliveries to one host beside each other.
+const WIDTH_MAX: usize = 6;
+/// So many that were taken allow for one more beside them.
+const WIDER_EACH: usize = 2;
+/// No delivery is begun after this: what is left is for a further try.
+const BEGUN_WITHIN: Duration = Duration::from_secs(20);
+/// The wait before the second try of a message, where the other side names none; and the shortest.
+pub const SECOND_TRY_AFTER_MS: i64 = 15_000;
+/// The longest between two tries of one message: half a day, in ms.
+const NEXT_TRY_AFTER_MS_MAX: i64 = 12 * 60 * 60 * 1_000;
+/// The longest wait that the other side may ask for, in ms: a day. Who asks for years would have
+/// what is new wait behind what nobody wants any more.
+const ASKED_MS_MAX: i64 = 24 * 60 * 60 * 1_000;
+
+/// A delivery to be tried.
+#[derive(Debug, Clone)]
+pub struct Item {
+    /// The body.
+    pub payload: Id,
+    /// Where it goes.
+    pub inbox: String,
+    /// The domain of those it is for.
+    pub domain: String,
+    /// Tries that failed.
+    pub tries: u32,
+}
+
+/// What there is to know of the host after a round.
+#[derive(Debug, Clone)]
+enum News {
+    /// It took something signed in this form; again, if it did not answer before.
+    Takes { form: Form, again: bool },
+    /// It does not answer.
+    Down { reason: String, failures: u32, until: Timestamp },
+}
+
+/// A round of deliveries.
+pub struct Round<'f> {
+    face: &'f ActivityPub,
+    host: &'f str,
+    peer: Arc<Peer>,
+    tries: Vec<outgoing::Tried>,
+    gone: Vec<(String, String)>,
+    news: Option<News>,
+    taken: usize,
+    /// Nothing more is begun.
+    over: bool,
+    failure: Option<Failure>,
+}
+
+/// How a round went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Went {
+    /// Everything was tried.
+    Through,
+    /// Something was left untried.
+    Partly,
+    /// The host does not answer; when it is asked next is settled.
+    Down,
+}
+
+impl<'f> Round<'f> {
+    /// A round of deliveries to `host`.
+    pub fn new(face: &'f ActivityPub, host: &'f str, peer: Arc<Peer>) -> Self {
+        let (tries, gone) = (Vec::new(), Vec::new());
+        Self { face, host, peer, tries, gone, news: None, taken: 0, over: false, failure: None }
+    }
+
+    /// Tries `items` in their order, and writes down what became of them.
+    ///
+    /// # Errors
+    /// Failures of this server.
+    pub async fn run(mut self, items: Vec<Item>) -> Result<Went, Failure> {
+        let begun = Instant::now();
+        let mut left = items.into_iter();
+        let mut running = FuturesUnordered::new();
+        let mut width = 1;
+        loop {
+            while !self.over && running.len() < width && begun.elapsed() < BEGUN_WITHIN {
+                let Some(item) = left.next() else { break };
+                running.push(attempt(self.face, item, self.peer.form()));
+            }
+            let Some(attempt) = running.next().await else { break };
+            self.note(attempt);
+            width = (1 + self.taken / WIDER_EACH).min(WIDTH_MAX);
+        }
+        drop(running);
+        let mut untried = false;
+        for item in left {
+            untried = true;
+            self.tried(&item, End::Untried);
+        }
+        let went = match &self.news {
+            Some(News::Down { .. }) => Went::Down,
+            _ if untried || self.failure.is_some() => Went::Partly,
+            _ => Went::Through,
+        };
+        self.settle().await?;
+        Ok(went)
+    }
+
+    fn tried(&mut self, item: &Item, end: End) {
+        let (payload, inbox) = (item.payload, item.inbox.clone());
+        self.tries.push(outgoing::Tried { payload, inbox, end });
+    }
+
+    fn note(&mut self, Attempt { item, tried, took_ms }: Attempt) {
+        let now = self.face.now();
+        let (tried, form) = match tried {
+            Ok(tried) => tried,
+            Err(failure) => {
+                self.over = true;
+                self.failure = Some(failure);
+                return self.tried(&item, End::Untried);
+            }
+        };
+        match tried {
+            Tried::Taken => {
+                count("taken");
+                self.taken += 1;
+                match self.peer.took(form, took_ms, now) {
+                    Took::AsBefore => {}
+                    Took::Anew => self.news = Some(News::Takes { form, again: false }),
+                    Took::Again => self.news = Some(News::Takes { form, again: true }),
+                }
+                self.tried(&item, End::Taken);
+            }
+            Tried::Refused(reason) => {
+                tracing::debug!(inbox = item.inbox, reason, "not delivered");
+                count("refused");
+                self.tried(&item, End::Failed(reason));
+            }
+            Tried::Gone(reason) => {
+                tracing::debug!(inbox = item.inbox, reason, "an inbox is forgotten");
+                count("gone");
+                self.gone.push((item.domain.clone(), item.inbox.clone()));
+                self.tried(&item, End::Failed(reason));
+            }
+            Tried::Later { fault: Fault::Here, .. } => {
+                count("later");
+                self.over = true;
+                self.tried(&item, End::Untried);
+            }
+            Tried::Later { reason, fault, after_ms } => {
+                tracing::debug!(inbox = item.inbox, reason, "not delivered yet");
+                count("later");
+                let asked = after_ms.map(|ms| ms.clamp(SECOND_TRY_AFTER_MS, ASKED_MS_MAX));
+                if fault == Fault::Host {
+                    let random = &self.face.community().env().random;
+                    if let Some((failures, until)) = self.peer.missed(took_ms, asked, now, random) {
+                        self.over = true;
+                        let reason = reason.clone();
+                        self.news = Some(News::Down { reason, failures, until });
+                    }
+                }
+                let wait_ms = asked.unwrap_or_else(|| wait_ms_after(item.tries));
+                let next_at = now.plus_ms(wait_ms);
+                self.tried(&item, End::NotYet { reason, next_at });
+            }
+        }
+    }
+
+    /// Writes down what became of everything, in one transaction.
+    async fn settle(self) -> Result<(), Failure> {
+        let Self { host, tries, gone, news, failure, .. } = self;
+        let host = host.to_owned();
+        let unit =
+            move |tx: &mut Tx, env: &Env| write(tx, env, &host, &tries, &gone, news.as_ref());
+        self.face.community().write(Class::Outbound, unit).await.map_err(Failure::retry)?;
+        failure.map_or(Ok(()), Err)
+    }
+}
+
+fn write(
+    tx: &mut Tx,
+    env: &Env,
+    host: &str,
+    tries: &[outgoing::Tried],
+    gone: &[(String, String)],
+    news: Option<&News>,
+) -> Result<(), Error> {
+    let now = env.clock.now();
+    outgoing::settle(tx, env, host, tries)?;
+    for (domain, inbox) in gone {
+        federation::forget_inbox(tx, env, domain, inbox)?;
+    }
+    match news {
+        None => {}
+        Some(News::Takes { form, again }) => {
+            hosts::delivered(tx, host, peers::word(*form), now)?;
+            if *again {
+                outgoing::answers_again(tx, host)?;
+            }
+        }
+        Some(News::Down { reason, failures, until }) => {
+            let why: String = reason.chars().take(500).collect();
+            hosts::is_down(tx, host, &why, *failures, now, *until)?;
+            return redeliver::ask(tx, env, &Redeliver::of(host), *until);
+        }
+    }
+    if tries.iter().any(|tried| tried.end == End::Untried) {
+        hosts::is_behind(tx, host, now)?;
+    }
+    let again = tries.iter().filter_map(|tried| match &tried.end {
+        End::NotYet { next_at, .. } => Some(*next_at),
+        End::Untried => Some(now),
+        End::Taken | End::Failed(_) => None,
+    });
+    match again.min() {
+        Some(at) => redeliver::ask(tx, env, &Redeliver::of(host), at),
+        None => Ok(()),
+    }
+}
+
+/// How long a message waits that failed `tries` times before.
+fn wait_ms_after(tries: u32) -> i64 {
+    SECOND_TRY_AFTER_MS.saturating_mul(1 << tries.min(20)).min(NEXT_TRY_AFTER_MS_MAX)
+}
+
+/// How one try went, and how long it took.
+struct Attempt {
+    item: Item,
+    tried: Result<(Tried, Form), Failure>,
+    took_ms: i64,
+}
+
+async fn attempt(face: &ActivityPub, item: Item, form: Form) -> Attempt {
+    let begun = Instant::now();
+    let tried = try_once(face, &item, form).await;
+    let took_ms = i64::try_from(begun.elapsed().as_millis()).unwrap_or(i64::MAX);
+    Attempt { item, tried, took_ms }
+}
+
+async fn try_once(face: &ActivityPub, item: &Item, form: Form) -> Result<(Tried, Form), Failure> {
+    let refused = |why: &str| Ok((Tried::Refused(why.to_owned()), form));
+    if face.standing(&item.domain).await.map_err(Failure::retry)? == Standing::Refused {
+        return refused("the server is blocked");
+    }
+    let payload = face.outbound().payloads.get(item.payload).await;
+    let Some(payload) = payload.map_err(Failure::retry)? else {
+        return refused("its body is gone");
+    };
+    match send::try_once(face, &payload, &item.inbox, form).await {
+        Ok(tried) => Ok(tried),
+        Err(Error::NotFound(_) | Error::Gone(_)) => refused("who sent it is gone"),
+        Err(error) => Err(Failure::retry(error)),
+    }
+}
+
+fn count(outcome: &'static str) {
+    metrics::counter!("weir_activitypub_deliveries_total", "outcome" => outcome).increment(1);
+}

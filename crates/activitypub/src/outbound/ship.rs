@@ -1,0 +1,55 @@
+//! What is to be sent, written down with the jobs that send it.
+
+use weir_community::federation::outgoing::{self, Shipment};
+use weir_community::federation::{Inbox, Reach};
+use weir_community::{Env, Error};
+use weir_db::Tx;
+use weir_jobs::Outcome;
+
+use super::deliver;
+use super::redeliver::{self, Redeliver};
+
+/// A message and where it goes.
+pub struct Sent {
+    /// The message.
+    pub shipment: Shipment,
+    /// Where it goes.
+    pub reach: Reach,
+    /// Whether it may overtake what still waits for a host: a new post may, its deletion may not.
+    pub may_overtake: bool,
+}
+
+/// Writes the body, a row for each inbox, and a job for each host that is to be tried now.
+fn write(tx: &mut Tx, env: &Env, sent: &Sent) -> Result<(), Error> {
+    let Sent { shipment, reach, may_overtake } = sent;
+    let held = |inbox: &Inbox| {
+        let host = inbox.host();
+        reach.failing.contains_key(host) || (!may_overtake && reach.behind.contains(host))
+    };
+    outgoing::ship(tx, env, shipment, reach, held)?;
+    env.jobs.enqueue_many(tx, &deliver::jobs(shipment.id, reach, held))?;
+    for (host, until) in &reach.failing {
+        redeliver::ask(tx, env, &Redeliver::of(host), *until)?;
+    }
+    if !may_overtake {
+        for host in &reach.behind {
+            redeliver::ask(tx, env, &Redeliver::of(host), env.clock.now())?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes everything that a job sends.
+///
+/// # Errors
+/// The database's.
+pub fn write_all(tx: &mut Tx, env: &Env, all: &[Sent]) -> Result<Outcome, weir_db::Error> {
+    for sent in all {
+        match write(tx, env, sent) {
+            Ok(()) => {}
+            Err(Error::Db(error)) => return Err(error),
+            Err(error) => return Ok(Outcome::retry(error)),
+        }
+    }
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,311 @@
+//! What waits for servers that do not answer, and what is told of it.
+
+use std::collections::BTreeMap;
+
+use http::{StatusCode, header};
+use weir_activitypub::retry_host;
+use weir_base::Id;
+use weir_community::federation::outgoing::{self, Arrival, Arrivals};
+use weir_community::hosts::{self, Condition, Host};
+use weir_community::statuses::Visibility;
+
+use crate::deliveries::follows;
+use crate::peer::Peer;
+use crate::place::{Place, places, until};
+
+const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
+const NO: StatusCode = StatusCode::SERVICE_UNAVAILABLE;
+
+/// A person here whom somebody on `peer` follows.
+async fn followed(place: &Place, peer: &Peer) -> Id {
+    let alice = place.person("alice").await;
+    let bob = place.stranger(peer, "bob").await;
+    follows(place, bob, alice).await;
+    alice
+}
+
+async fn host(place: &Place, peer: &Peer) -> Host {
+    let domain = peer.domain();
+    let found = place.read(move |tx, _| hosts::by_domain(tx, &domain)).await.unwrap();
+    found.unwrap_or_else(|| panic!("nothing is known of {}", peer.domain()))
+}
+
+async fn condition(place: &Place, peer: &Peer) -> Condition {
+    host(place, peer).await.condition(place.clock.now())
+}
+
+async fn arrivals(place: &Place, status: Id) -> Arrivals {
+    place.read(move |tx, env| outgoing::arrivals(tx, env, status)).await.unwrap().unwrap()
+}
+
+/// Brings `peer` to where it is asked with one delivery at a time; the posts that wait.
+async fn silence(place: &Place, peer: &Peer, by: Id, posts: usize) -> Vec<Id> {
+    peer.answer(|_| NO);
+    let mut ids = Vec::new();
+    for number in 0..posts {
+        ids.push(place.post(by, &format!("post {number}"), Visibility::Public).await);
+    }
+    until("it counts as failing", async || {
+        let domain = peer.domain();
+        let row = place.read(move |tx, _| hosts::by_domain(tx, &domain)).await.unwrap();
+        row.is_some_and(|row| row.failing_since.is_some())
+    })
+    .await;
+    let waits = "jobs WHERE kind IN ('deliver', 'distribute')";
+    until("the first tries are over", async || place.count(waits).await == 0).await;
+    ids
+}
+
+/// Lets the time come when a failing server is asked next.
+async fn next_try(place: &Place, peer: &Peer) {
+    let at = host(place, peer).await.next_try_at.unwrap();
+    place.clock.advance(at.since_ms(place.clock.now()).max(0) + 1);
+}
+
+/// Texts of the posts that came, in their order.
+fn texts(peer: &Peer) -> Vec<String> {
+    let text = |it: &serde_json::Value| it["object"]["content"].as_str().unwrap().to_owned();
+    peer.activities("Create").iter().map(text).collect()
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_answer_costs_one_try_at_a_time_whatever_waits_for_it() {
+    for place in places() {
+        let peer = Peer::start().await;
+        let alice = followed(&place, &peer).await;
+        let running = place.start();
+        until("the follow is answered", async || !peer.activities("Accept").is_empty()).await;
+        silence(&place, &peer, alice, 20).await;
+        let tries = peer.delivered().len();
+        for number in 0..30 {
+            place.post(alice, &format!("more {number}"), Visibility::Public).await;
+        }
+        until("all wait", async || place.count("deliveries").await == 50).await;
+        until("nothing is distributed", async || {
+            place.count("jobs WHERE kind = 'distribute'").await == 0
+        })
+        .await;
+        assert_eq!(peer.delivered().len(), tries, "those that came later are not tried");
+        let waits = "jobs_later WHERE kind = 'redeliver'";
+        assert!(place.count(waits).await <= 3, "one job waits, not one for each delivery");
+        assert_eq!(place.count("jobs WHERE kind = 'deliver'").await, 0);
+        for probe in 1..=2 {
+            let failures = host(&place, &peer).await.failures;
+            next_try(&place, &peer).await;
+            until("it was asked", async || host(&place, &peer).await.failures > failures).await;
+            assert_eq!(peer.delivered().len(), tries + probe, "one try at a time");
+        }
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_back_gets_what_waits_in_order_of_age_and_in_growing_steps() {
+    for place in places() {
+        let peer = Peer::start().await;
+        let alice = followed(&place, &peer).await;
+        let running = place.start();
+        until("the follow is answered", async || !peer.activities("Accept").is_empty()).await;
+        silence(&place, &peer, alice, 60).await;
+        peer.answer(|_| StatusCode::ACCEPTED);
+        let before = peer.activities("Create").len();
+        let came = || peer.activities("Create").len() - before;
+        next_try(&place, &peer).await;
+        until("the first is taken", async || came() == 1).await;
+        // What is new does not wait behind what is old.
+        until("it answers again", async || condition(&place, &peer).await == Condition::CatchingUp)
+            .await;
+        place.post(alice, "fresh", Visibility::Public).await;
+        until("what is new comes at once", async || came() == 2).await;
+        let mut most = 2;
+        for step in [8, 16, 32, 64] {
+            most += step;
+            let waits = "jobs_later WHERE kind = 'redeliver'";
+            until("the next step is planned", async || place.count(waits).await > 0).await;
+            assert!(came() <= most - step, "a step has its limit: {} came", came());
+            place.clock.advance(1_000);
+            until("the step is done", async || came() == most.min(61)).await;
+        }
+        until("nothing waits", async || place.count("deliveries").await == 0).await;
+        let old: Vec<String> =
+            texts(&peer).split_off(before).into_iter().filter(|it| !it.contains("fresh")).collect();
+        let number = |text: &String| -> usize {
+            let digits: String = text.chars().filter(char::is_ascii_digit).collect();
+            digits.parse().unwrap()
+        };
+        let numbers: Vec<usize> = old.iter().map(number).collect();
+        // A few go beside each other.
+        for (at, number) in numbers.iter().enumerate() {
+            assert!(number.abs_diff(at) <= 6, "{numbers:?}");
+        }
+        assert!(texts(&peer)[before + 1].contains("fresh"));
+        until("it is well", async || condition(&place, &peer).await == Condition::Well).await;
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_deletion_does_not_overtake_its_post_that_still_waits() {
+    for place in places() {
+        let peer = Peer::start().await;
+        let alice = followed(&place, &peer).await;
+        let running = place.start();
+        until("the follow is answered", async || !peer.activities("Accept").is_empty()).await;
+        let posts = silence(&place, &peer, alice, 12).await;
+        peer.answer(|_| StatusCode::ACCEPTED);
+        next_try(&place, &peer).await;
+        until("it answers again", async || condition(&place, &peer).await == Condition::CatchingUp)
+            .await;
+        let last = *posts.last().unwrap();
+        place
+            .write(move |tx, env| weir_community::statuses::delete(tx, env, alice, last))
+            .await
+            .unwrap();
+        until("the deletion waits", async || {
+            place.count("jobs WHERE kind IN ('distribute', 'deliver')").await == 0
+                && place.count("payloads WHERE body LIKE '%Tombstone%'").await == 1
+        })
+        .await;
+        for _ in 0..4 {
+            place.clock.advance(1_000);
+            let due = "jobs WHERE kind = 'redeliver'";
+            until("a step is done", async || place.count(due).await == 0).await;
+        }
+        until("nothing waits", async || {
+            place.clock.advance(1_000);
+            place.count("deliveries").await == 0
+        })
+        .await;
+        let kinds: Vec<String> = peer.delivered().iter().map(|it| it.kind()).collect();
+        assert_eq!(kinds.last().unwrap(), "Delete", "{kinds:?}");
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_taken_for_a_week_is_given_up_and_a_dead_server_is_spared_until_it_speaks() {
+    for place in places() {
+        let peer = Peer::start().await;
+        let alice = followed(&place, &peer).await;
+        let running = place.start();
+        until("the follow is answered", async || !peer.activities("Accept").is_empty()).await;
+        let post = silence(&place, &peer, alice, 3).await[0];
+        for _ in 0..2 {
+            let failures = host(&place, &peer).await.failures;
+            place.clock.advance(3 * DAY_MS);
+            until("it was asked", async || host(&place, &peer).await.failures > failures).await;
+        }
+        assert_eq!(place.count("deliveries").await, 3, "after six days all are kept");
+        place.clock.advance(DAY_MS + DAY_MS / 12);
+        until("they are given up", async || place.count("deliveries").await == 0).await;
+        let given_up = arrivals(&place, post).await;
+        assert_eq!((given_up.delivered, given_up.waiting, given_up.failed), (0, 0, 1));
+        assert!(given_up.hosts[0].reason.starts_with("not delivered within a week: "));
+        assert_eq!(condition(&place, &peer).await, Condition::Dead);
+        let tries = peer.delivered().len();
+        let spared = place.post(alice, "is anybody there?", Visibility::Public).await;
+        until("it is spared", async || {
+            let id = spared;
+            let told = place.read(move |tx, env| outgoing::arrivals(tx, env, id)).await.unwrap();
+            told.is_some_and(|told| told.hosts[0].arrival == Arrival::Spared)
+        })
+        .await;
+        assert_eq!(place.count("deliveries").await, 0);
+        assert_eq!(peer.delivered().len(), tries);
+        // Something valid from there is reason enough to try again.
+        peer.answer(|_| StatusCode::ACCEPTED);
+        place.clock.advance(60_000);
+        let like = serde_json::json!({
+            "@context": "https://www.w3.org/ns/activitystreams",
+            "id": peer.at("/likes/1"), "type": "Like", "actor": peer.actor("bob"),
+            "object": format!("http://weir.test/ap/users/{alice}/statuses/{spared}"),
+        });
+        let (body, now) = (like.to_string().into_bytes(), place.clock.now());
+        let form = weir_activitypub::signature::Form::Cavage;
+        let inbox = "http://weir.test/inbox";
+        let headers = peer.sign_post(form, None, "bob", inbox, &body, now);
+        assert_eq!(place.send("/inbox", headers, body).await, StatusCode::ACCEPTED);
+        until("it is forgiven", async || condition(&place, &peer).await == Condition::Failing)
+            .await;
+        place.post(alice, "welcome back", Visibility::Public).await;
+        until("it is delivered", async || {
+            texts(&peer).iter().any(|text| text.contains("welcome back"))
+        })
+        .await;
+        until("it is well", async || condition(&place, &peer).await == Condition::Well).await;
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn servers_that_answer_wait_for_none_that_does_not() {
+    for place in places() {
+        let (peer, silent) = (Peer::start().await, tokio::net::TcpListener::bind("127.0.0.1:0"));
+        // Connections are taken by the system, and nothing is ever answered.
+        let silent = silent.await.unwrap();
+        let alice = followed(&place, &peer).await;
+        let base = format!("http://{}", silent.local_addr().unwrap());
+        let carol = place.stranger_at(&base, &peer.public_pem(), "carol").await;
+        follows(&place, carol, alice).await;
+        let running = place.start();
+        for number in 0..5 {
+            place.post(alice, &format!("post {number}"), Visibility::Public).await;
+        }
+        until("all came where they are taken", async || peer.activities("Create").len() == 5).await;
+        let elsewhere = place.count("deliveries").await;
+        assert!(elsewhere >= 5, "{elsewhere} wait for the other one");
+        drop(silent);
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn what_became_of_a_post_is_told_host_by_host() {
+    for place in places() {
+        let [well, busy, refuses] = [Peer::start().await, Peer::start().await, Peer::start().await];
+        let alice = followed(&place, &well).await;
+        for peer in [&busy, &refuses] {
+            let bob = place.stranger(peer, "bob").await;
+            follows(&place, bob, alice).await;
+        }
+        let running = place.start();
+        for peer in [&well, &busy, &refuses] {
+            until("the follow is answered", async || !peer.activities("Accept").is_empty()).await;
+        }
+        until("nothing waits", async || place.count("deliveries").await == 0).await;
+        busy.answer(|_| (NO, [(header::RETRY_AFTER, "120")]));
+        refuses.answer(|_| StatusCode::FORBIDDEN);
+        let post = place.post(alice, "Hello", Visibility::Public).await;
+        until("every host was tried", async || {
+            place.count("shipments").await == 1
+                && place.count("undelivered").await == 1
+                && place.count("deliveries").await == 1
+                && place.count("deliveries WHERE tries > 0").await == 1
+        })
+        .await;
+        let told = arrivals(&place, post).await;
+        assert_eq!((told.inboxes, told.delivered, told.waiting, told.failed), (3, 1, 1, 1));
+        let hosts: BTreeMap<_, _> =
+            told.hosts.iter().map(|host| (host.host.clone(), host.clone())).collect();
+        assert_eq!(hosts[&well.domain()].arrival, Arrival::Delivered);
+        let waiting = &hosts[&busy.domain()];
+        assert_eq!((waiting.arrival, waiting.inboxes), (Arrival::Waiting, 1));
+        assert!(waiting.reason.contains("503"), "{}", waiting.reason);
+        let wait_ms = waiting.next_try_at.unwrap().since_ms(place.clock.now());
+        assert!((100_000..=120_000).contains(&wait_ms), "{wait_ms}");
+        let failed = &hosts[&refuses.domain()];
+        assert_eq!(failed.arrival, Arrival::Failed);
+        assert!(failed.reason.contains("403"), "{}", failed.reason);
+        let dave = place.person("dave").await;
+        let asked = place.read(move |tx, env| outgoing::arrivals_for(tx, env, dave, post)).await;
+        assert!(asked.is_err(), "it is nobody else's affair");
+        place.read(move |tx, env| outgoing::arrivals_for(tx, env, alice, post)).await.unwrap();
+        // Asked by hand, it is tried at once.
+        busy.answer(|_| StatusCode::ACCEPTED);
+        let domain = busy.domain();
+        assert!(place.write(move |tx, env| retry_host(tx, env, &domain)).await.unwrap());
+        until("it is there", async || arrivals(&place, post).await.delivered == 2).await;
+        assert_eq!(arrivals(&place, post).await.waiting, 0);
+        running.stop().await;
+    }
+}

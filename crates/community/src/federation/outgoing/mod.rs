@@ -1,0 +1,382 @@
+//! What is on its way to other servers: which inboxes wait for which message, host by host, and
+//! what became of it.
+//!
+//! ```text
+//!   ship ──▶ waiting row ── taken ─────────────────▶ (no row)
+//!              ▲   │
+//!              └───┴── not yet ── refused, gone or a week old ──▶ undelivered row
+//! ```
+//!
+//! What has arrived leaves no row behind: it is all that was shipped but what waits or failed.
+
+mod report;
+
+use std::collections::BTreeSet;
+
+use weir_base::{Id, Timestamp};
+use weir_db::{ToValue, Tx, Value, ids, params};
+
+use super::{Inbox, Reach};
+use crate::{Env, Error};
+
+pub use report::{
+    Arrival, Arrivals, HostArrival, HostBacklog, Overview, arrivals, arrivals_for, backlog,
+    backlogs, overview,
+};
+
+/// How long delivery is tried, in ms: a week.
+pub const TRIED_MS: i64 = 7 * 24 * 60 * 60 * 1_000;
+/// How long it is told what became of a message, in ms: a day longer.
+const TOLD_MS: i64 = 8 * 24 * 60 * 60 * 1_000;
+/// For how long a row is left to the first try, which has a job of its own, in ms.
+const FIRST_TRY_MS: i64 = 10 * 60 * 1_000;
+/// Rows written by one statement.
+const ROWS_PER_STATEMENT: usize = 50;
+/// The names of hosts that are kept of one message, in bytes; the others are counted.
+const NAMES_BYTES_MAX: usize = 64 * 1024;
+/// A reason is cut to so many characters.
+const REASON_CHARS_MAX: usize = 300;
+/// Rows given up or forgotten in one unit.
+const PRUNED_ROWS: i64 = 500;
+/// Bodies looked at in one read.
+const LOOKED_AT_ROWS: i64 = 2_000;
+
+/// A message that goes out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shipment {
+    /// Its id.
+    pub id: Id,
+    /// Who signs it.
+    pub by: Id,
+    /// The activity.
+    pub body: String,
+    /// Whether it is another server's message that is only passed on.
+    pub passed_on: bool,
+    /// The post that it is about, whose author may ask what became of it.
+    pub about: Option<Id>,
+}
+
+/// Writes a message down with the inboxes that wait for it. Those for which `held` says so are not
+/// left to a first try.
+///
+/// # Errors
+/// The database's.
+pub fn ship(
+    tx: &mut Tx,
+    env: &Env,
+    shipment: &Shipment,
+    reach: &Reach,
+    held: impl Fn(&Inbox) -> bool,
+) -> Result<(), Error> {
+    let Shipment { id, by, body, passed_on, about } = shipment;
+    tx.execute(
+        "INSERT INTO payloads (id, account_id, body, passed_on) VALUES (?1, ?2, ?3, ?4)",
+        params![id, by, body, passed_on],
+    )?;
+    let first_try_till = env.clock.now().plus_ms(FIRST_TRY_MS);
+    for chunk in reach.inboxes.chunks(ROWS_PER_STATEMENT) {
+        let rows: Vec<String> = (0..chunk.len())
+            .map(|at| {
+                let first = 4 * at + 2;
+                format!("(?1, ?{first}, ?{}, ?{}, ?{})", first + 1, first + 2, first + 3)
+            })
+            .collect();
+        let sql = format!(
+            "INSERT INTO deliveries (payload_id, host, inbox, domain, next_at) VALUES {}",
+            rows.join(", ")
+        );
+        let mut values = vec![id.to_value()];
+        for inbox in chunk {
+            let next_ms = if held(inbox) { 0 } else { first_try_till.as_ms() };
+            values.extend([
+                Value::Text(inbox.host().into()),
+                Value::Text(inbox.url.as_str().into()),
+                Value::Text(inbox.domain.as_str().into()),
+                Value::Int(next_ms),
+            ]);
+        }
+        tx.execute(&sql, &values)?;
+    }
+    let Some(status) = about else { return Ok(()) };
+    let hosts: BTreeSet<&str> = reach.inboxes.iter().map(Inbox::host).collect();
+    tx.execute(
+        "INSERT INTO shipments (id, status_id, inboxes_count, hosts_count, hosts, spared)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        params![
+            id,
+            status,
+            reach.inboxes.len(),
+            hosts.len(),
+            names(hosts),
+            names(reach.dead.iter().map(String::as_str))
+        ],
+    )?;
+    Ok(())
+}
+
+/// Names of hosts in one text, as many as there is room for.
+fn names<'h>(hosts: impl IntoIterator<Item = &'h str>) -> String {
+    let mut text = String::new();
+    for host in hosts {
+        if text.len() + host.len() >= NAMES_BYTES_MAX {
+            break;
+        }
+        if !text.is_empty() {
+            text.push(' ');
+        }
+        text.push_str(host);
+    }
+    text
+}
+
+/// A body, and whose it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Body {
+    /// Who signs it.
+    pub by: Id,
+    /// The activity.
+    pub text: String,
+    /// Whether it is another server's message that is only passed on.
+    pub passed_on: bool,
+}
+
+/// The body of message `payload`; none when nothing waits for it any more.
+///
+/// # Errors
+/// The database's.
+pub fn body(tx: &mut Tx, payload: Id) -> Result<Option<Body>, Error> {
+    Ok(tx.query_opt(
+        "SELECT account_id, body, passed_on FROM payloads WHERE id = ?1",
+        params![payload],
+        |row| Ok(Body { by: row.get(0)?, text: row.get(1)?, passed_on: row.get(2)? }),
+    )?)
+}
+
+weir_db::record! {
+    /// An inbox that waits for a message.
+    #[derive(Debug, Clone)]
+    pub struct Waiting {
+        /// The message.
+        pub payload_id: Id,
+        /// The inbox.
+        pub inbox: String,
+        /// The domain of those it is for.
+        pub domain: String,
+        /// Tries that failed.
+        pub tries: u32,
+    }
+}
+
+/// What waits for `host` and may be tried now, the oldest first.
+///
+/// # Errors
+/// The database's.
+pub fn due(tx: &mut Tx, host: &str, now: Timestamp, limit: usize) -> Result<Vec<Waiting>, Error> {
+    Ok(tx.records(
+        "SELECT {} FROM deliveries WHERE host = ?1 AND next_at <= ?2
+         ORDER BY payload_id LIMIT ?3",
+        params![host, now, limit],
+    )?)
+}
+
+/// What `host` is tried with while it does not answer: the oldest of what was tried least, so that
+/// a message which the host cannot bear is not the only one it is asked with.
+///
+/// # Errors
+/// The database's.
+pub fn probe(tx: &mut Tx, host: &str) -> Result<Option<Waiting>, Error> {
+    Ok(tx.record(
+        "SELECT {} FROM deliveries WHERE host = ?1 ORDER BY tries, payload_id LIMIT 1",
+        params![host],
+    )?)
+}
+
+/// The inboxes of `host` that still wait for a message.
+///
+/// # Errors
+/// The database's.
+pub fn still_waiting(tx: &mut Tx, host: &str, payload: Id) -> Result<BTreeSet<String>, Error> {
+    let inboxes: Vec<String> = tx.column(
+        "SELECT inbox FROM deliveries WHERE host = ?1 AND payload_id = ?2",
+        params![host, payload],
+    )?;
+    Ok(inboxes.into_iter().collect())
+}
+
+/// When something that waits for `host` may be tried next.
+///
+/// # Errors
+/// The database's.
+pub fn next_due(tx: &mut Tx, host: &str) -> Result<Option<Timestamp>, Error> {
+    let next: Option<Option<Timestamp>> =
+        tx.value("SELECT min(next_at) FROM deliveries WHERE host = ?1", params![host])?;
+    Ok(next.flatten())
+}
+
+/// What became of one try.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tried {
+    /// The message.
+    pub payload: Id,
+    /// The inbox.
+    pub inbox: String,
+    /// How it ended.
+    pub end: End,
+}
+
+/// How a try ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
+    /// The inbox has it.
+    Taken,
+    /// It never will.
+    Failed(String),
+    /// It may later.
+    NotYet {
+        /// What went wrong.
+        reason: String,
+        /// Not to be tried again before this moment.
+        next_at: Timestamp,
+    },
+    /// It was not tried after all: whoever comes next may.
+    Untried,
+}
+
+/// Writes down what became of tries to deliver to `host`.
+///
+/// # Errors
+/// The database's.
+pub fn settle(tx: &mut Tx, env: &Env, host: &str, tries: &[Tried]) -> Result<(), Error> {
+    let row = |tried: &Tried| {
+        [
+            Value::Text(host.to_owned().into()),
+            Value::Int(tried.payload.0),
+            Value::Text(tried.inbox.clone().into()),
+        ]
+    };
+    let ended = tries.iter().filter(|tried| matches!(tried.end, End::Taken | End::Failed(_)));
+    tx.execute_each(
+        "DELETE FROM deliveries WHERE host = ?1 AND payload_id = ?2 AND inbox = ?3",
+        ended.map(row),
+    )?;
+    for tried in tries {
+        match &tried.end {
+            End::Taken => {}
+            End::Failed(reason) => failed(tx, env, host, tried, reason)?,
+            End::NotYet { reason, next_at } => {
+                tx.execute(
+                    "UPDATE deliveries SET tries = tries + 1, next_at = ?4, reason = ?5
+                     WHERE host = ?1 AND payload_id = ?2 AND inbox = ?3",
+                    params![host, tried.payload, tried.inbox, next_at, shortened(reason)],
+                )?;
+            }
+            End::Untried => {
+                tx.execute(
+                    "UPDATE deliveries SET next_at = 0
+                     WHERE host = ?1 AND payload_id = ?2 AND inbox = ?3 AND tries = 0",
+                    params![host, tried.payload, tried.inbox],
+                )?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn failed(tx: &mut Tx, env: &Env, host: &str, tried: &Tried, reason: &str) -> Result<(), Error> {
+    tx.execute(
+        "INSERT INTO undelivered (payload_id, host, inbox, failed_at, reason)
+         SELECT ?1, ?2, ?3, ?4, ?5 WHERE EXISTS (SELECT 1 FROM shipments WHERE id = ?1)
+         ON CONFLICT DO NOTHING",
+        params![tried.payload, host, tried.inbox, env.clock.now(), shortened(reason)],
+    )?;
+    Ok(())
+}
+
+fn shortened(reason: &str) -> String {
+    reason.chars().take(REASON_CHARS_MAX).collect()
+}
+
+/// What was tried in vain while `host` did not answer may be tried again at once.
+///
+/// # Errors
+/// The database's.
+pub fn answers_again(tx: &mut Tx, host: &str) -> Result<(), Error> {
+    tx.execute(
+        "UPDATE deliveries SET next_at = 0 WHERE host = ?1 AND tries > 0 AND next_at > 0",
+        params![host],
+    )?;
+    Ok(())
+}
+
+/// Gives up what was tried for a week, and forgets what became of older messages: a part of it;
+/// true while there may be more.
+///
+/// # Errors
+/// The database's.
+pub fn prune(tx: &mut Tx, env: &Env) -> Result<bool, Error> {
+    let now = env.clock.now();
+    let old = Id::first_at(now.plus_ms(-TRIED_MS));
+    tx.execute(
+        "INSERT INTO undelivered (payload_id, host, inbox, failed_at, reason)
+         SELECT d.payload_id, d.host, d.inbox, ?2,
+           CASE WHEN d.reason = '' THEN 'not delivered within a week'
+             ELSE 'not delivered within a week: ' || d.reason END
+         FROM deliveries d WHERE (d.payload_id, d.host, d.inbox) IN (
+           SELECT payload_id, host, inbox FROM deliveries WHERE payload_id < ?1
+           ORDER BY payload_id, host, inbox LIMIT ?3)
+           AND EXISTS (SELECT 1 FROM shipments s WHERE s.id = d.payload_id)
+         ON CONFLICT DO NOTHING",
+        params![old, now, PRUNED_ROWS],
+    )?;
+    let given_up = tx.execute(
+        "DELETE FROM deliveries WHERE (payload_id, host, inbox) IN (
+           SELECT payload_id, host, inbox FROM deliveries WHERE payload_id < ?1
+           ORDER BY payload_id, host, inbox LIMIT ?2)",
+        params![old, PRUNED_ROWS],
+    )?;
+    metrics::counter!("weir_community_deliveries_given_up_total").increment(given_up);
+    let told = Id::first_at(now.plus_ms(-TOLD_MS));
+    let shipments = tx.execute(
+        "DELETE FROM shipments WHERE id IN (
+           SELECT id FROM shipments WHERE id < ?1 ORDER BY id LIMIT ?2)",
+        params![told, PRUNED_ROWS],
+    )?;
+    let failures = tx.execute(
+        "DELETE FROM undelivered WHERE (payload_id, host, inbox) IN (
+           SELECT payload_id, host, inbox FROM undelivered WHERE payload_id < ?1
+           ORDER BY payload_id, host, inbox LIMIT ?2)",
+        params![told, PRUNED_ROWS],
+    )?;
+    let most = given_up.max(shipments).max(failures);
+    Ok(most >= PRUNED_ROWS as u64)
+}
+
+/// Of the bodies after `after` those that nobody waits for, and the last that was looked at; none
+/// when these were all.
+///
+/// # Errors
+/// The database's.
+pub fn idle_bodies(tx: &mut Tx, after: Id) -> Result<(Vec<Id>, Option<Id>), Error> {
+    let seen: Vec<(Id, bool)> = tx.query(
+        "SELECT p.id, CASE WHEN EXISTS (SELECT 1 FROM deliveries d WHERE d.payload_id = p.id)
+           THEN 1 ELSE 0 END
+         FROM payloads p WHERE p.id > ?1 ORDER BY p.id LIMIT ?2",
+        params![after, LOOKED_AT_ROWS],
+        |row| Ok((row.get(0)?, row.get::<i64>(1)? == 1)),
+    )?;
+    let last = seen.last().map(|(id, _)| *id).filter(|_| seen.len() as i64 == LOOKED_AT_ROWS);
+    Ok((seen.into_iter().filter(|(_, waits)| !waits).map(|(id, _)| id).collect(), last))
+}
+
+/// Forgets those of `bodies` that nobody waits for.
+///
+/// # Errors
+/// The database's.
+pub fn forget_bodies(tx: &mut Tx, bodies: &[Id]) -> Result<(), Error> {
+    tx.execute(
+        "DELETE FROM payloads WHERE id IN ids(?1) AND NOT EXISTS (
+           SELECT 1 FROM deliveries d WHERE d.payload_id = payloads.id)",
+        &[ids(bodies)],
+    )?;
+    Ok(())
+}

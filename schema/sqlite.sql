@@ -144,9 +144,14 @@ CREATE TABLE custom_emojis (
   updated_at BIGINT NOT NULL
 );
 CREATE TABLE deliveries (
+  host TEXT NOT NULL,
   payload_id BIGINT NOT NULL,
   inbox TEXT NOT NULL,
-  PRIMARY KEY (payload_id, inbox)
+  domain TEXT NOT NULL,
+  tries BIGINT NOT NULL DEFAULT 0,
+  next_at BIGINT NOT NULL DEFAULT 0,
+  reason TEXT NOT NULL DEFAULT '',
+  PRIMARY KEY (host, payload_id, inbox)
 ) WITHOUT ROWID;
 CREATE TABLE dismissed_suggestions (
   account_id BIGINT NOT NULL,
@@ -240,7 +245,12 @@ CREATE TABLE hosts (
   delivered_at BIGINT,
   failed_at BIGINT,
   failing_since BIGINT,
-  failure TEXT NOT NULL DEFAULT ''
+  failure TEXT NOT NULL DEFAULT '',
+  -- While deliveries wait for it to answer again: failures in a row, and when it is asked next.
+  failures BIGINT NOT NULL DEFAULT 0,
+  next_try_at BIGINT,
+  -- Whether older deliveries wait, which edits and deletions must not overtake.
+  behind BIGINT NOT NULL DEFAULT 0
 );
 CREATE TABLE idempotency_keys (
   account_id BIGINT NOT NULL,
@@ -492,7 +502,9 @@ CREATE TABLE oauth_tokens (
 CREATE TABLE payloads (
   id BIGINT NOT NULL PRIMARY KEY,
   account_id BIGINT NOT NULL,
-  body TEXT NOT NULL
+  body TEXT NOT NULL,
+  -- Whether it is another server's message that is only passed on.
+  passed_on BIGINT NOT NULL DEFAULT 0
 );
 CREATE TABLE pins (
   account_id BIGINT NOT NULL,
@@ -572,6 +584,14 @@ CREATE TABLE severances (
   followers_count BIGINT NOT NULL,
   following_count BIGINT NOT NULL
 );
+CREATE TABLE shipments (
+  id BIGINT NOT NULL PRIMARY KEY,
+  status_id BIGINT NOT NULL,
+  inboxes_count BIGINT NOT NULL,
+  hosts_count BIGINT NOT NULL,
+  hosts TEXT NOT NULL,
+  spared TEXT NOT NULL DEFAULT ''
+);
 CREATE TABLE status_edits (
   id BIGINT NOT NULL PRIMARY KEY,
   status_id BIGINT NOT NULL,
@@ -634,6 +654,14 @@ CREATE TABLE tombstones (
   deleted_at BIGINT NOT NULL,
   conversation_id BIGINT
 );
+CREATE TABLE undelivered (
+  payload_id BIGINT NOT NULL,
+  host TEXT NOT NULL,
+  inbox TEXT NOT NULL,
+  failed_at BIGINT NOT NULL,
+  reason TEXT NOT NULL,
+  PRIMARY KEY (payload_id, host, inbox)
+) WITHOUT ROWID;
 CREATE TABLE users (
   account_id BIGINT NOT NULL PRIMARY KEY,
   email TEXT NOT NULL,
@@ -684,6 +712,7 @@ CREATE INDEX conversation_mutes_by_conversation ON conversation_mutes (conversat
 CREATE INDEX conversations_by_last ON conversations (account_id, last_status_id);
 CREATE UNIQUE INDEX conversations_of ON conversations (account_id, conversation_id, participants);
 CREATE UNIQUE INDEX custom_emojis_by_code ON custom_emojis (domain, shortcode);
+CREATE INDEX deliveries_by_payload ON deliveries (payload_id);
 CREATE UNIQUE INDEX domain_allows_by_domain ON domain_allows (domain);
 CREATE UNIQUE INDEX domain_blocks_by_domain ON domain_blocks (domain);
 CREATE UNIQUE INDEX email_domain_blocks_by_domain ON email_domain_blocks (domain);
@@ -733,6 +762,7 @@ CREATE UNIQUE INDEX push_subscriptions_by_token ON push_subscriptions (token_id)
 CREATE INDEX reports_open ON reports (id) WHERE action_taken_at IS NULL;
 CREATE INDEX scheduled_statuses_by_account ON scheduled_statuses (account_id, id);
 CREATE UNIQUE INDEX severances_once ON severances (account_id, kind, target, caused_at);
+CREATE INDEX shipments_by_status ON shipments (status_id, id);
 CREATE INDEX status_edits_by_status ON status_edits (status_id, created_at, id);
 CREATE INDEX status_tags_by_status ON status_tags (status_id);
 CREATE INDEX statuses_by_account ON statuses (account_id, id);

@@ -155,6 +155,8 @@ class Elsewhere:
         self.documents = {}
         self.actors = {}
         self.numbers = itertools.count(1)
+        # How deliveries are answered.
+        self.taken_with = 202
         elsewhere = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -176,7 +178,7 @@ class Elsewhere:
 
             def do_POST(self):
                 self.keep()
-                self.answer(202)
+                self.answer(elsewhere.taken_with)
 
             def do_GET(self):
                 self.keep()

@@ -28,7 +28,7 @@ pub mod wire;
 pub use face::{ActivityPub, Setup, SetupError};
 pub use inbox::{FreeDisk, Inbound, RefetchKey, Unverified};
 pub use keys::{Keys, Signing};
-pub use outbound::{Deliver, PrunePayloads, Redeliver, retry_host};
+pub use outbound::{Deliver, DeliverRest, PrunePayloads, Redeliver, retry_host};
 pub use resolver::Signer;
 pub use serve::router;
 

@@ -52,7 +52,7 @@ impl Default for Options {
             redirects_max: 5,
             connections_per_host: 6,
             waiting_per_host_max: 200,
-            in_flight_max: 256,
+            in_flight_max: 1_024,
             hosts_max: 20_000,
             user_agent: concat!("weir/", env!("CARGO_PKG_VERSION")).to_owned(),
             clock: Clock::system(),

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
+use std::time::Duration;
 
+use moka::sync::Cache;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use tokio::sync::Semaphore;
 
@@ -14,11 +16,18 @@ use crate::address::is_public;
 /// deadline its request had.
 const LOOKUPS_MAX: usize = 64;
 
+/// Names whose addresses are remembered.
+const REMEMBERED_MAX: u64 = 20_000;
+/// For how long: most servers are asked again soon, and few move.
+const REMEMBERED: Duration = Duration::from_secs(60);
+
 /// Resolves names by the operator's table or the system, and lets only public addresses through.
 pub(crate) struct Resolver {
     given: HashMap<String, SocketAddr>,
     allow_private: bool,
     lookups: Arc<Semaphore>,
+    /// Addresses that were let through.
+    remembered: Cache<String, Arc<[SocketAddr]>>,
 }
 
 /// Why a name gave no address. Found again in the error's chain after the HTTP client.
@@ -36,6 +45,10 @@ impl Resolver {
             given: options.resolve.clone(),
             allow_private: options.allow_private,
             lookups: Arc::new(Semaphore::new(LOOKUPS_MAX)),
+            remembered: Cache::builder()
+                .max_capacity(REMEMBERED_MAX)
+                .time_to_live(REMEMBERED)
+                .build(),
         }
     }
 }
@@ -47,7 +60,12 @@ impl Resolve for Resolver {
             let addresses: Addrs = Box::new(std::iter::once(*address));
             return Box::pin(std::future::ready(Ok(addresses)));
         }
+        if let Some(known) = self.remembered.get(&host) {
+            let addresses: Addrs = Box::new(known.to_vec().into_iter());
+            return Box::pin(std::future::ready(Ok(addresses)));
+        }
         let (lookups, allow_private) = (self.lookups.clone(), self.allow_private);
+        let (name, remembered) = (host.clone(), self.remembered.clone());
         Box::pin(async move {
             let place = lookups.acquire_owned().await?;
             let found = tokio::task::spawn_blocking(move || {
@@ -56,7 +74,9 @@ impl Resolve for Resolver {
                 (host.as_str(), 0).to_socket_addrs().map(Vec::from_iter)
             });
             let found = found.await?.map_err(|_| Refused::NotFound)?;
-            let addresses: Addrs = Box::new(admitted(found, allow_private)?.into_iter());
+            let found = admitted(found, allow_private)?;
+            remembered.insert(name, found.as_slice().into());
+            let addresses: Addrs = Box::new(found.into_iter());
             Ok(addresses)
         })
     }

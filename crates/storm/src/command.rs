@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::{Parser, Subcommand};
 use metrics_exporter_prometheus::PrometheusBuilder;
 
-use crate::{inbox, jobs};
+use crate::{deliver, inbox, jobs};
 
 /// Load and faults, against Weir or any server of that kind.
 #[derive(Debug, Parser)]
@@ -34,6 +34,14 @@ enum Scenario {
         weir storm inbox --target http://127.0.0.1:8080 --activities 200000 --actors 2000 \\\n    \
         --hosts 200 --people 100 --unknown 15 --latency-ms 1000")]
     Inbox(inbox::Options),
+    /// A post to followers on many servers, some slow, failing or dead; and another one meanwhile.
+    ///
+    /// The hosts of the fake fediverse listen as in `weir storm inbox`.
+    #[command(after_help = "Examples:\n  weir serve --dev --domain 127.0.0.1:8080\n  \
+        weir storm deliver --target http://127.0.0.1:8080 --report deliver.html\n  \
+        weir storm deliver --target http://127.0.0.1:8080 --followers 10000 --hosts 1000 \\\n    \
+        --dead 50 --slow 50 --personal")]
+    Deliver(deliver::Options),
 }
 
 /// Runs the scenario that `words` name, the words after `weir storm`. Wrong usage ends the
@@ -64,6 +72,7 @@ pub fn run(words: Vec<OsString>) -> Result<(), String> {
         let run = match scenario {
             Scenario::Jobs(options) => jobs::run(options).await,
             Scenario::Inbox(options) => inbox::run(options).await,
+            Scenario::Deliver(options) => deliver::run(options).await,
         };
         run.map_err(|error| format!("{error:#}"))
     })

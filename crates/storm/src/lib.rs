@@ -5,6 +5,7 @@
 pub mod api;
 pub mod bulk;
 pub mod command;
+pub mod deliver;
 pub mod fediverse;
 pub mod fixture;
 pub mod inbox;

@@ -1,7 +1,9 @@
 //! The ports to other servers when there is no federation: only what is known here is found, and
 //! there is nobody to tell.
 
-use weir_activitypub::{Deliver, Inbound, PrunePayloads, Redeliver, RefetchKey, Unverified};
+use weir_activitypub::{
+    Deliver, DeliverRest, Inbound, PrunePayloads, Redeliver, RefetchKey, Unverified,
+};
 use weir_base::Id;
 use weir_community::federation::{
     AskOrigin, Distribute, Fetch, Forward, Found, PortFuture, Resolver,
@@ -43,6 +45,7 @@ pub fn register(registry: &mut Registry) {
     drop_all::<Distribute>(registry);
     drop_all::<Fetch>(registry);
     drop_all::<Deliver>(registry);
+    drop_all::<DeliverRest>(registry);
     drop_all::<Redeliver>(registry);
     drop_all::<PrunePayloads>(registry);
     drop_all::<Inbound>(registry);

@@ -1,4 +1,6 @@
-//! The first try: a job for each host and message.
+//! The first try: a job for each host and message, and where a host has several inboxes, another
+//! one for all but the first. So a message is on every host soon, however many of its people have
+//! inboxes of their own, and whatever else is being sent.
 
 use std::borrow::Cow;
 
@@ -17,6 +19,8 @@ use crate::ActivityPub;
 /// Hosts that are delivered to at once. Those that are known to be slow or silent are not among
 /// them.
 const HOSTS_MAX: usize = 512;
+/// The same, for all but the first inboxes of hosts.
+const REST_HOSTS_MAX: usize = 32;
 /// Inboxes of one job.
 const INBOXES_MAX: usize = 500;
 
@@ -40,27 +44,62 @@ impl Job for Deliver {
     }
 }
 
+/// The same to all but the first inbox of the host.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct DeliverRest(pub Deliver);
+
+impl Job for DeliverRest {
+    const KIND: &'static str = "deliver_rest";
+    const QUEUE: Queue = Queue::new("deliver_rest", Class::Outbound).running_max(REST_HOSTS_MAX);
+
+    fn lane(&self) -> Cow<'_, str> {
+        Cow::Borrowed(&self.0.host)
+    }
+}
+
 /// The jobs for the first tries of message `payload`, but for inboxes that are `held`.
-pub fn jobs(payload: Id, reach: &Reach, held: impl Fn(&Inbox) -> bool) -> Vec<Deliver> {
-    let mut jobs: Vec<Deliver> = Vec::new();
+pub fn jobs(
+    payload: Id,
+    reach: &Reach,
+    held: impl Fn(&Inbox) -> bool,
+) -> (Vec<Deliver>, Vec<DeliverRest>) {
+    let (mut jobs, mut rest) = (Vec::new(), Vec::new());
     let mut inboxes: Vec<&Inbox> = reach.inboxes.iter().filter(|inbox| !held(inbox)).collect();
     inboxes.sort_by_key(|inbox| inbox.host());
+    let job = |part: &[&Inbox]| Deliver {
+        payload,
+        host: part[0].host().to_owned(),
+        inboxes: part.iter().map(|inbox| (inbox.url.clone(), inbox.domain.clone())).collect(),
+    };
     for of_host in inboxes.chunk_by(|one, next| one.host() == next.host()) {
-        for part in of_host.chunks(INBOXES_MAX) {
-            let (host, pair) = (part[0].host().to_owned(), |inbox: &&Inbox| {
-                (inbox.url.clone(), inbox.domain.clone())
-            });
-            jobs.push(Deliver { payload, host, inboxes: part.iter().map(pair).collect() });
-        }
+        let (first, others) = of_host.split_at(1);
+        jobs.push(job(first));
+        rest.extend(others.chunks(INBOXES_MAX).map(|part| DeliverRest(job(part))));
     }
-    jobs
+    (jobs, rest)
 }
 
 /// Works a first try: what may work later is left to [`Redeliver`].
 pub async fn first(face: ActivityPub, claim: Claimed<Deliver>) -> Result<(), Failure> {
-    let Deliver { payload, host, mut inboxes } = claim.job;
+    let is_anew = is_anew(&face, &claim);
+    deliver(face, claim.job, is_anew).await
+}
+
+/// The same for all but the first inboxes of a host.
+pub async fn rest(face: ActivityPub, claim: Claimed<DeliverRest>) -> Result<(), Failure> {
+    let is_anew = is_anew(&face, &claim);
+    deliver(face, claim.job.0, is_anew).await
+}
+
+/// Whether it was never begun, as far as is known.
+fn is_anew<J>(face: &ActivityPub, claim: &Claimed<J>) -> bool {
+    claim.attempt == 1 && claim.enqueued_at >= face.outbound().started_at
+}
+
+async fn deliver(face: ActivityPub, job: Deliver, is_anew: bool) -> Result<(), Failure> {
+    let Deliver { payload, host, mut inboxes } = job;
     let outbound = face.outbound();
-    if claim.attempt > 1 || claim.enqueued_at < outbound.started_at {
+    if !is_anew {
         // A part of it may have been done before it was cut off.
         let name = host.clone();
         let unit = move |tx: &mut Tx, _: &Env| outgoing::still_waiting(tx, &name, payload);

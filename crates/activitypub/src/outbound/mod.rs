@@ -1,7 +1,7 @@
 //! What people here do, told to other servers.
 //!
 //! ```text
-//! Distribute (a unit) ──▶ one body, a row for each inbox, one Deliver for each host
+//! Distribute (a unit) ──▶ one body, a row for each inbox, one or two Deliver for each host
 //!                              │                               │ what was not taken
 //!                              └──▶ hosts that do not answer ──┴──▶ one Redeliver a host
 //! ```
@@ -23,6 +23,7 @@ mod round;
 mod send;
 mod ship;
 
+use tokio::sync::Semaphore;
 use weir_base::Timestamp;
 use weir_community::federation::{Distribute, Forward};
 use weir_community::{Community, Env, Error};
@@ -30,7 +31,7 @@ use weir_db::{Class, Tx};
 use weir_jobs::{Claimed, Registry};
 
 use crate::ActivityPub;
-pub use deliver::Deliver;
+pub use deliver::{Deliver, DeliverRest};
 pub(crate) use payloads::Payloads;
 pub use payloads::PrunePayloads;
 pub(crate) use peers::Peers;
@@ -43,6 +44,9 @@ const PRUNE_EVERY_MS: i64 = 60 * 60 * 1_000;
 pub(crate) struct Outbound {
     pub payloads: Payloads,
     pub peers: Peers,
+    /// Places to sign in: as many as there are processors, so that whoever else wants one never
+    /// stands behind many deliveries.
+    pub signing: Semaphore,
     /// What was enqueued before may have been tried already.
     pub started_at: Timestamp,
 }
@@ -52,6 +56,7 @@ impl Outbound {
         Self {
             payloads: Payloads::new(community.clone()),
             peers: Peers::new(community.clone()),
+            signing: Semaphore::new(std::thread::available_parallelism().map_or(2, usize::from)),
             started_at: community.env().clock.now(),
         }
     }
@@ -98,6 +103,8 @@ pub(crate) fn register(registry: &mut Registry, face: &ActivityPub) {
     );
     let first = face.clone();
     registry.task(move |claim: Claimed<Deliver>| deliver::first(first.clone(), claim));
+    let rest = face.clone();
+    registry.task(move |claim: Claimed<DeliverRest>| deliver::rest(rest.clone(), claim));
     let again = face.clone();
     registry.task(move |claim: Claimed<Redeliver>| redeliver::again(again.clone(), claim));
     let (preparing, env) = (face.community().clone(), face.community().env().clone());

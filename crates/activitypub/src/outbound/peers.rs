@@ -242,6 +242,12 @@ impl Peer {
     ) -> Option<(u32, Timestamp)> {
         let mut state = self.state.lock();
         state.took_ms += (took_ms - state.took_ms) / 4;
+        if let Some(until) = state.failing_until.filter(|until| *until > now) {
+            // Begun before it was known: it tells nothing new, but for a longer pause.
+            let asked = pause_ms.map_or(until, |pause_ms| now.plus_ms(pause_ms));
+            state.failing_until = Some(until.max(asked));
+            return Some((state.failures, until.max(asked)));
+        }
         state.failures = state.failures.saturating_add(1);
         let is_known = state.failing_until.is_some();
         if !is_known && pause_ms.is_none() && state.failures < FAILURES_MAX {
@@ -286,19 +292,22 @@ mod tests {
         for _ in 1..FAILURES_MAX {
             assert_eq!(peer.missed(10, None, NOW, &random), None);
         }
-        let mut before_ms = 0;
+        let (mut before_ms, mut now) = (0, NOW);
         for _ in 0..20 {
-            let (_, until) = peer.missed(10, None, NOW, &random).unwrap();
-            let pause_ms = until.since_ms(NOW);
+            let (failures, until) = peer.missed(10, None, now, &random).unwrap();
+            let late = peer.missed(10, None, now, &random);
+            assert_eq!(late, Some((failures, until)), "what was under way tells nothing new");
+            let pause_ms = until.since_ms(now);
+            now = until;
             assert!(pause_ms >= (before_ms * 8 / 9).max(PAUSE_MS), "{pause_ms}");
             assert!(pause_ms <= PAUSE_MS_MAX + PAUSE_MS_MAX / 8, "{pause_ms}");
             before_ms = pause_ms;
         }
         assert!(before_ms >= PAUSE_MS_MAX);
-        assert_eq!(peer.took(Form::Cavage, 10, NOW), Took::Again);
-        assert_eq!(peer.took(Form::Cavage, 10, NOW), Took::AsBefore);
+        assert_eq!(peer.took(Form::Cavage, 10, now), Took::Again);
+        assert_eq!(peer.took(Form::Cavage, 10, now), Took::AsBefore);
         assert_eq!(peer.failing_until(), None);
-        assert_eq!(peer.missed(10, None, NOW, &random), None);
+        assert_eq!(peer.missed(10, None, now, &random), None);
     }
 
     #[test]

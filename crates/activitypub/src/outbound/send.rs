@@ -85,13 +85,23 @@ async fn post(
 ) -> Result<Response, Error> {
     let (key, body) = (signing.clone(), payload.body.clone());
     let clock = face.community().env().clock.clone();
-    let signer = move |method: &Method, url: &Url| {
+    let sign = move |method: &Method, url: &Url| {
         let request = Outgoing { method, url, body: Some((MEDIA_TYPE, &body)) };
         let signed = signature::sign(form, &request, &key.key_id, &key.key, clock.now());
         signed.unwrap_or_else(|error| {
             tracing::error!(%error, key_id = key.key_id, "a delivery was not signed");
             http::HeaderMap::new()
         })
+    };
+    // Where there are redirects, the later ones are signed when they are known.
+    let ready = {
+        // It is never closed.
+        let _place = face.outbound().signing.acquire().await;
+        sign(&Method::POST, url)
+    };
+    let first = url.clone();
+    let signer = move |method: &Method, url: &Url| {
+        if *method == Method::POST && *url == first { ready.clone() } else { sign(method, url) }
     };
     let request = Request::new(url.clone())
         .accept("application/activity+json, application/json")

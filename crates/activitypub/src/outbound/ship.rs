@@ -27,7 +27,9 @@ fn write(tx: &mut Tx, env: &Env, sent: &Sent) -> Result<(), Error> {
         reach.failing.contains_key(host) || (!may_overtake && reach.behind.contains(host))
     };
     outgoing::ship(tx, env, shipment, reach, held)?;
-    env.jobs.enqueue_many(tx, &deliver::jobs(shipment.id, reach, held))?;
+    let (first, rest) = deliver::jobs(shipment.id, reach, held);
+    env.jobs.enqueue_many(tx, &first)?;
+    env.jobs.enqueue_many(tx, &rest)?;
     for (host, until) in &reach.failing {
         redeliver::ask(tx, env, &Redeliver::of(host), *until)?;
     }

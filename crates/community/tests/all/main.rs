@@ -3,6 +3,7 @@
 mod breadth;
 mod cards;
 mod emojis;
+mod fanout;
 mod hostile_html;
 mod later;
 mod media;

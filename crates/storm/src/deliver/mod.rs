@@ -1,0 +1,252 @@
+//! `weir storm deliver`: a post to followers on many servers, some of them slow, failing or dead.
+//!
+//! Actors of a fake fediverse on loopback (`fediverse`) follow one person of the server under test.
+//! Then some of their hosts change, and the person writes a post, and another one meanwhile.
+//!
+//! | file | what it holds |
+//! | --- | --- |
+//! | `arrange` | who follows, and which hosts answer how |
+//! | `count` | what came where, and when |
+//! | `report` | what was measured |
+
+mod arrange;
+mod count;
+mod report;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use clap::Args;
+use serde::Serialize;
+use serde_json::json;
+use url::Url;
+
+use self::arrange::Kind;
+use self::count::Count;
+use self::report::{Look, Measured};
+use crate::api::{Api, Person};
+use crate::fediverse::{Courier, Fediverse, Found, Names, Servers};
+use crate::machine;
+
+/// How often it is looked how far everything is.
+const LOOK_EACH: Duration = Duration::from_millis(100);
+/// What the posts say, by which their deliveries are known.
+const WORDS: [&str; 2] = ["the first of two", "the second, meanwhile"];
+
+/// What to do.
+#[derive(Debug, Clone, Args, Serialize)]
+pub struct Options {
+    /// The server under test: `http://127.0.0.1:8080`.
+    #[arg(long, value_name = "URL")]
+    pub target: String,
+    /// Actors that follow the one who writes.
+    #[arg(long, default_value_t = 1_000)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub followers: u64,
+    /// Hosts they live on.
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=60_000))]
+    pub hosts: u64,
+    /// How many of these are dead: every other one refuses connections, the others take them and
+    /// never answer.
+    #[arg(long, default_value_t = 5)]
+    pub dead: u64,
+    /// How many take --slow-ms to answer.
+    #[arg(long, default_value_t = 5)]
+    pub slow: u64,
+    /// How long these take, in ms.
+    #[arg(long, default_value_t = 10_000)]
+    pub slow_ms: u64,
+    /// How many answer with an error (503).
+    #[arg(long, default_value_t = 0)]
+    pub failing: u64,
+    /// Actors have no shared inboxes: every follower is delivered to.
+    #[arg(long)]
+    pub personal: bool,
+    /// When the second post is written, in ms after the first.
+    #[arg(long, default_value_t = 300)]
+    pub second_after_ms: u64,
+    /// Follows that are sent at once before it begins.
+    #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u64).range(1..=1_000))]
+    pub clients: u64,
+    /// For how long nothing may happen before what is missing is given up, in seconds.
+    #[arg(long, default_value_t = 20, value_name = "SECONDS")]
+    pub patience: u64,
+    /// The token of the one who writes, instead of an account made for this.
+    #[arg(long)]
+    #[serde(skip)]
+    pub token: Option<String>,
+    /// Name the hosts `hN.SUFFIX` instead of by their addresses; the server must find them where
+    /// --table says.
+    #[arg(long, value_name = "SUFFIX", requires = "port")]
+    pub names: Option<String>,
+    /// The port of all hosts; a free one if it is not given.
+    #[arg(long)]
+    pub port: Option<u16>,
+    /// Print the names and addresses of the hosts as lines of /etc/hosts, and end.
+    #[arg(long, requires = "names")]
+    #[serde(skip)]
+    pub table: bool,
+    /// What chance begins with.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Write what was measured as one JSON object.
+    #[arg(long, value_name = "FILE")]
+    #[serde(skip)]
+    pub json: Option<PathBuf>,
+    /// Write a page with plots that needs nothing else.
+    #[arg(long, value_name = "FILE.html")]
+    #[serde(skip)]
+    pub report: Option<PathBuf>,
+}
+
+/// Runs the scenario, says on standard error how it goes, and prints and writes what it measured.
+///
+/// # Errors
+/// When the server cannot be used, or a file cannot be written.
+#[allow(clippy::print_stdout)]
+pub async fn run(options: Options) -> Result<()> {
+    if options.dead + options.slow + options.failing >= options.hosts {
+        bail!("no host is left that answers: take fewer with --dead, --slow and --failing");
+    }
+    let names = match (&options.names, options.port) {
+        (Some(suffix), Some(port)) => Names::Under { suffix: suffix.clone(), port },
+        (_, Some(port)) => Names::loopback(port),
+        (_, None) => Names::on_a_free_port()?,
+    };
+    let (followers, hosts) = (options.followers as usize, options.hosts as usize);
+    if options.table {
+        print!("{}", names.table(hosts));
+        return Ok(());
+    }
+    let make = move || Fediverse::on(names, followers, hosts);
+    let fediverse = tokio::task::spawn_blocking(make).await??;
+    let fediverse = if options.personal { fediverse.without_shared_inboxes() } else { fediverse };
+    let storm = Storm {
+        api: Api::new(&options.target)?,
+        kinds: arrange::kinds(&options),
+        fediverse: Arc::new(fediverse),
+        options,
+    };
+    let measured = storm.run().await?;
+    report::give(&storm.options, &measured)
+}
+
+/// What every part needs.
+struct Storm {
+    options: Options,
+    fediverse: Arc<Fediverse>,
+    api: Api,
+    /// Which host answers how.
+    kinds: Vec<Kind>,
+}
+
+impl Storm {
+    async fn run(&self) -> Result<Measured> {
+        let courier = Courier::new()?;
+        let nothing = |_: usize, _: &str| Found::Nothing;
+        let servers =
+            Servers::start(self.fediverse.clone(), nothing, Some(courier.clone())).await?;
+        let person = match &self.options.token {
+            Some(token) => self.api.person(token).await?,
+            None => {
+                let mut people = self.api.people(&["herald".to_owned()]).await?;
+                people.pop().context("nobody can write on this server")?
+            }
+        };
+        let arranged_s = arrange::follow(self, &courier, &servers, &person).await?;
+        arrange::behave(&servers, &self.kinds, self.options.slow_ms);
+        // Connections that were open to hosts which are dead now end meanwhile.
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let mut measured = self.measure(&servers, &person).await?;
+        measured.arranged_s = arranged_s;
+        Ok(measured)
+    }
+
+    /// Inboxes on each host that a post should come to.
+    fn inboxes(&self) -> Vec<u64> {
+        let mut inboxes = vec![0; self.fediverse.hosts()];
+        for actor in 0..self.fediverse.actors() {
+            let host = &mut inboxes[self.fediverse.host_of(actor)];
+            *host = if self.options.personal { *host + 1 } else { 1 };
+        }
+        inboxes
+    }
+
+    async fn measure(&self, servers: &Servers, person: &Person) -> Result<Measured> {
+        let mut heard = servers.listen();
+        let pid = self.local_port().and_then(machine::listener);
+        let processor_s = || pid.map_or(0.0, machine::processor_s_of);
+        let (used_s, own_s) = (processor_s(), machine::processor_s());
+        let mut count = Count::new(WORDS, self.inboxes(), &self.kinds);
+        let (first_ms, second_ms) = (0, self.options.second_after_ms);
+        let began = Instant::now();
+        let writing = [first_ms, second_ms].into_iter().zip(WORDS).map(|(at_ms, words)| {
+            let (api, token) = (self.api.clone(), person.token.clone());
+            let due = began + Duration::from_millis(at_ms);
+            tokio::spawn(async move {
+                tokio::time::sleep_until(due.into()).await;
+                let body = json!({ "status": format!("A post, {words}.") });
+                let written = api.post(&token, "/api/v1/statuses", &body).await;
+                written.map(|_| (due.elapsed().as_secs_f64() * 1e3, due))
+            })
+        });
+        let writing: Vec<_> = writing.collect();
+        let patience = Duration::from_secs(self.options.patience);
+        let mut looks = Vec::new();
+        let mut last_change = Instant::now();
+        let mut ticks = tokio::time::interval(LOOK_EACH);
+        loop {
+            tokio::select! {
+                arrival = heard.recv() => {
+                    let Some(arrival) = arrival else { break };
+                    if count.add(&arrival) {
+                        last_change = Instant::now();
+                    }
+                }
+                _ = ticks.tick() => {
+                    looks.push(Look {
+                        at_s: began.elapsed().as_secs_f64(),
+                        came: count.came(),
+                        rss_bytes: pid.map_or(0, machine::resident_bytes_of),
+                    });
+                    progress(&looks, &count);
+                    let is_over = count.is_complete() && looks.len() > 5;
+                    if is_over || last_change.elapsed() > patience {
+                        break;
+                    }
+                }
+            }
+        }
+        let used_s = processor_s() - used_s;
+        let own_s = machine::processor_s() - own_s;
+        let mut written = Vec::new();
+        for writing in writing {
+            written.push(writing.await??);
+        }
+        Ok(Measured { count, written, looks, used_s, own_s, arranged_s: 0.0 })
+    }
+
+    /// The port of the server, if it is on this machine.
+    fn local_port(&self) -> Option<u16> {
+        let url = Url::parse(&self.options.target).ok()?;
+        let host = url.host_str()?.to_owned();
+        let is_here = host == "localhost" || host.starts_with("127.");
+        url.port_or_known_default().filter(|_| is_here)
+    }
+}
+
+/// Says how far it is, once a second.
+fn progress(looks: &[Look], count: &Count) {
+    if looks.len() % 10 == 0
+        && let Some(look) = looks.last()
+    {
+        eprintln!(
+            "{:.1} s: {} of {} deliveries to hosts that answer",
+            look.at_s,
+            look.came,
+            count.expected()
+        );
+    }
+}

@@ -1,0 +1,141 @@
+//! What was measured: printed, as JSON, and as a page with plots.
+#![allow(clippy::print_stdout)]
+
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::{Context as _, Result};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::Options;
+use super::count::Count;
+use crate::machine::machine;
+use crate::plot::{self, Line};
+
+/// How far everything was at a time.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Look {
+    pub(super) at_s: f64,
+    pub(super) came: u64,
+    pub(super) rss_bytes: u64,
+}
+
+/// All that was measured.
+pub(super) struct Measured {
+    pub(super) count: Count,
+    /// How long the answer to each post took, in ms, and when it was due.
+    pub(super) written: Vec<(f64, Instant)>,
+    pub(super) looks: Vec<Look>,
+    /// Processor time of the server, and of this load, in s.
+    pub(super) used_s: f64,
+    pub(super) own_s: f64,
+    pub(super) arranged_s: f64,
+}
+
+impl Measured {
+    fn results(&self) -> Map<String, Value> {
+        let mut results = Map::new();
+        for (number, name) in ["", "second_"].into_iter().enumerate() {
+            let Some((answer_ms, due)) = self.written.get(number) else { continue };
+            let first = self.count.first_ms(number, *due);
+            let last = self.count.last_ms(number, *due);
+            let mut add = |key: &str, value: Value| results.insert(format!("{name}{key}"), value);
+            add("answer_ms", rounded(*answer_ms));
+            add("host_p50_ms", rounded(at(&first, 50)));
+            add("host_p99_ms", rounded(at(&first, 99)));
+            add("first_inbox_of_last_host_ms", rounded(at(&first, 100)));
+            add("last_live_host_ms", rounded(at(&last, 100)));
+            add("missing", json!(self.count.missing(number)));
+        }
+        let due = self.written.first().map(|(_, due)| *due);
+        let last_ms = due.map_or(0.0, |due| {
+            (0..2).map(|number| at(&self.count.last_ms(number, due), 100)).fold(0.0, f64::max)
+        });
+        let came = self.count.came() as f64;
+        results.insert("deliveries_per_s".into(), rounded(came / last_ms.max(1.0) * 1e3));
+        results.insert("deliveries".into(), json!(self.count.came()));
+        results.insert("repeated".into(), json!(self.count.repeated()));
+        results.insert("tries_elsewhere".into(), json!(self.count.elsewhere()));
+        let rss = self.looks.iter().map(|look| look.rss_bytes).max().unwrap_or(0);
+        results.insert("rss_max_bytes".into(), json!(rss));
+        results.insert("server_processor_s".into(), rounded(self.used_s));
+        let us = self.used_s * 1e6 / came.max(1.0);
+        results.insert("server_processor_us_each".into(), rounded(us));
+        results.insert("load_processor_s".into(), rounded(self.own_s));
+        results.insert("arranged_s".into(), rounded(self.arranged_s));
+        results
+    }
+}
+
+/// The time that `percent` of all stayed below; 0 without any.
+fn at(sorted_ms: &[f64], percent: usize) -> f64 {
+    let index = (sorted_ms.len() * percent).div_ceil(100).max(1) - 1;
+    sorted_ms.get(index).copied().unwrap_or(0.0)
+}
+
+fn rounded(value: f64) -> Value {
+    json!((value * 100.0).round() / 100.0)
+}
+
+/// Prints what was measured, and writes the files that were asked for.
+pub(super) fn give(options: &Options, measured: &Measured) -> Result<()> {
+    let results = measured.results();
+    for (name, value) in &results {
+        println!("{name:<34} {value}");
+    }
+    let object = json!({
+        "scenario": "deliver",
+        "machine": machine(),
+        "versions": { "weir": env!("CARGO_PKG_VERSION") },
+        "parameters": serde_json::to_value(options)?,
+        "results": results,
+        "series": measured.looks,
+    });
+    if let Some(path) = &options.json {
+        write(path, &serde_json::to_string_pretty(&object)?)?;
+    }
+    if let Some(path) = &options.report {
+        write(path, &page(measured, &object))?;
+    }
+    Ok(())
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    std::fs::write(path, text).with_context(|| format!("{} cannot be written", path.display()))
+}
+
+/// Which part of all hosts had a post after how long.
+fn spread(sorted_ms: &[f64]) -> Vec<(f64, f64)> {
+    let count = sorted_ms.len().max(1) as f64;
+    let point = |(number, ms): (usize, &f64)| (*ms, (number + 1) as f64 / count * 100.0);
+    sorted_ms.iter().enumerate().map(point).collect()
+}
+
+fn page(measured: &Measured, object: &Value) -> String {
+    let points = |of: fn(&Look) -> f64| {
+        measured.looks.iter().map(|look| (look.at_s, of(look))).collect::<Vec<_>>()
+    };
+    let came = Line { name: "came", points: points(|look| look.came as f64) };
+    let mut plots = plot::lines("Deliveries to hosts that answer", "s", "deliveries", &[came]);
+    let hosts: Vec<Line<'_>> = (["first post", "second post"].into_iter().enumerate())
+        .filter_map(|(number, name)| {
+            let (_, due) = measured.written.get(number)?;
+            Some(Line { name, points: spread(&measured.count.first_ms(number, *due)) })
+        })
+        .collect();
+    plots += &plot::lines("Hosts that have a post", "ms", "percent", &hosts);
+    let memory =
+        Line { name: "resident", points: points(|look| look.rss_bytes as f64 / 1_048_576.0) };
+    plots += &plot::lines("Memory of the server", "s", "MiB", &[memory]);
+    let table = |values: &Value| {
+        let rows = values.as_object().into_iter().flatten().map(|(name, value)| {
+            let (name, value) = (plot::escaped(name), plot::escaped(&value.to_string()));
+            format!("<tr><th>{name}<td>{value}")
+        });
+        format!("<table>{}</table>", rows.collect::<String>())
+    };
+    let tables = ["results", "parameters", "machine"]
+        .map(|name| format!("<h2>{name}</h2>{}", table(&object[name])));
+    plot::page("weir storm deliver", &format!("{plots}{}", tables.concat()))
+}

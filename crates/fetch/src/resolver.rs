@@ -27,7 +27,7 @@ pub(crate) struct Resolver {
     allow_private: bool,
     lookups: Arc<Semaphore>,
     /// Addresses that were let through.
-    remembered: Cache<String, Arc<[SocketAddr]>>,
+    remembered: Cache<String, Vec<SocketAddr>>,
 }
 
 /// Why a name gave no address. Found again in the error's chain after the HTTP client.
@@ -61,7 +61,7 @@ impl Resolve for Resolver {
             return Box::pin(std::future::ready(Ok(addresses)));
         }
         if let Some(known) = self.remembered.get(&host) {
-            let addresses: Addrs = Box::new(known.to_vec().into_iter());
+            let addresses: Addrs = Box::new(known.into_iter());
             return Box::pin(std::future::ready(Ok(addresses)));
         }
         let (lookups, allow_private) = (self.lookups.clone(), self.allow_private);
@@ -75,7 +75,7 @@ impl Resolve for Resolver {
             });
             let found = found.await?.map_err(|_| Refused::NotFound)?;
             let found = admitted(found, allow_private)?;
-            remembered.insert(name, found.as_slice().into());
+            remembered.insert(name, found.clone());
             let addresses: Addrs = Box::new(found.into_iter());
             Ok(addresses)
         })

@@ -52,8 +52,7 @@ async fn followed_by(place: &Place, name: &str, count: i64) -> Id {
 
 /// What it takes for `by` to post.
 async fn cost_of_a_post(place: &Place, by: Id) -> (i64, i64) {
-    let draft =
-        Draft { text: "Hello".into(), visibility: Visibility::Public, ..Draft::default() };
+    let draft = Draft { text: "Hello".into(), visibility: Visibility::Public, ..Draft::default() };
     let publish = move |tx: &mut Tx, env: &weir_community::Env| {
         let before = work(tx);
         statuses::publish(tx, env, by, &draft)?;

@@ -239,7 +239,7 @@ impl Storm {
 
 /// Says how far it is, once a second.
 fn progress(looks: &[Look], count: &Count) {
-    if looks.len() % 10 == 0
+    if looks.len().is_multiple_of(10)
         && let Some(look) = looks.last()
     {
         eprintln!(

@@ -139,7 +139,7 @@ pub async fn again(face: ActivityPub, claim: Claimed<Redeliver>) -> Result<(), F
         tries: it.tries,
     };
     let items = waiting.into_iter().map(item).collect();
-    let went = Round::new(&face, &job.host, peer.clone()).run(items).await?;
+    let went = Round::new(&face, &job.host, peer.clone()).in_order().run(items).await?;
     // After a probe that was taken the steps begin; each that is taken is followed by a wider one.
     let pace = if failing_until.is_some() { PACE_FIRST } else { (2 * pace).min(PACE_MAX) };
     let next = Redeliver { pace, ..Redeliver::of(&job.host) };

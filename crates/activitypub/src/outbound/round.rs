@@ -64,6 +64,7 @@ pub struct Round<'f> {
     gone: Vec<(String, String)>,
     news: Option<News>,
     taken: usize,
+    width_max: usize,
     /// Nothing more is begun.
     over: bool,
     failure: Option<Failure>,
@@ -84,7 +85,23 @@ impl<'f> Round<'f> {
     /// A round of deliveries to `host`.
     pub fn new(face: &'f ActivityPub, host: &'f str, peer: Arc<Peer>) -> Self {
         let (tries, gone) = (Vec::new(), Vec::new());
-        Self { face, host, peer, tries, gone, news: None, taken: 0, over: false, failure: None }
+        Self {
+            face,
+            host,
+            peer,
+            tries,
+            gone,
+            news: None,
+            taken: 0,
+            width_max: WIDTH_MAX,
+            over: false,
+            failure: None,
+        }
+    }
+
+    /// One after the other: what is to come later may undo what comes before it.
+    pub fn in_order(self) -> Self {
+        Self { width_max: 1, ..self }
     }
 
     /// Tries `items` in their order, and writes down what became of them.
@@ -103,7 +120,7 @@ impl<'f> Round<'f> {
             }
             let Some(attempt) = running.next().await else { break };
             self.note(attempt);
-            width = (1 + self.taken / WIDER_EACH).min(WIDTH_MAX);
+            width = (1 + self.taken / WIDER_EACH).min(self.width_max);
         }
         drop(running);
         let mut untried = false;

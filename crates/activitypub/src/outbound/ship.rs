@@ -6,7 +6,7 @@ use weir_community::{Env, Error};
 use weir_db::Tx;
 use weir_jobs::Outcome;
 
-use super::deliver;
+use super::deliver::{self, DeliverRest};
 use super::redeliver::{self, Redeliver};
 
 /// A message and where it goes.
@@ -27,8 +27,13 @@ fn write(tx: &mut Tx, env: &Env, sent: &Sent) -> Result<(), Error> {
         reach.failing.contains_key(host) || (!may_overtake && reach.behind.contains(host))
     };
     outgoing::ship(tx, env, shipment, reach, held)?;
-    let (first, rest) = deliver::jobs(shipment.id, reach, held);
-    env.jobs.enqueue_many(tx, &first)?;
+    let (first, mut rest) = deliver::jobs(shipment.id, reach, held);
+    if shipment.passed_on {
+        // Behind what comes in and what people here write: of what others write there is no end.
+        rest.extend(first.into_iter().map(DeliverRest));
+    } else {
+        env.jobs.enqueue_many(tx, &first)?;
+    }
     env.jobs.enqueue_many(tx, &rest)?;
     for (host, until) in &reach.failing {
         redeliver::ask(tx, env, &Redeliver::of(host), *until)?;

@@ -22,7 +22,7 @@ pub(super) const FRESH_FROM: u64 = 3_000_000_000;
 /// How often a fresh post is written.
 const EACH: Duration = Duration::from_secs(1);
 /// How often it is looked for.
-const LOOK: Duration = Duration::from_millis(50);
+const LOOK: Duration = Duration::from_millis(100);
 /// How long it is looked for.
 const SEEN_MAX: Duration = Duration::from_secs(60);
 

@@ -15,7 +15,7 @@ use crate::api::Api;
 use crate::machine;
 
 /// How often it is looked.
-const LOOK: Duration = Duration::from_millis(250);
+const LOOK: Duration = Duration::from_millis(500);
 /// How often all accounts are looked at, once the few are complete.
 const LOOK_AT_ALL: Duration = Duration::from_millis(250);
 

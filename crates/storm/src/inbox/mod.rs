@@ -339,7 +339,8 @@ impl Storm {
         let watching = tokio::spawn(watch::run(watch, began));
         let sent: Sent = send::send(flood, progress.clone()).await;
         let watched: Watched = watching.await?;
-        let used_s = processor_s() - before_s;
+        // Nobody knows it of a server that was started again meanwhile.
+        let used_s = (processor_s() - before_s).max(0.0);
         let own_s = machine::processor_s() - own_before_s;
         stop.cancel();
         let guests = ended(guests).await;

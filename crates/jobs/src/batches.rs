@@ -167,11 +167,11 @@ impl Jobs {
     ///
     /// Members may add more ([`add_to_batch`](Self::add_to_batch)). Counters are written once for
     /// each group of ends. A batch that is complete is remembered for a week, or for 30 days if it
-    /// failed.
+    /// failed. With the jobs on Redis batches stay in the database: see
+    /// [`sidekiq`](crate::sidekiq) for what is counted.
     ///
     /// # Errors
-    /// As [`enqueue`](Self::enqueue). Batches need the database to keep the jobs: on Redis they
-    /// are refused as [`weir_db::Error::Statement`].
+    /// As [`enqueue`](Self::enqueue).
     pub fn batch<F>(&self, tx: &mut Tx, label: &str, fill: F) -> Result<Id, Error>
     where
         F: FnOnce(&mut Batch<'_, '_>) -> Result<(), Error>,
@@ -274,10 +274,6 @@ fn make<F>(jobs: &Jobs, tx: &mut Tx, parent: Option<Id>, label: &str, fill: F) -
 where
     F: FnOnce(&mut Batch<'_, '_>) -> Result<(), Error>,
 {
-    if jobs.inner.redis.get().is_some() {
-        let reason = "batches are kept in the database: start without Redis to use them".into();
-        return Err(Error::Statement { reason, sql: "batch".into() });
-    }
     let id = jobs.inner.ids.next();
     let mut end = label.len().min(LABEL_BYTES_MAX);
     while !label.is_char_boundary(end) {
@@ -436,5 +432,6 @@ pub(crate) fn prune(tx: &mut Tx, now: Timestamp) -> Result<u64, Error> {
     let never: Vec<Id> = old.iter().flat_map(|(_, one, other)| [*one, *other]).flatten().collect();
     let list: Vec<Id> = old.iter().map(|(id, _, _)| *id).collect();
     tx.execute("DELETE FROM jobs_later WHERE id IN ids(?1) AND state = 2", params![ids(&never)])?;
+    tx.execute("DELETE FROM jobs_members WHERE batch_id IN ids(?1)", params![ids(&list)])?;
     tx.execute("DELETE FROM jobs_batches WHERE id IN ids(?1)", params![ids(&list)])
 }

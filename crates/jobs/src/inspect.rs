@@ -225,18 +225,26 @@ impl Jobs {
     ) -> Result<Vec<Entry>, Error> {
         let limit = limit.min(LIST_MAX);
         let Some(redis) = self.inner.redis.get() else {
-            let list = move |tx: &mut Tx| list(tx, set, after.as_ref(), limit);
-            return Ok(self.inner.db.read(Class::Interactive, list).await?);
+            return self.list_here(set, after, limit).await;
         };
         let (mut there, passed) = redis.list(set, after.as_ref(), limit).await?;
         let (after, left) = (after.filter(|_| !passed), limit - there.len());
         if set == Set::Ready && left > 0 {
             // What was not handed over yet comes after them.
-            let list = move |tx: &mut Tx| list(tx, set, after.as_ref(), left);
-            let here = self.inner.db.read::<_, weir_db::Error, _>(Class::Interactive, list).await?;
-            there.extend(here);
+            there.extend(self.list_here(set, after, left).await?);
         }
         Ok(there)
+    }
+
+    /// As [`list`](Self::list), of what lies in the database.
+    pub(crate) async fn list_here(
+        &self,
+        set: Set,
+        after: Option<Entry>,
+        limit: usize,
+    ) -> Result<Vec<Entry>, Error> {
+        let list = move |tx: &mut Tx| list(tx, set, after.as_ref(), limit);
+        Ok(self.inner.db.read(Class::Interactive, list).await?)
     }
 
     /// The job `id`, wherever it is; none once it is done.
@@ -244,15 +252,19 @@ impl Jobs {
     /// # Errors
     /// [`Error::Db`].
     pub async fn show(&self, id: Id) -> Result<Option<Entry>, Error> {
+        match (self.show_here(id).await?, self.inner.redis.get()) {
+            (None, Some(redis)) => Ok(redis.find(id).await?.map(|found| found.entry)),
+            (row, _) => Ok(row),
+        }
+    }
+
+    /// As [`show`](Self::show), of what lies in the database.
+    pub(crate) async fn show_here(&self, id: Id) -> Result<Option<Entry>, Error> {
         let show = move |tx: &mut Tx| {
             let found = find_ready(tx, id)?;
             if found.is_some() { Ok(found) } else { find(tx, id) }
         };
-        let row = self.inner.db.read::<_, weir_db::Error, _>(Class::Interactive, show).await?;
-        match (row, self.inner.redis.get()) {
-            (None, Some(redis)) => Ok(redis.find(id).await?.map(|found| found.entry)),
-            (row, _) => Ok(row),
-        }
+        Ok(self.inner.db.read::<_, weir_db::Error, _>(Class::Interactive, show).await?)
     }
 }
 

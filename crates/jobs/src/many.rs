@@ -52,7 +52,7 @@ impl Jobs {
         };
         let (mut swept, mut after) = (Swept { of, ..Swept::default() }, None);
         while swept.looked < of {
-            let look = self.look(search, after).await?;
+            let look = self.look_here(search, after).await?;
             swept.looked += look.looked;
             swept.changed += self.change(action, look.found).await?;
             told(swept);
@@ -60,6 +60,10 @@ impl Jobs {
             if after.is_none() {
                 break;
             }
+        }
+        if let Some(redis) = self.inner.redis.get() {
+            // After the database: what the relay hands over meanwhile is found here.
+            self.sweep_redis(redis, search, action, &mut swept, &mut told).await?;
         }
         Ok(swept)
     }
@@ -70,10 +74,12 @@ impl Jobs {
     /// # Errors
     /// [`Error::Db`], [`Error::Redis`].
     pub async fn kill(&self, id: Id) -> Result<bool, Error> {
-        match self.show(id).await? {
-            Some(entry) => Ok(self.change(Action::Kill, vec![entry]).await? > 0),
-            None => Ok(false),
+        if let Some(entry) = self.show_here(id).await? {
+            return Ok(self.change(Action::Kill, vec![entry]).await? > 0);
         }
+        let Some(redis) = self.inner.redis.get() else { return Ok(false) };
+        let there = redis.find(id).await?.into_iter().collect();
+        Ok(self.change_in_redis(redis, Action::Kill, there).await? > 0)
     }
 
     /// Moves the waiting jobs of `from` to queue `to`, in whose turns they wait from then on, and
@@ -100,7 +106,7 @@ impl Jobs {
         let search = Search { queue: Some(from.to_owned()), ..Search::all(Set::Ready) };
         let (mut swept, mut after) = (Swept { of, ..Swept::default() }, None);
         loop {
-            let look = self.look(&search, after).await?;
+            let look = self.look_here(&search, after).await?;
             swept.looked += look.looked;
             let (jobs, name) = (self.clone(), to.to_owned());
             let write = move |tx: &mut Tx| jobs.move_some(tx, &look.found, &name);
@@ -117,28 +123,9 @@ impl Jobs {
         if found.is_empty() || (action == Action::Kill && found[0].set == Set::Dead) {
             return Ok(0);
         }
-        if self.inner.redis.get().is_some() {
-            return self.change_in_redis(action, found).await;
-        }
         let jobs = self.clone();
         let write = move |tx: &mut Tx| jobs.change_rows(tx, action, &found);
         Ok(self.inner.db.write::<_, weir_db::Error, _>(Class::Housekeeping, write).await?)
-    }
-
-    /// One by one: Redis finds no job by its name.
-    async fn change_in_redis(&self, action: Action, found: Vec<Entry>) -> Result<u64, Error> {
-        let mut changed = 0;
-        for entry in found {
-            changed += u64::from(match action {
-                Action::Retry => self.retry(entry.id).await?,
-                Action::Delete => self.delete(entry.id).await?,
-                Action::Kill => {
-                    let reason = "jobs in Redis are killed on Sidekiq Web; delete them here";
-                    return Err(Error::Redis(reason.to_owned()));
-                }
-            });
-        }
-        Ok(changed)
     }
 
     fn change_rows(

@@ -7,7 +7,7 @@ use weir_db::{Class, Tx, params};
 
 use crate::batches::{self, Change};
 use crate::inspect::find_ready;
-use crate::{Error, Jobs, Set, rows};
+use crate::{Action, Error, Jobs, Search, Set, Swept, rows};
 
 /// Jobs that one transaction moves.
 const MOVED_MAX: usize = 500;
@@ -87,10 +87,10 @@ impl Jobs {
         };
         let found = self.inner.db.write::<_, weir_db::Error, _>(Class::Interactive, retry).await?;
         match self.inner.redis.get() {
-            Some(redis) if !found => match redis.find(id).await? {
-                Some(found) => Ok(redis.retry(found, self.inner.clock.now()).await?),
-                None => Ok(false),
-            },
+            Some(redis) if !found => {
+                let there = redis.find(id).await?.into_iter().collect();
+                Ok(self.change_in_redis(redis, Action::Retry, there).await? > 0)
+            }
             _ => Ok(found),
         }
     }
@@ -111,7 +111,12 @@ impl Jobs {
             }
         }
         match self.inner.redis.get() {
-            Some(redis) => Ok(all + redis.retry_all(set, self.inner.clock.now()).await?),
+            Some(redis) => {
+                let (mut swept, search) = (Swept::default(), Search::all(set));
+                let told = &mut |_| ();
+                self.sweep_redis(redis, &search, Action::Retry, &mut swept, told).await?;
+                Ok(all + swept.changed)
+            }
             None => Ok(all),
         }
     }
@@ -179,10 +184,10 @@ impl Jobs {
         };
         let gone = self.inner.db.write::<_, weir_db::Error, _>(Class::Interactive, delete).await?;
         match self.inner.redis.get() {
-            Some(redis) if !gone => match redis.find(id).await? {
-                Some(found) => Ok(redis.remove(&found).await?),
-                None => Ok(false),
-            },
+            Some(redis) if !gone => {
+                let there = redis.find(id).await?.into_iter().collect();
+                Ok(self.change_in_redis(redis, Action::Delete, there).await? > 0)
+            }
             _ => Ok(gone),
         }
     }

@@ -48,6 +48,8 @@ pub struct RunningJob {
     pub started_at: Timestamp,
     /// How far it says it is.
     pub progress: Option<Progress>,
+    /// The process that runs it; none is this one.
+    pub process: Option<String>,
 }
 
 /// What of a process runs, by id.
@@ -84,6 +86,7 @@ impl Running {
             attempt: claim.attempt,
             started_at: now,
             progress: None,
+            process: None,
         });
         entry.token.clone()
     }
@@ -248,6 +251,10 @@ impl Jobs {
             state.is_some_and(|state| state.turns.lock().has_taken(&entry.lane))
         });
         // Taken from its queue meanwhile, and about to start.
-        Ok(waited || self.cancel_running(id) || (taken && self.inner.running.doom(id)))
+        let here = waited || self.cancel_running(id) || (taken && self.inner.running.doom(id));
+        match self.inner.redis.get() {
+            Some(redis) if !here => self.cancel_in_redis(redis, id).await,
+            _ => Ok(here),
+        }
     }
 }

@@ -59,10 +59,23 @@ impl Jobs {
     /// # Errors
     /// [`Error::Db`], [`Error::Redis`].
     pub async fn look(&self, search: &Search, after: Option<Entry>) -> Result<Look, Error> {
-        let list = self.list(search.set, after, LOOK).await?;
-        let looked = list.len();
-        let last = if looked < LOOK { None } else { list.last().cloned() };
-        let found = list.into_iter().filter(|entry| search.is_for(entry)).collect();
-        Ok(Look { found, looked: looked as u64, last })
+        Ok(of(search, self.list(search.set, after, LOOK).await?))
     }
+
+    /// As [`look`](Self::look), of what lies in the database.
+    pub(crate) async fn look_here(
+        &self,
+        search: &Search,
+        after: Option<Entry>,
+    ) -> Result<Look, Error> {
+        Ok(of(search, self.list_here(search.set, after, LOOK).await?))
+    }
+}
+
+/// The part of `list` that is meant.
+fn of(search: &Search, list: Vec<Entry>) -> Look {
+    let looked = list.len();
+    let last = if looked < LOOK { None } else { list.last().cloned() };
+    let found = list.into_iter().filter(|entry| search.is_for(entry)).collect();
+    Look { found, looked: looked as u64, last }
 }

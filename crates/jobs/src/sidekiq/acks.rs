@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use redis::RedisResult;
 use tokio::sync::mpsc;
+use weir_base::Id;
 
 use super::failures::Next;
-use super::names;
 use super::worker::{AGAIN_AFTER, Core, Taken};
+use super::{members, names};
 use crate::endings::Counts;
 
 /// Ends that may wait to be told; jobs that end beyond them wait.
@@ -19,9 +20,9 @@ const GROUP_MAX: usize = 1_000;
 /// How long the first of a group waits for others.
 const LINGER: Duration = Duration::from_millis(2);
 /// The dead set keeps so many, one less, as Sidekiq does.
-const DEAD_MAX: i64 = 10_000;
+pub(crate) const DEAD_MAX: i64 = 10_000;
 /// The dead set keeps jobs for this long: 180 days, in ms.
-const DEAD_AGE_MS_MAX: i64 = 180 * 24 * 3_600 * 1_000;
+pub(crate) const DEAD_AGE_MS_MAX: i64 = 180 * 24 * 3_600 * 1_000;
 /// Counters of a day live for so long: five years, in seconds.
 const DAY_COUNTER_S: i64 = 5 * 365 * 24 * 3_600;
 
@@ -31,6 +32,8 @@ pub(crate) struct Ack {
     pub(crate) kind: &'static str,
     pub(crate) next: Next,
     pub(crate) failed: bool,
+    /// How it ended as a member of a batch, if that is still to be counted.
+    pub(crate) member: Option<(Id, members::End)>,
 }
 
 /// Tells what comes, until all senders are gone; then puts back what did not end.
@@ -44,6 +47,13 @@ pub(crate) async fn run(core: Arc<Core>, mut acks: mpsc::Receiver<Ack>) {
             {
                 group.push(ack);
             }
+        }
+        let ends = group.iter().filter_map(|ack| ack.member).collect();
+        if !members::count(&core, ends).await {
+            // They stay in the hash of what is held, from where they run again.
+            tracing::error!(count = group.len(), "ends of jobs were not told to Redis");
+            settle(&core, &mut group);
+            continue;
         }
         while let Err(error) = tell(&core, &group).await {
             tracing::warn!(%error, count = group.len(), "ends of jobs cannot be told to Redis yet");

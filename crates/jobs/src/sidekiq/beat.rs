@@ -10,6 +10,7 @@ use redis::{Pipeline, RedisResult};
 use tokio_util::sync::CancellationToken;
 use weir_base::Timestamp;
 
+use super::steer::CANCEL;
 use super::worker::Core;
 use super::{Times, names, wire};
 
@@ -217,6 +218,11 @@ fn obey(core: &Core, signal: &str) {
                 let job = String::from_utf8_lossy(&taken.raw);
                 tracing::info!(queue = core.sources[taken.source].name, %job, "it runs");
             }
+        }
+        other if other.starts_with(CANCEL) => {
+            let id = other.trim_start_matches(CANCEL).parse();
+            let cut = id.is_ok_and(|id| core.inner.running.cancel(id));
+            tracing::info!(job = other, cut, "a job is cancelled, as another process asked");
         }
         other => tracing::warn!(signal = other, "Sidekiq Web asked for something unknown"),
     }

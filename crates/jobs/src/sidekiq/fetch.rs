@@ -178,12 +178,14 @@ impl Fetcher {
         let waited = metrics::histogram!("weir_jobs_wait_seconds",
             "queue" => core.sources[source].name.clone());
         for taken in taken {
+            let mut member = None;
             let parsed = match Job::parse(&taken.raw) {
                 Ok(job) => core
                     .known
                     .get(&*job.class)
                     .map(|known| (known.clone(), job.claim(known.kind)))
                     .ok_or_else(|| {
+                        member = job.member();
                         Outcome::retry(format!("no handler here knows the class {}", job.class))
                     }),
                 Err(error) => Err(Outcome::Dead(format!("it is no job: {error}"))),
@@ -205,7 +207,7 @@ impl Fetcher {
                     let worker = self.worker.clone();
                     self.worker.runs.spawn(async move {
                         let (kind, retry) = ("unknown", Retry::DEFAULT);
-                        worker.end(taken, kind, retry, outcome, Duration::ZERO).await;
+                        worker.end(taken, kind, retry, outcome, Duration::ZERO, member).await;
                     });
                 }
             }

@@ -6,18 +6,25 @@ use redis::{FromRedisValue, RedisResult};
 use weir_base::{Id, Timestamp};
 
 use super::shared::Shared;
+use super::steer::key;
 use super::wire::{self, Fields};
-use super::{jid, names, poller};
+use super::{acks, jid, names, poller};
+use crate::running::RunningJob;
 use crate::{Entry, Error, QueueStats, Set};
 
 /// Jobs of one step of a search, or of moving many.
 const STEP: usize = 500;
 /// Jobs of one queue that a search by id looks through.
 const SEARCHED_MAX: usize = 1_000_000;
+/// Running jobs that are listed.
+const RUNNING_MAX: usize = 10_000;
 
 /// A job where it lies.
 pub(crate) struct Found {
     pub(crate) entry: Entry,
+    /// Its batch and its unique key, if it is ours.
+    pub(crate) batch: Option<Id>,
+    pub(crate) key: Option<String>,
     raw: Vec<u8>,
 }
 
@@ -44,7 +51,7 @@ impl Shared {
     }
 
     /// The queues that Redis knows, by name.
-    async fn queue_names(&self) -> RedisResult<Vec<String>> {
+    pub(crate) async fn queue_names(&self) -> RedisResult<Vec<String>> {
         let mut names: Vec<String> = self.ask(&["SMEMBERS", names::QUEUES]).await?;
         names.sort_unstable();
         Ok(names)
@@ -239,52 +246,111 @@ impl Shared {
         }
     }
 
-    /// Makes a job that was found ready now; false when it is ready, or went meanwhile.
-    pub(crate) async fn retry(&self, found: Found, now: Timestamp) -> RedisResult<bool> {
-        let set = found.entry.set;
-        if set == Set::Ready {
-            return Ok(false);
+    /// Makes jobs of `set` ready now, and tells how many were still there. The dead begin anew,
+    /// with all their attempts.
+    pub(crate) async fn raise(
+        &self,
+        set: Set,
+        found: Vec<Found>,
+        now: Timestamp,
+    ) -> RedisResult<u64> {
+        let raws: Vec<Vec<u8>> = found.into_iter().map(|found| found.raw).collect();
+        let mut raised = 0;
+        for some in raws.chunks(STEP) {
+            raised += poller::push(self, key(set), some, |job| {
+                job.set_time("enqueued_at", now, self.options.times);
+                if set == Set::Dead {
+                    job.remove("retry_count");
+                    job.remove("failed_at");
+                }
+            })
+            .await?;
         }
-        Ok(self.raise(set, &[found.raw], now).await? > 0)
+        Ok(raised)
     }
 
-    /// Makes all of `set` ready now, and tells how many.
-    pub(crate) async fn retry_all(&self, set: Set, now: Timestamp) -> RedisResult<u64> {
-        let mut moved = 0;
-        if set == Set::Ready {
-            return Ok(moved);
-        }
-        let last = (STEP - 1).to_string();
-        // What fails again meanwhile is not moved again.
-        let steps = self.ask::<usize>(&["ZCARD", key(set)]).await?.div_ceil(STEP);
-        for _ in 0..steps {
-            let some: Vec<Vec<u8>> = self.ask(&["ZRANGE", key(set), "0", &last]).await?;
-            moved += self.raise(set, &some, now).await?;
-        }
-        Ok(moved)
-    }
-
-    /// A dead job begins anew, with all its attempts.
-    async fn raise(&self, set: Set, raws: &[Vec<u8>], now: Timestamp) -> RedisResult<u64> {
-        poller::push(self, key(set), raws, |job| {
-            job.set_time("enqueued_at", now, self.options.times);
-            if set == Set::Dead {
-                job.remove("retry_count");
-                job.remove("failed_at");
-            }
-        })
-        .await
-    }
-
-    /// Removes a job that was found; false when it went meanwhile.
-    pub(crate) async fn remove(&self, found: &Found) -> RedisResult<bool> {
-        let mut cmd = redis::Cmd::new();
-        match found.entry.set {
-            Set::Ready => cmd.arg("LREM").arg(names::queue(&found.entry.queue)).arg(-1),
-            set => cmd.arg("ZREM").arg(key(set)),
+    /// Takes jobs of one set (and queue) away, into the dead set if they are to be buried, and
+    /// tells which were still there.
+    pub(crate) async fn take(
+        &self,
+        mut found: Vec<Found>,
+        bury: Option<Timestamp>,
+    ) -> RedisResult<Vec<Found>> {
+        let Some(first) = found.first() else { return Ok(found) };
+        let (set, queue) = (first.entry.set, first.entry.queue.clone());
+        let (lies, what) = match set {
+            Set::Ready => (names::queue(&queue), "list"),
+            set => (key(set).to_owned(), "zset"),
         };
-        let gone: u64 = cmd.arg(found.raw.as_slice()).query_async(&mut self.redis()).await?;
-        Ok(gone > 0)
+        let mut gone = Vec::with_capacity(found.len());
+        for some in found.chunks(STEP) {
+            let mut call = self.scripts.take.key(&lies);
+            call.key(names::DEAD).arg(what);
+            match bury {
+                Some(now) => {
+                    let oldest = now.plus_ms(-acks::DEAD_AGE_MS_MAX);
+                    call.arg(wire::seconds(now)).arg(wire::seconds(oldest)).arg(acks::DEAD_MAX);
+                }
+                None => {
+                    call.arg("").arg("").arg("");
+                }
+            }
+            some.iter().for_each(|found| {
+                call.arg(found.raw.as_slice());
+            });
+            let counts: Vec<u64> = call.invoke_async(&mut self.redis()).await?;
+            gone.extend(counts.into_iter().map(|count| count > 0));
+        }
+        let mut gone = gone.into_iter();
+        found.retain(|_| gone.next().unwrap_or(false));
+        Ok(found)
+    }
+
+    /// How many jobs lie in `set`, or in `queue` of it.
+    pub(crate) async fn size(&self, set: Set, queue: &str) -> RedisResult<usize> {
+        match set {
+            Set::Ready => self.ask(&["LLEN", &names::queue(queue)]).await,
+            set => self.ask(&["ZCARD", key(set)]).await,
+        }
+    }
+
+    /// Jobs of `set`, or of `queue` of it, from the `from`-th on.
+    pub(crate) async fn step(&self, set: Set, queue: &str, from: usize) -> RedisResult<Vec<Found>> {
+        if set == Set::Ready {
+            return self.ready_step(queue, from).await;
+        }
+        let (first, last) = (from.to_string(), (from + STEP - 1).to_string());
+        let some: Vec<(Vec<u8>, f64)> =
+            self.ask(&["ZRANGE", key(set), &first, &last, "WITHSCORES"]).await?;
+        let one = |(raw, score)| found(set, "", Some(wire::from_seconds(score)), raw);
+        Ok(some.into_iter().map(one).collect())
+    }
+
+    /// The jobs that run, in whatever process, or only in others than this.
+    pub(crate) async fn running(&self, elsewhere: bool) -> RedisResult<Vec<RunningJob>> {
+        let processes: Vec<String> = self.ask(&["SMEMBERS", names::PROCESSES]).await?;
+        let mut all = Vec::new();
+        let others = |identity: &&String| !elsewhere || **identity != self.identity;
+        for identity in processes.iter().filter(others) {
+            let mut running = Vec::new();
+            // Up to Sidekiq 6 the hash has the longer name.
+            for suffix in ["work", "workers"] {
+                if running.is_empty() {
+                    running = self.ask(&["HVALS", &format!("{identity}:{suffix}")]).await?;
+                }
+            }
+            let shown = running.iter().take(RUNNING_MAX.saturating_sub(all.len()));
+            all.extend(shown.filter_map(|work: &Vec<u8>| running_job(work, identity)));
+        }
+        Ok(all)
+    }
+
+    /// Whether process `identity` is a Weir.
+    pub(crate) async fn is_ours(&self, identity: &str) -> RedisResult<bool> {
+        let info: Option<String> = self.ask(&["HGET", identity, "info"]).await?;
+        let info: serde_json::Value =
+            info.and_then(|info| serde_json::from_str(&info).ok()).unwrap_or_default();
+        Ok(info["labels"].as_array().is_some_and(|labels| labels.contains(&"weir".into())))
     }
 
     /// Whether Redis knows `queue`.
@@ -299,14 +365,6 @@ impl Shared {
     }
 }
 
-fn key(set: Set) -> &'static str {
-    match set {
-        Set::Dead => names::DEAD,
-        Set::Retries => names::RETRY,
-        Set::Scheduled | Set::Ready => names::SCHEDULE,
-    }
-}
-
 /// What the name of job `id` may contain: ours, and what others with that number begin with.
 fn patterns(id: Id) -> [String; 2] {
     let digits = format!("{:016x}", (id.0 as u64) << 1);
@@ -315,10 +373,13 @@ fn patterns(id: Id) -> [String; 2] {
 
 /// A job as it is shown to people. What is no job shows as it is.
 fn found(set: Set, queue: &str, at: Option<Timestamp>, raw: Vec<u8>) -> Found {
+    let (mut batch, mut key) = (None, None);
     let entry = match Fields::parse(&raw) {
         Some(job) => {
             let enqueued_at = job.time("created_at").or_else(|| job.time("enqueued_at"));
             let own: serde_json::Value = job.get("weir").unwrap_or_default();
+            batch = own["batch"].as_i64().map(Id);
+            key = own["key"].as_str().map(str::to_owned);
             let in_queue = if set == Set::Ready { Some(queue.to_owned()) } else { None };
             Entry {
                 id: jid::id(&job.get::<String>("jid").unwrap_or_default()),
@@ -348,7 +409,7 @@ fn found(set: Set, queue: &str, at: Option<Timestamp>, raw: Vec<u8>) -> Found {
             payload: String::from_utf8_lossy(&raw).into_owned(),
         },
     };
-    Found { entry, raw }
+    Found { entry, batch, key, raw }
 }
 
 /// One object as an argument is the job.
@@ -358,4 +419,27 @@ fn shown(args: &str) -> String {
         Ok([one]) if one.get().starts_with('{') => one.get().to_owned(),
         _ => args.to_owned(),
     }
+}
+
+/// A job that runs, as its process shows it.
+fn running_job(work: &[u8], identity: &str) -> Option<RunningJob> {
+    let work = Fields::parse(work)?;
+    // An object up to Sidekiq 7, a text from then on.
+    let payload = work.get::<String>("payload");
+    let job = match &payload {
+        Some(text) => Fields::parse(text.as_bytes())?,
+        None => Fields::parse(work.raw("payload")?.as_bytes())?,
+    };
+    let own: serde_json::Value = job.get("weir").unwrap_or_default();
+    let failures = job.get::<i64>("retry_count").map_or(0, |count| count.saturating_add(1).max(0));
+    Some(RunningJob {
+        id: jid::id(&job.get::<String>("jid")?),
+        queue: work.get::<String>("queue").unwrap_or_default().into(),
+        lane: own["lane"].as_str().unwrap_or("").into(),
+        kind: job.get::<String>("class").unwrap_or_default().into(),
+        attempt: u32::try_from(failures).unwrap_or(u32::MAX).saturating_add(1),
+        started_at: work.time("run_at").unwrap_or(Timestamp::from_ms(0)),
+        progress: None,
+        process: Some(identity.to_owned()),
+    })
 }

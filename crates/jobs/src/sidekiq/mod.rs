@@ -22,6 +22,12 @@
 //!   the transaction of its effect, and kept for a day. What an attempt that ended with
 //!   [`Outcome::Retry`](crate::Outcome::Retry) or `Dead` wrote may be written again.
 //! - *A task runs at least once.*
+//! - *A member of a batch is counted once*: its first end, in the transaction of its effect if it
+//!   is a unit, else before Redis is told. One that dies and is then tried again from the dead set,
+//!   here or on Sidekiq Web, counts by how it ends after all. A kind that runs
+//!   [`elsewhere`](crate::Registry::elsewhere) counts as done when it was handed over, since
+//!   nobody tells how it ends. Not counted, so that the batch stays open, is a member that somebody
+//!   deletes on Sidekiq Web, and one that a Ruby process takes from a queue of ours.
 //! - *What Redis loses is lost.* What it keeps over a crash of its own is its configuration's
 //!   matter; the start says in one line what that does not keep.
 //! - *Order*: jobs of a queue start first come, first served. Fairness between keys holds until
@@ -36,6 +42,7 @@ mod fetch;
 mod inspect;
 pub(crate) mod jid;
 mod link;
+pub(crate) mod members;
 mod names;
 mod options;
 mod persistence;
@@ -45,6 +52,7 @@ mod scripts;
 pub(crate) mod seen;
 mod shared;
 mod start;
+mod steer;
 mod sweep;
 mod tasks;
 mod units;

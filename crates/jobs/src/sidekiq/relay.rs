@@ -10,10 +10,10 @@ use tokio_util::sync::CancellationToken;
 use weir_base::{Id, Timestamp};
 use weir_db::{Class, Row, Tx, ids, params};
 
-use super::names;
 use super::shared::Shared;
 use super::wire::{self, Place};
 use super::worker::AGAIN_AFTER;
+use super::{members, names};
 use crate::directory::QueueState;
 use crate::jobs::Inner;
 use crate::registry::Registry;
@@ -36,6 +36,13 @@ pub(crate) struct Target {
     pub(crate) retry: Retry,
     /// Another process runs it, and cannot free its key, which it is freed of when it is pushed.
     pub(crate) frees_key: bool,
+    /// Another process runs it, and nobody hears of its end.
+    pub(crate) is_elsewhere: bool,
+}
+
+impl Target {
+    const UNKNOWN: Target =
+        Target { class: "", retry: Retry::DEFAULT, frees_key: false, is_elsewhere: false };
 }
 
 /// What the relays share.
@@ -49,11 +56,19 @@ pub(crate) struct Relay {
 /// By kind what its rows become.
 pub(crate) fn targets(registry: &Registry) -> BTreeMap<&'static str, Target> {
     let handlers = registry.handlers.iter().map(|(kind, handler)| {
-        (*kind, Target { class: handler.class, retry: handler.retry, frees_key: false })
+        (*kind, Target { class: handler.class, retry: handler.retry, ..Target::UNKNOWN })
     });
     let elsewhere = registry.elsewhere.iter().map(|(kind, elsewhere)| {
         let frees_key = !matches!(elsewhere.unique, Unique::ForMs(_));
-        (*kind, Target { class: elsewhere.class, retry: elsewhere.retry, frees_key })
+        (
+            *kind,
+            Target {
+                class: elsewhere.class,
+                retry: elsewhere.retry,
+                frees_key,
+                is_elsewhere: true,
+            },
+        )
     });
     handlers.chain(elsewhere).collect()
 }
@@ -66,6 +81,8 @@ struct Later {
     job: String,
     /// A key that is free from now on.
     key: Option<String>,
+    batch: Option<Id>,
+    is_elsewhere: bool,
 }
 
 impl Relay {
@@ -146,7 +163,7 @@ impl Relay {
                 claims.append(&mut found);
             }
         }
-        if claims.is_empty() {
+        if !self.hand_over(class, state, &mut claims).await || claims.is_empty() {
             return 0;
         }
         let bytes = claims.iter().map(|claim| claim.payload.len()).sum();
@@ -177,9 +194,41 @@ impl Relay {
         self.shared.options.window.saturating_sub(length)
     }
 
+    /// Writes down which of `claims` are members of batches, and leaves out those that ended
+    /// meanwhile; false when it is time to stop.
+    async fn hand_over(
+        &self,
+        class: Class,
+        state: &Arc<QueueState>,
+        claims: &mut Vec<Claim>,
+    ) -> bool {
+        let is_member =
+            |claim: &Claim| claim.batch_id.is_some() && !self.target(&claim.kind).is_elsewhere;
+        let members: Arc<Vec<Id>> =
+            Arc::new(claims.iter().filter(|it| is_member(it)).map(|it| it.id).collect());
+        if members.is_empty() {
+            return true;
+        }
+        let there = loop {
+            let list = members.clone();
+            let hand_over = move |tx: &mut Tx| members::hand_over(tx, "jobs", &list);
+            match self.inner.db.write::<_, weir_db::Error, _>(class, hand_over).await {
+                Ok(there) => break there,
+                Err(error) if !self.again(PUSHED, &error).await => return false,
+                Err(_) => {}
+            }
+        };
+        let mut turns = state.turns.lock();
+        claims.retain(|claim| {
+            let stays = !is_member(claim) || there.binary_search(&claim.id).is_ok();
+            turns.gone(&claim.lane, usize::from(!stays));
+            stays
+        });
+        true
+    }
+
     fn target(&self, kind: &str) -> Target {
-        let unknown = Target { class: "", retry: Retry::DEFAULT, frees_key: false };
-        self.targets.get(kind).copied().unwrap_or(unknown)
+        self.targets.get(kind).copied().unwrap_or(Target::UNKNOWN)
     }
 
     fn compose(&self, claim: &Claim, queue: &str) -> String {
@@ -208,9 +257,15 @@ impl Relay {
             .filter(|claim| self.target(&claim.kind).frees_key)
             .filter_map(|claim| Some((claim.unique_key.clone()?, claim.id)))
             .collect();
-        let me = self.inner.nodes.me();
+        let gone: Vec<(Id, Id)> = (claims.iter())
+            .filter(|claim| self.target(&claim.kind).is_elsewhere)
+            .filter_map(|claim| Some((claim.id, claim.batch_id?)))
+            .collect();
+        let (inner, me) = (self.inner.clone(), self.inner.nodes.me());
         let remove = move |tx: &mut Tx| {
             let removed = rows::remove(tx, claims.iter(), me)?;
+            let let_go = gone.iter().filter(|(id, _)| removed.has(*id)).map(|(_, batch)| *batch);
+            members::let_go(tx, &inner, let_go)?;
             freed.iter().try_for_each(|(key, id)| rows::free_key(tx, key, *id))?;
             Ok::<_, weir_db::Error>(removed)
         };
@@ -235,13 +290,17 @@ impl Relay {
     async fn later_batch(self: &Arc<Self>) -> bool {
         let shared = self.clone();
         let read = move |tx: &mut Tx| shared.read_later(tx);
-        let jobs = match self.inner.db.read::<_, weir_db::Error, _>(Class::Inbound, read).await {
-            Ok(jobs) => Arc::new(jobs),
-            Err(error) => return self.again("read", error).await,
+        let mut jobs = match self.inner.db.read(Class::Inbound, read).await {
+            Ok(jobs) => jobs,
+            Err(error) => return self.again("read", error as weir_db::Error).await,
         };
         if jobs.is_empty() {
             return false;
         }
+        if let Err(error) = self.hand_over_later(&mut jobs).await {
+            return self.again(PUSHED, error).await;
+        }
+        let jobs = Arc::new(jobs);
         while let Err(error) = self.push_later(&jobs).await {
             if !self.again(PUSHED, error).await {
                 return false;
@@ -253,6 +312,18 @@ impl Relay {
             }
         }
         true
+    }
+
+    async fn hand_over_later(&self, jobs: &mut Vec<Later>) -> Result<(), weir_db::Error> {
+        let is_member = |job: &Later| job.batch.is_some() && !job.is_elsewhere;
+        let list: Vec<Id> = jobs.iter().filter(|it| is_member(it)).map(|it| it.id).collect();
+        if list.is_empty() {
+            return Ok(());
+        }
+        let hand_over = move |tx: &mut Tx| members::hand_over(tx, "jobs_later", &list);
+        let there = self.inner.db.write(Class::Inbound, hand_over).await?;
+        jobs.retain(|job| !is_member(job) || there.binary_search(&job.id).is_ok());
+        Ok(())
     }
 
     fn read_later(&self, tx: &mut Tx) -> Result<Vec<Later>, weir_db::Error> {
@@ -290,6 +361,8 @@ impl Relay {
             score: wire::seconds(due_at),
             job: wire::compose(&claim, &queue, class, &target.retry, times, Place::Later),
             key: claim.unique_key.clone().filter(|_| target.frees_key),
+            batch: claim.batch_id,
+            is_elsewhere: target.is_elsewhere,
         })
     }
 
@@ -302,9 +375,13 @@ impl Relay {
     }
 
     async fn remove_later(&self, jobs: Arc<Vec<Later>>) -> Result<(), weir_db::Error> {
+        let inner = self.inner.clone();
         let remove = move |tx: &mut Tx| {
-            let gone: Vec<Id> = jobs.iter().map(|job| job.id).collect();
-            tx.execute("DELETE FROM jobs_later WHERE id IN ids(?1)", params![ids(&gone)])?;
+            let list: Vec<Id> = jobs.iter().map(|job| job.id).collect();
+            let sql = "DELETE FROM jobs_later WHERE id IN ids(?1) RETURNING id";
+            let gone: Vec<Id> = tx.column(sql, params![ids(&list)])?;
+            let let_go = jobs.iter().filter(|job| job.is_elsewhere && gone.contains(&job.id));
+            members::let_go(tx, &inner, let_go.filter_map(|job| job.batch))?;
             (jobs.iter())
                 .filter_map(|job| Some((job.key.as_deref()?, job.id)))
                 .try_for_each(|(key, id)| rows::free_key(tx, key, id))

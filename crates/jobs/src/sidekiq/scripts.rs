@@ -9,6 +9,7 @@ pub(crate) struct Scripts {
     pub(crate) back: Script,
     pub(crate) sweep: Script,
     pub(crate) promote: Script,
+    pub(crate) take: Script,
 }
 
 impl Scripts {
@@ -19,6 +20,7 @@ impl Scripts {
             back: Script::new(BACK),
             sweep: Script::new(SWEEP),
             promote: Script::new(PROMOTE),
+            take: Script::new(TAKE),
         }
     }
 }
@@ -135,6 +137,28 @@ end
 redis.call('DEL', KEYS[2])
 redis.call('SREM', KEYS[4], ARGV[1])
 return #fields
+";
+
+/// Takes jobs away by hand. Keys: where they lie, the dead set. Arguments: `list` or `zset`, the
+/// score at which they are buried (nothing: they are not), the score below which the dead are
+/// dropped, the most dead, then the jobs. Gives for each how many went.
+const TAKE: &str = r"
+local gone = {}
+for i = 5, #ARGV do
+  local count
+  if ARGV[1] == 'list' then
+    count = redis.call('LREM', KEYS[1], -1, ARGV[i])
+  else
+    count = redis.call('ZREM', KEYS[1], ARGV[i])
+  end
+  if count > 0 and ARGV[2] ~= '' then redis.call('ZADD', KEYS[2], ARGV[2], ARGV[i]) end
+  gone[#gone + 1] = count
+end
+if ARGV[2] ~= '' then
+  redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', ARGV[3])
+  redis.call('ZREMRANGEBYRANK', KEYS[2], 0, -ARGV[4])
+end
+return gone
 ";
 
 /// Moves jobs from a sorted set into queues. Keys: the set, `queues`. Arguments: the member, the

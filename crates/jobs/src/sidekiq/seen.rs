@@ -15,13 +15,20 @@ pub(crate) const PART: &str = "jobs-redis";
 
 pub(crate) const MIGRATIONS: &[Migration] = &[Migration {
     number: 1,
-    name: "jobs from Redis that are done",
+    name: "jobs from Redis that are done, members of batches in Redis",
     sql: "
 CREATE TABLE jobs_seen (
   jid TEXT NOT NULL PRIMARY KEY,
   seen_at BIGINT NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX jobs_seen_by_time ON jobs_seen (seen_at);
+
+CREATE TABLE jobs_members (
+  id BIGINT NOT NULL PRIMARY KEY,
+  batch_id BIGINT NOT NULL,
+  has_failed BIGINT NOT NULL
+);
+CREATE INDEX jobs_members_by_batch ON jobs_members (batch_id);
 ",
 }];
 

@@ -48,16 +48,31 @@ pub(crate) fn start(
             }
             outcome
         };
+        let (running, queue) = (&core.inner.running, &core.sources[taken.source].shared_name);
+        let cancelled = running.begin(&claim, queue, taken.at);
         let outcome = tokio::select! {
             biased;
             outcome = whole => outcome,
+            () = cancelled.cancelled() => {
+                if let Some(key) = &claim.unique_key
+                    && known.unique == Unique::UntilDone
+                {
+                    worker.free_key(key, claim.id, known.class).await;
+                }
+                Outcome::Cancelled
+            }
             // It is held until the end of the worker, which puts it back.
-            () = worker.core.cut.cancelled() => return worker.free(taken.source),
+            () = core.cut.cancelled() => {
+                running.end(claim.id);
+                return worker.free(taken.source);
+            }
         };
+        running.end(claim.id);
         if outcome.is_gone() {
             cursors::remove_one(&worker.core.inner, claim.id).await;
         }
-        worker.end(taken, known.kind, known.retry, outcome, started.elapsed()).await;
+        let member = claim.batch_id.map(|_| claim.id);
+        worker.end(taken, known.kind, known.retry, outcome, started.elapsed(), member).await;
     });
 }
 

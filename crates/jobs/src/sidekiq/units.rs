@@ -11,8 +11,8 @@ use weir_base::Timestamp;
 use weir_db::{Error, Tx};
 
 use super::failures::Next;
-use super::seen;
 use super::worker::{AGAIN_AFTER, Known, Taken, Worker};
+use super::{members, seen};
 use crate::dispatch::panic_text;
 use crate::registry::{Prepare, PreparedBatch, Run, RunItems, Slot};
 use crate::rows::{self, Claim};
@@ -135,7 +135,7 @@ impl Batch {
         let outcome = Outcome::retry(error);
         if let Err(error) = self.commit(at..at + 1, Some(outcome.clone())).await {
             tracing::error!(kind = self.known.kind, %error, "a failure was not written down");
-            self.end(at..at + 1, vec![outcome], Instant::now()).await;
+            self.end(at..at + 1, vec![outcome], Instant::now(), true).await;
         }
     }
 
@@ -151,7 +151,7 @@ impl Batch {
             let work = move |tx: &mut Tx| shared.work(tx, part.clone(), instead.as_ref());
             match self.worker.core.inner.db.write(self.known.class, work).await {
                 Ok(outcomes) => {
-                    self.end(range, outcomes, started).await;
+                    self.end(range, outcomes, started, false).await;
                     return Ok(());
                 }
                 Err(error) if error.is_passing() && !matches!(error, Error::Contended) => {
@@ -175,11 +175,15 @@ impl Batch {
         let mut fresh = seen::mark(tx, &jids, now)?;
         let mut outcomes = vec![Outcome::Done; claims.len()];
         let mut to_run: Vec<(usize, usize)> = Vec::new();
+        let mut members: Vec<usize> = Vec::new();
         let first = range.start;
         for (place, (at, claim)) in range.zip(claims).enumerate() {
             // What was had already is done; of two in one batch the first is run.
             if !claim.jid.as_deref().is_some_and(|jid| fresh.remove(jid)) {
                 continue;
+            }
+            if claim.batch_id.is_some() {
+                members.push(place);
             }
             if let Some(key) = &claim.unique_key
                 && self.known.unique.ends_at_start()
@@ -206,7 +210,26 @@ impl Batch {
             }
         }
         self.keep_waiting(tx, first, &mut outcomes)?;
+        self.count(tx, first, &members, &outcomes)?;
         Ok(outcomes)
+    }
+
+    /// Counts those at the places `members` from the `first` job on in their batches.
+    fn count(
+        &self,
+        tx: &mut Tx,
+        first: usize,
+        members: &[usize],
+        outcomes: &[Outcome],
+    ) -> Result<(), Error> {
+        let (known, core) = (&self.known, &self.worker.core);
+        let end = |place: &usize| {
+            let (at, outcome) = (first + place, outcomes.get(*place)?);
+            let next = core.next(self.taken.get(at)?, known.retry, outcome);
+            Some((self.claims.get(at)?.id, members::End::of(&next)?))
+        };
+        let ends: Vec<_> = members.iter().filter_map(end).collect();
+        members::ended(tx, &core.inner, &ends)
     }
 
     /// What comes again is not done, and takes its key, unless a newer job of it waits; what ends
@@ -239,11 +262,18 @@ impl Batch {
         seen::unmark(tx, &again)
     }
 
-    async fn end(&self, range: Range<usize>, outcomes: Vec<Outcome>, started: Instant) {
+    async fn end(
+        &self,
+        range: Range<usize>,
+        outcomes: Vec<Outcome>,
+        started: Instant,
+        uncounted: bool,
+    ) {
         let each = started.elapsed() / u32::try_from(outcomes.len().max(1)).unwrap_or(1);
-        let known = &self.known;
-        for (taken, outcome) in self.taken[range].iter().zip(outcomes) {
-            self.worker.end(taken.clone(), known.kind, known.retry, outcome, each).await;
+        let (known, claims) = (&self.known, &self.claims[range.clone()]);
+        for ((taken, claim), outcome) in self.taken[range].iter().zip(claims).zip(outcomes) {
+            let member = claim.batch_id.filter(|_| uncounted).map(|_| claim.id);
+            self.worker.end(taken.clone(), known.kind, known.retry, outcome, each, member).await;
         }
     }
 }

@@ -97,6 +97,11 @@ impl<'a> Job<'a> {
         Ok(job)
     }
 
+    /// Its id, if it is a member of a batch.
+    pub(crate) fn member(&self) -> Option<Id> {
+        self.weir.as_ref()?.batch.map(|_| jid::id(&self.jid))
+    }
+
     /// Which attempt this is, from 1.
     pub(crate) fn attempt(&self) -> u32 {
         // Sidekiq's button for a retry by hand takes one off, so it may be -1.

@@ -9,10 +9,11 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use weir_base::Timestamp;
+use weir_base::{Id, Timestamp};
 
 use super::acks::Ack;
 use super::failures::{self, Judge, Next};
+use super::members;
 use super::shared::Shared;
 use crate::jobs::Inner;
 use crate::registry::{Handler, Run};
@@ -37,6 +38,8 @@ pub(crate) struct Known {
 /// A queue that is worked.
 pub(crate) struct Source {
     pub(crate) name: String,
+    /// The same, to be shared.
+    pub(crate) shared_name: Arc<str>,
     pub(crate) key: String,
     pub(crate) weight: u32,
     /// The most jobs of it that are held at once.
@@ -98,6 +101,7 @@ impl Source {
     pub(crate) fn new(name: String, weight: u32, held_max: usize) -> Self {
         Self {
             key: super::names::queue(&name),
+            shared_name: name.as_str().into(),
             name,
             weight: weight.max(1),
             held_max,
@@ -150,7 +154,8 @@ impl Core {
 }
 
 impl Worker {
-    /// Hands the end of a job over to be told to Redis; its place becomes free.
+    /// Hands the end of a job over to be told to Redis; its place becomes free. `member` is its id
+    /// if it is a member of a batch that was not told of its end.
     pub(crate) async fn end(
         &self,
         taken: Arc<Taken>,
@@ -158,6 +163,7 @@ impl Worker {
         retry: Retry,
         outcome: Outcome,
         took: Duration,
+        member: Option<Id>,
     ) {
         let failed = !outcome.is_gone();
         let next = self.core.next(&taken, retry, &outcome);
@@ -171,7 +177,8 @@ impl Worker {
         self.core.tally.ended(kind, failed, took);
         let source = taken.source;
         // The receiver goes last of all, after everything that could send.
-        let _ = self.acks.send(Ack { taken, kind, next, failed }).await;
+        let member = member.zip(members::End::of(&next));
+        let _ = self.acks.send(Ack { taken, kind, next, failed, member }).await;
         self.free(source);
     }
 

@@ -14,6 +14,7 @@ mod limits;
 mod many;
 mod nodes;
 mod poison;
+mod redis_batches;
 mod redis_faults;
 mod redis_relay;
 mod redis_server;

@@ -27,7 +27,9 @@ pub(in crate::command) async fn execute(
         JobsCommand::Lanes { queue, limit } => {
             Ok(jobs.lanes(&queue, limit).iter().map(lane).collect())
         }
-        JobsCommand::Running => Ok(jobs.running().iter().map(running).collect()),
+        JobsCommand::Running => {
+            jobs.running_everywhere().await.map(|all| all.iter().map(running).collect())
+        }
         JobsCommand::List(which) => return list(jobs, which, told).await,
         JobsCommand::Show { id } => {
             let found = jobs.show(parse(&id)?).await.map_err(said)?;

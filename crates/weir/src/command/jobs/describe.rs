@@ -78,6 +78,7 @@ pub(super) fn running(job: &RunningJob) -> Value {
         "attempt": job.attempt,
         "started_at": job.started_at.to_string(),
         "progress": progress,
+        "process": job.process,
     })
 }
 

@@ -1,0 +1,156 @@
+//! Steering by hand what lies in Redis or runs there: one job, or many in one step.
+
+use weir_base::Id;
+use weir_db::{Class, Tx};
+
+use super::inspect::Found;
+use super::shared::Shared;
+use super::{members, names};
+use crate::running::RunningJob;
+use crate::{Action, Error, Jobs, Search, Set, Swept, rows};
+
+/// Begins the word by which a process of ours is told to cut off a job that it runs.
+pub(crate) const CANCEL: &str = "CANCEL ";
+
+impl Jobs {
+    /// Does `action` to all jobs in Redis that `search` finds, by their places in its lists, and
+    /// adds to `swept` what was looked at and changed.
+    pub(crate) async fn sweep_redis(
+        &self,
+        redis: &Shared,
+        search: &Search,
+        action: Action,
+        swept: &mut Swept,
+        told: &mut (impl FnMut(Swept) + Send),
+    ) -> Result<(), Error> {
+        let queues = match search.set {
+            Set::Ready => redis.queue_names().await?,
+            _ => vec![String::new()],
+        };
+        let is_meant = |queue: &&String| {
+            search.set != Set::Ready || search.queue.as_ref().is_none_or(|name| name == *queue)
+        };
+        for queue in queues.iter().filter(is_meant) {
+            let mut from = 0;
+            // What fails again meanwhile is not changed again.
+            let mut left = redis.size(search.set, queue).await?;
+            while left > 0 {
+                let some = redis.step(search.set, queue, from).await?;
+                if some.is_empty() {
+                    break;
+                }
+                let looked = some.len();
+                let meant = some.into_iter().filter(|it| search.is_for(&it.entry)).collect();
+                let changed = self.change_in_redis(redis, action, meant).await?;
+                left = left.saturating_sub(looked);
+                // What went makes room for the next at its place.
+                from += looked.saturating_sub(changed);
+                swept.looked += looked as u64;
+                swept.changed += changed as u64;
+                told(*swept);
+            }
+        }
+        Ok(())
+    }
+
+    /// Does `action` to jobs of one set (and queue) in one step; tells to how many.
+    pub(crate) async fn change_in_redis(
+        &self,
+        redis: &Shared,
+        action: Action,
+        found: Vec<Found>,
+    ) -> Result<usize, Error> {
+        let Some(first) = found.first() else { return Ok(0) };
+        let (set, now) = (first.entry.set, self.inner.clock.now());
+        match (action, set) {
+            (Action::Retry, Set::Ready) | (Action::Kill, Set::Dead) => Ok(0),
+            (Action::Retry, _) => {
+                let members: Vec<Id> =
+                    found.iter().filter(|it| it.batch.is_some()).map(|it| it.entry.id).collect();
+                let raised = redis.raise(set, found, now).await?;
+                if set == Set::Dead && !members.is_empty() {
+                    let inner = self.inner.clone();
+                    let raise = move |tx: &mut Tx| members::raised(tx, &inner, &members);
+                    self.inner.db.write::<_, weir_db::Error, _>(Class::Interactive, raise).await?;
+                }
+                Ok(usize::try_from(raised).unwrap_or(usize::MAX))
+            }
+            (Action::Delete | Action::Kill, _) => {
+                let bury = (action == Action::Kill).then_some(now);
+                let gone = redis.take(found, bury).await?;
+                let count = gone.len();
+                let end = match action {
+                    Action::Kill => members::End::Dead,
+                    _ => members::End::Failed,
+                };
+                self.left_redis(gone, end).await?;
+                Ok(count)
+            }
+        }
+    }
+
+    /// What follows in the database when jobs left Redis by hand.
+    async fn left_redis(&self, gone: Vec<Found>, end: members::End) -> Result<(), Error> {
+        let keys: Vec<(String, Id)> =
+            gone.iter().filter_map(|it| Some((it.key.clone()?, it.entry.id))).collect();
+        // The dead were counted when they died.
+        let counts = gone.iter().filter(|it| it.batch.is_some() && it.entry.set != Set::Dead);
+        let ends: Vec<_> = counts.map(|it| (it.entry.id, end)).collect();
+        if keys.is_empty() && ends.is_empty() {
+            return Ok(());
+        }
+        let inner = self.inner.clone();
+        let write = move |tx: &mut Tx| {
+            keys.iter().try_for_each(|(key, id)| rows::free_key(tx, key, *id))?;
+            members::ended(tx, &inner, &ends)
+        };
+        Ok(self.inner.db.write::<_, weir_db::Error, _>(Class::Interactive, write).await?)
+    }
+
+    /// Takes back job `id` where it waits in Redis, or has it cut off by the process of ours that
+    /// runs it, within seconds; false when neither is so.
+    pub(crate) async fn cancel_in_redis(&self, redis: &Shared, id: Id) -> Result<bool, Error> {
+        let found = redis.find(id).await?;
+        if let Some(found) = found.filter(|found| found.entry.set != Set::Dead) {
+            return Ok(self.change_in_redis(redis, Action::Delete, vec![found]).await? > 0);
+        }
+        let running = redis.running(false).await?;
+        let Some(process) =
+            running.iter().find(|job| job.id == id).and_then(|it| it.process.as_deref())
+        else {
+            return Ok(false);
+        };
+        if !redis.is_ours(process).await? {
+            return Ok(false);
+        }
+        let signals = format!("{process}-signals");
+        let mut tell = redis::pipe();
+        tell.cmd("LPUSH").arg(&signals).arg(format!("{CANCEL}{id}")).ignore();
+        tell.cmd("EXPIRE").arg(&signals).arg(60).ignore();
+        tell.exec_async(&mut redis.redis()).await?;
+        Ok(true)
+    }
+
+    /// The tasks that run now in any process, the longest first: with the jobs on Redis what
+    /// Sidekiq Web shows, else as [`running`](Self::running).
+    ///
+    /// # Errors
+    /// [`Error::Redis`], [`Error::Db`].
+    pub async fn running_everywhere(&self) -> Result<Vec<RunningJob>, Error> {
+        let mut all = self.running();
+        if let Some(redis) = self.inner.redis.get() {
+            all.extend(redis.running(true).await?);
+        }
+        all.sort_unstable_by_key(|job| (job.started_at, job.id));
+        Ok(all)
+    }
+}
+
+/// The key of the sorted set `set`.
+pub(super) fn key(set: Set) -> &'static str {
+    match set {
+        Set::Dead => names::DEAD,
+        Set::Retries => names::RETRY,
+        Set::Scheduled | Set::Ready => names::SCHEDULE,
+    }
+}

@@ -302,6 +302,10 @@ CREATE TABLE jobs_batches (
   on_success BIGINT,
   on_death BIGINT
 );
+CREATE TABLE jobs_cancels (
+  id BIGINT NOT NULL PRIMARY KEY,
+  asked_at BIGINT NOT NULL
+);
 CREATE TABLE jobs_cursors (
   id BIGINT NOT NULL PRIMARY KEY,
   cursor TEXT NOT NULL,
@@ -347,9 +351,16 @@ CREATE TABLE jobs_leases (
   name TEXT NOT NULL PRIMARY KEY,
   node BIGINT NOT NULL
 ) WITHOUT ROWID;
+CREATE TABLE jobs_members (
+  id BIGINT NOT NULL PRIMARY KEY,
+  batch_id BIGINT NOT NULL,
+  has_failed BIGINT NOT NULL
+);
 CREATE TABLE jobs_nodes (
   node BIGINT NOT NULL PRIMARY KEY,
-  beat BIGINT NOT NULL
+  beat BIGINT NOT NULL,
+  place TEXT NOT NULL,
+  view TEXT NOT NULL
 );
 CREATE TABLE jobs_periodic (
   name TEXT NOT NULL PRIMARY KEY,
@@ -734,6 +745,7 @@ CREATE INDEX jobs_batches_by_end ON jobs_batches (complete_at, id);
 CREATE INDEX jobs_cursors_by_time ON jobs_cursors (saved_at);
 CREATE INDEX jobs_dead_by_time ON jobs_dead (died_at, id);
 CREATE UNIQUE INDEX jobs_later_by_id ON jobs_later (id);
+CREATE INDEX jobs_members_by_batch ON jobs_members (batch_id);
 CREATE INDEX jobs_seen_by_time ON jobs_seen (seen_at);
 CREATE INDEX jobs_unique_by_end ON jobs_unique (until_at) WHERE until_at IS NOT NULL;
 CREATE INDEX list_accounts_by_account ON list_accounts (account_id);

@@ -51,6 +51,37 @@ def test_a_queue_that_is_not_there_is_named(server):
         assert done.returncode == 1 and "no queue nowhere" in done.stderr
 
 
+def test_periodic_jobs_are_listed_run_at_once_and_paused(server):
+    listed = server.command("jobs", "periodic", "list")
+    assert listed and {"name", "kind", "plan", "next_at", "last_at", "paused"} == listed[0].keys()
+    name = listed[0]["name"]
+
+    def one():
+        rows = server.command("jobs", "periodic", "list")
+        return next(row for row in rows if row["name"] == name)
+
+    server.command("jobs", "periodic", "pause", name)
+    assert one()["paused"] is True
+    server.command("jobs", "periodic", "resume", name)
+    assert one()["paused"] is False
+    assert "enqueued" in server.command("jobs", "periodic", "run", name)
+    assert one()["last_at"] is not None
+
+
+def test_batches_are_listed_and_one_that_is_not_there_is_named(server):
+    assert server.command("jobs", "batches", "list", "--limit", "5") == []
+    done = subprocess.run([WEIR, "jobs", "batches", "show", "17", "--data", str(server.data)],
+                          env=server.environment(), capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "no batch 17" in done.stderr
+
+
+def test_whoever_watches_without_a_server_is_told_what_to_start(tmp_path):
+    done = subprocess.run([WEIR, "jobs", "watch", "--data", str(tmp_path / "none")],
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "weir serve" in done.stderr
+    assert not (tmp_path / "none").exists()
+
+
 def test_whoever_watches_gets_one_line_a_look(server):
     done = subprocess.run([WEIR, "jobs", "watch", "--count", "2", "--data", str(server.data)],
                           env=server.environment(), capture_output=True, text=True, check=True)

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::Notify;
-use weir_base::{Id, Timestamp};
+use weir_base::{Clock, Id, Timestamp};
 
 use crate::limits::LimitedBy;
 use crate::places::Places;
@@ -14,6 +15,9 @@ use crate::turns::Turns;
 
 /// Payloads of one read take about this much memory at most.
 const CLAIM_BYTES_MAX: i64 = 8 * 1024 * 1024;
+
+/// The longest wait for a lane's time before the clock is looked at again, in ms.
+const GATE_WAIT_MS_MAX: i64 = 5_000;
 
 /// What ended since it was last read.
 #[derive(Default)]
@@ -149,6 +153,20 @@ impl QueueState {
     pub(crate) fn released(&self, lane: &Arc<str>, ids: &[i64]) {
         self.turns.lock().released(lane, ids);
         self.wake.notify_one();
+    }
+
+    /// Waits until a lane may go on that waits for its time.
+    pub(crate) async fn gate_opens(&self, clock: &Clock) {
+        let opens_ms = self.turns.lock().next_opens_ms();
+        match opens_ms {
+            None => std::future::pending().await,
+            Some(opens_ms) => {
+                let wait_ms = opens_ms.saturating_sub(clock.now().as_ms());
+                // Now and then the clock is looked at: it may have jumped.
+                let wait_ms = wait_ms.clamp(1, GATE_WAIT_MS_MAX).unsigned_abs();
+                tokio::time::sleep(Duration::from_millis(wait_ms)).await;
+            }
+        }
     }
 
     /// `count` tasks that were taken ended, or wait again.

@@ -50,8 +50,6 @@ const AHEAD_MAX: usize = 8_192;
 const SCAN_MAX: usize = 100_000;
 /// Tasks of one read.
 const READ_MAX: usize = 2_048;
-/// The longest wait for a lane's time before the clock is looked at again, in ms.
-const GATE_WAIT_MS_MAX: i64 = 5_000;
 /// The wait before the database is asked again after it failed.
 pub(crate) const AGAIN_AFTER: Duration = Duration::from_millis(500);
 
@@ -92,7 +90,7 @@ impl Worker {
             if picks.is_empty() {
                 tokio::select! {
                     () = self.state.wake.notified() => {}
-                    () = self.gate_opens() => {}
+                    () = self.state.gate_opens(&self.inner.clock) => {}
                     () = self.stop.cancelled() => {}
                 }
                 continue;
@@ -170,20 +168,6 @@ impl Worker {
             self.room(turns.job_ns())
         };
         turns.select(budget.min(self.state.claim_max()))
-    }
-
-    /// Waits until a lane may go on that waits for its time.
-    async fn gate_opens(&self) {
-        let opens_ms = self.state.turns.lock().next_opens_ms();
-        match opens_ms {
-            None => std::future::pending().await,
-            Some(opens_ms) => {
-                let wait_ms = opens_ms.saturating_sub(self.inner.clock.now().as_ms());
-                // Now and then the clock is looked at: it may have jumped.
-                let wait_ms = wait_ms.clamp(1, GATE_WAIT_MS_MAX).unsigned_abs();
-                tokio::time::sleep(Duration::from_millis(wait_ms)).await;
-            }
-        }
     }
 
     /// How many tasks to take: as many as places are free, and of quick ones some ahead.

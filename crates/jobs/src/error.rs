@@ -23,8 +23,11 @@ pub enum Error {
     /// The queue is neither declared by a registered job type nor found in rows.
     #[error("there is no queue {0}; `weir jobs queues` lists them")]
     NoQueue(String),
+    /// Periodic jobs are known where the workers run.
+    #[error("no workers run here, which know the periodic jobs; ask a server with the role jobs")]
+    NotWorking,
     /// No periodic job has this name.
-    #[error("there is no periodic job {0}; `Jobs::periodic` lists them")]
+    #[error("there is no periodic job {0}; `weir jobs periodic list` lists them")]
     NoPeriodic(String),
     /// Jobs of one queue cannot lie in the other.
     #[error(

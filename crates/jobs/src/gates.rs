@@ -11,10 +11,15 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::Outcome;
+
 /// The first pause of a lane whose breaker opened, in ms; each next one is twice as long.
 const PAUSE_MS: i64 = 5_000;
 /// The longest: ten minutes.
 const PAUSE_MS_MAX: i64 = 600_000;
+/// A probe whose end nobody told, such as that of another process, is replaced after so long, in
+/// ms: ten minutes.
+const PROBE_MS_MAX: i64 = 600_000;
 /// Of the starts of a second so many parts may come at once.
 const BURST_DIVISOR: i64 = 10;
 /// Lanes that are remembered; of more than these only those that have something to remember.
@@ -69,7 +74,19 @@ struct Gate {
 enum State {
     Closed,
     Open { until_ms: i64, pauses: u32 },
-    Probing { pauses: u32 },
+    Probing { since_ms: i64, pauses: u32 },
+}
+
+impl End {
+    /// What an outcome tells of the peer.
+    pub(crate) fn of(outcome: &Outcome) -> Self {
+        match outcome {
+            Outcome::Done | Outcome::Discard(_) | Outcome::Dead(_) => Self::Well,
+            Outcome::Retry { .. } => Self::Failed,
+            Outcome::Down { .. } => Self::Down,
+            Outcome::Expired | Outcome::Cancelled => Self::Unknown,
+        }
+    }
 }
 
 impl Gate {
@@ -90,7 +107,9 @@ impl Gates {
                 // After a clock that went back nobody waits for longer than the longest pause.
                 usize::from(now_ms >= until_ms || until_ms > now_ms.saturating_add(PAUSE_MS_MAX))
             }
-            State::Probing { .. } => 0,
+            State::Probing { since_ms, .. } => {
+                usize::from(now_ms >= since_ms.saturating_add(PROBE_MS_MAX))
+            }
         };
         by_breaker.min(self.by_rate(gate, now_ms))
     }
@@ -101,7 +120,7 @@ impl Gates {
         let by_breaker = match gate.breaker {
             State::Closed => now_ms,
             State::Open { until_ms, .. } => until_ms,
-            State::Probing { .. } => return None,
+            State::Probing { since_ms, .. } => since_ms.saturating_add(PROBE_MS_MAX),
         };
         if self.by_rate(gate, now_ms) > 0 {
             return Some(by_breaker);
@@ -129,8 +148,8 @@ impl Gates {
     pub(crate) fn started(&mut self, lane: &Arc<str>, count: usize, now_ms: i64) {
         let (rate, interval_us) = (self.rate, self.interval_us());
         let Some(gate) = self.gate(lane, now_ms) else { return };
-        if let State::Open { pauses, .. } = gate.breaker {
-            gate.breaker = State::Probing { pauses };
+        if let State::Open { pauses, .. } | State::Probing { pauses, .. } = gate.breaker {
+            gate.breaker = State::Probing { since_ms: now_ms, pauses };
         }
         if rate > 0 {
             let count = i64::try_from(count).unwrap_or(i64::MAX);
@@ -143,7 +162,7 @@ impl Gates {
     pub(crate) fn unstarted(&mut self, lane: &str, count: usize, now_ms: i64) {
         let interval_us = self.interval_us();
         let Some(gate) = self.lanes.get_mut(lane) else { return };
-        if let State::Probing { pauses } = gate.breaker {
+        if let State::Probing { pauses, .. } = gate.breaker {
             gate.breaker = State::Open { until_ms: now_ms, pauses };
         }
         let count = i64::try_from(count).unwrap_or(i64::MAX);
@@ -164,7 +183,7 @@ impl Gates {
                 return false;
             }
             End::Unknown => {
-                if let State::Probing { pauses } = gate.breaker {
+                if let State::Probing { pauses, .. } = gate.breaker {
                     gate.breaker = State::Open { until_ms: now_ms, pauses };
                 }
                 return false;
@@ -175,7 +194,7 @@ impl Gates {
         };
         gate.failures = gate.failures.saturating_add(weight);
         let pauses = match gate.breaker {
-            State::Probing { pauses } => pauses.saturating_add(1),
+            State::Probing { pauses, .. } => pauses.saturating_add(1),
             State::Closed if gate.failures >= most => 0,
             // What had started before it opened.
             State::Closed | State::Open { .. } => return false,
@@ -251,7 +270,8 @@ mod tests {
             assert_eq!(gates.open_for(&lane, opens_ms), 1);
             (before_ms, now_ms) = (pause_ms, opens_ms);
             gates.started(&lane, 1, now_ms);
-            assert_eq!((gates.open_for(&lane, now_ms), gates.opens_ms(&lane, now_ms)), (0, None));
+            assert_eq!(gates.open_for(&lane, now_ms), 0);
+            assert_eq!(gates.opens_ms(&lane, now_ms), Some(now_ms + PROBE_MS_MAX));
             assert_eq!(gates.breaker(&lane), Breaker::Probing);
             assert!(gates.ended(&lane, End::Down, now_ms));
         }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use weir_base::{Id, Timestamp};
 use weir_db::{Class, Dialect, Row, Tx, Value, params};
 
-use crate::{Breaker, Error, Jobs, LimitedBy};
+use crate::{Breaker, Error, Jobs, LimitedBy, views};
 
 /// The most entries of one list.
 const LIST_MAX: usize = 1_000;
@@ -132,7 +132,7 @@ impl Jobs {
     }
 
     /// The queues of the database.
-    fn queues_here(&self) -> Vec<QueueStats> {
+    pub(crate) fn queues_here(&self) -> Vec<QueueStats> {
         let now = self.inner.clock.now();
         let one = |state: Arc<crate::directory::QueueState>| {
             let oldest_age_ms = state.oldest_age_ms(now);
@@ -170,21 +170,27 @@ impl Jobs {
     }
 
     /// Queues, sets and kinds in numbers. Where nodes share a PostgreSQL, `depth` counts the jobs
-    /// of all while there are at most 100,000; all else is of this node.
+    /// of all while there are at most 100,000, and lanes, running, limit and age are those of all
+    /// nodes, as each told it with its last beat. Kinds, and why no more run, are of this node.
     ///
     /// # Errors
     /// [`Error::Db`].
     pub async fn stats(&self) -> Result<Stats, Error> {
         let mut here = self.queues_here();
-        let count = |tx: &mut Tx| {
+        let me = self.inner.nodes.me();
+        let count = move |tx: &mut Tx| {
             let later: Vec<(i64, u64)> =
                 tx.query("SELECT state, COUNT(*) FROM jobs_later GROUP BY state", &[], |row| {
                     Ok((row.get(0)?, row.get(1)?))
                 })?;
             let dead: Option<u64> = tx.value("SELECT COUNT(*) FROM jobs_dead", &[])?;
-            Ok::<_, weir_db::Error>((later, dead.unwrap_or(0), on_all_nodes(tx)?))
+            let others = views::others(tx, me)?;
+            Ok::<_, weir_db::Error>((later, dead.unwrap_or(0), on_all_nodes(tx)?, others))
         };
-        let (later, dead, everywhere) = self.inner.db.read(Class::Interactive, count).await?;
+        let (later, dead, everywhere, others) =
+            self.inner.db.read(Class::Interactive, count).await?;
+        others.into_iter().for_each(|(_, view)| view.add_to(&mut here));
+        here.sort_unstable_by(|one, other| one.name.cmp(&other.name));
         if let Some(depths) = everywhere {
             for queue in &mut here {
                 let depth = depths.iter().find(|(name, _)| *name == queue.name);

@@ -328,9 +328,14 @@ impl Inner {
     /// Whether job `id` waits, as far as is known here. On PostgreSQL the lane may be another
     /// node's: then nobody here can say that it runs.
     pub(crate) fn waits(&self, state: &QueueState, lane: &str, id: Id) -> bool {
-        let turns = state.turns.lock();
-        let is_elsewhere = self.db.dialect() == Dialect::Postgres && !turns.knows(lane);
-        is_elsewhere || turns.waits(lane, id.0)
+        self.is_elsewhere(state, lane) || state.turns.lock().waits(lane, id.0)
+    }
+
+    /// Whether another node works on `lane`, or may.
+    pub(crate) fn is_elsewhere(&self, state: &QueueState, lane: &str) -> bool {
+        self.db.dialect() == Dialect::Postgres
+            && self.redis.get().is_none()
+            && !state.turns.lock().knows(lane)
     }
 
     /// Rows were committed: (queue, lane, id), neighbours together.

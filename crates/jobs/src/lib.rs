@@ -34,7 +34,8 @@
 //!
 //! On SQLite one process works on a database: the last that started. On PostgreSQL several share
 //! it: each lane is worked on by one of them, and what one that died had taken goes on elsewhere
-//! after 8 to 12 s ([`NodeOptions`]). Periodic jobs are started by one of them
+//! after 8 to 12 s ([`NodeOptions`]), or at once in the process that takes its place
+//! ([`Jobs::set_place`]). Periodic jobs are started by one of them
 //! ([`Registry::cron`]). Memory: 8 bytes for each waiting job (of up to two million a queue, unless
 //! it is newest-first), a few hundred for each lane that holds jobs, and the payloads of what runs.
 //!
@@ -87,6 +88,7 @@ mod tasks;
 mod turns;
 mod unique;
 mod units;
+mod views;
 mod workers;
 
 pub use batches::{Batch, BatchStats};

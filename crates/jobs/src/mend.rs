@@ -11,6 +11,8 @@ use crate::{Action, Error, Jobs, Search, Set, Swept, rows};
 
 /// Jobs that one transaction moves.
 const MOVED_MAX: usize = 500;
+/// How long the other nodes are asked to cut off a task, in ms: they look every 50 ms.
+const CANCELS_KEPT_MS: i64 = 60_000;
 
 /// What a job that was removed leaves to be done.
 pub(crate) struct Gone {
@@ -50,8 +52,21 @@ impl Jobs {
         )?;
         let Some(gone) = ready else { return Ok(false) };
         self.taken_back(tx, gone, id)?;
+        if !is_unit && self.inner.is_elsewhere(&state, &entry.lane) {
+            self.ask_to_cancel(tx, id)?;
+        }
         tx.after_commit(move || state.removed(&entry.lane, id.0));
         Ok(true)
+    }
+
+    /// Has task `id` cut off on whatever node runs it, when that looks for news.
+    fn ask_to_cancel(&self, tx: &mut Tx, id: Id) -> Result<(), weir_db::Error> {
+        let now = self.inner.clock.now();
+        let sql = "DELETE FROM jobs_cancels WHERE asked_at < ?1";
+        tx.execute(sql, params![now.plus_ms(-CANCELS_KEPT_MS)])?;
+        let sql = "INSERT INTO jobs_cancels (id, asked_at) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+        tx.execute(sql, params![id, now])?;
+        Ok(())
     }
 
     /// What follows the removal of a job that waited.
@@ -236,7 +251,8 @@ impl Jobs {
         Ok(self.inner.db.write(Class::Interactive, set).await?)
     }
 
-    /// Stops taking from all queues until the process ends. What runs goes on.
+    /// Stops taking from all queues until the process ends. What runs goes on, and so do other
+    /// processes: to stop a queue everywhere, [`pause`](Self::pause) it.
     pub fn quiet(&self) {
         self.inner.quiet.store(true, Ordering::Relaxed);
     }

@@ -8,11 +8,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
-use weir_base::Timestamp;
+use weir_base::{Id, Timestamp};
 use weir_db::{Class, Error, Tx};
 
 use crate::dispatch::AGAIN_AFTER;
@@ -21,6 +21,8 @@ use crate::slots;
 
 /// How long a job of another node, or one that is due soon, may stay unknown.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Two looks that this process's own jobs bring on are so far apart: one look for many commits.
+const LOOK_GAP: Duration = Duration::from_millis(4);
 
 /// What wakes the look, and what makes one stale.
 #[derive(Default)]
@@ -42,35 +44,57 @@ struct Look {
     snapshot: Snapshot,
     /// By slot, queue and lane.
     lanes: BTreeMap<(u8, String, String), Vec<i64>>,
+    others: Option<Others>,
+}
+
+/// What else other nodes did.
+struct Others {
     next_due: Option<Timestamp>,
     paused: BTreeSet<String>,
+    /// Tasks that are to be cut off wherever they run.
+    cancelled: Vec<Id>,
 }
 
 /// Looks again and again, until `stop`.
 pub(crate) async fn run(inner: Arc<Inner>, stop: CancellationToken) {
     let mut last = Snapshot::default();
+    let mut whole_at = Instant::now();
     while !stop.is_cancelled() {
-        let wait = match look(&inner, &mut last).await {
-            Ok(()) => LOOK_EVERY,
+        let began = Instant::now();
+        // What this process did itself it knows, but for which node its jobs belong to.
+        let whole = whole_at <= began;
+        let gap = match look(&inner, &mut last, whole).await {
+            Ok(()) => LOOK_GAP,
             Err(error) => {
                 tracing::warn!(%error, "new jobs cannot be looked for");
                 AGAIN_AFTER
             }
         };
+        if whole {
+            whole_at = began + LOOK_EVERY;
+        }
+        let next = async {
+            tokio::time::sleep_until((began + gap).into()).await;
+            tokio::select! {
+                () = tokio::time::sleep_until(whole_at.into()) => {}
+                () = inner.news.wake.notified() => {}
+            }
+        };
         tokio::select! {
-            () = tokio::time::sleep(wait) => {}
-            () = inner.news.wake.notified() => {}
+            () = next => {}
             () = stop.cancelled() => {}
         }
     }
 }
 
-async fn look(inner: &Arc<Inner>, last: &mut Snapshot) -> Result<(), Error> {
+async fn look(inner: &Arc<Inner>, last: &mut Snapshot, whole: bool) -> Result<(), Error> {
     let (held, gained) = inner.nodes.to_look_at(&inner.directory);
     let pauses = inner.news.pauses.load(Ordering::Acquire);
     let news = last.unseen();
-    let look = inner.db.read(Class::Inbound, move |tx| read(tx, held, gained, &news)).await?;
+    let look =
+        inner.db.read(Class::Inbound, move |tx| read(tx, held, gained, &news, whole)).await?;
     *last = look.snapshot;
+    metrics::counter!("weir_jobs_looks_total").increment(1);
     inner.nodes.loaded(held, gained, |known| {
         for ((slot, queue, lane), ids) in &look.lanes {
             if known >> slot & 1 == 1 {
@@ -80,11 +104,15 @@ async fn look(inner: &Arc<Inner>, last: &mut Snapshot) -> Result<(), Error> {
             }
         }
     });
-    if let Some(at) = look.next_due {
+    let Some(others) = look.others else { return Ok(()) };
+    if let Some(at) = others.next_due {
         inner.later.due(at);
     }
+    for id in others.cancelled {
+        inner.running.cancel(id);
+    }
     for queue in inner.directory.all() {
-        let paused = look.paused.contains(&*queue.name);
+        let paused = others.paused.contains(&*queue.name);
         // What was read before a pause of our own is old.
         if inner.news.pauses.load(Ordering::Acquire) == pauses
             && queue.paused.swap(paused, Ordering::Relaxed) != paused
@@ -95,7 +123,7 @@ async fn look(inner: &Arc<Inner>, last: &mut Snapshot) -> Result<(), Error> {
     Ok(())
 }
 
-fn read(tx: &mut Tx, held: u64, gained: u64, news: &str) -> Result<Look, Error> {
+fn read(tx: &mut Tx, held: u64, gained: u64, news: &str, whole: bool) -> Result<Look, Error> {
     let text: String =
         tx.query_one("SELECT CAST(pg_current_snapshot() AS TEXT)", &[], |row| row.get(0))?;
     let snapshot = Snapshot::parse(&text).ok_or_else(|| Error::Statement {
@@ -116,14 +144,15 @@ fn read(tx: &mut Tx, held: u64, gained: u64, news: &str) -> Result<Look, Error> 
         })?;
     }
     lanes.values_mut().for_each(|ids| ids.sort_unstable());
-    Ok(Look {
-        snapshot,
-        lanes,
+    Ok(Look { snapshot, lanes, others: if whole { Some(read_others(tx)?) } else { None } })
+}
+
+fn read_others(tx: &mut Tx) -> Result<Others, Error> {
+    let paused: Vec<String> = tx.column("SELECT queue FROM jobs_queues WHERE paused = 1", &[])?;
+    Ok(Others {
         next_due: tx.value("SELECT due_at FROM jobs_later ORDER BY due_at, id LIMIT 1", &[])?,
-        paused: tx
-            .column::<String>("SELECT queue FROM jobs_queues WHERE paused = 1", &[])?
-            .into_iter()
-            .collect(),
+        paused: paused.into_iter().collect(),
+        cancelled: tx.column("SELECT id FROM jobs_cancels ORDER BY id LIMIT 10000", &[])?,
     })
 }
 

@@ -13,7 +13,7 @@
 //! On SQLite one process has the database: the last that started. It holds everything at once.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -22,10 +22,12 @@ use tokio_util::sync::CancellationToken;
 use weir_base::Id;
 use weir_db::{Class, Dialect, Error, Tx, params};
 
+use crate::Jobs;
 use crate::directory::Directory;
 use crate::dispatch::AGAIN_AFTER;
 use crate::jobs::Inner;
 use crate::slots::{self, SLOTS, Slot, Slots, each};
+use crate::views::View;
 
 /// The lease of the node that promotes what is due and starts periodic jobs.
 const LEADER: &str = "leader";
@@ -46,9 +48,30 @@ impl Default for NodeOptions {
     }
 }
 
+impl Jobs {
+    /// Names where this process runs on its machine, such as its data directory, of which there is
+    /// one at a time. What an earlier process of the same place held is this one's from its first
+    /// beat on, whether that one was killed or lives: then it is as one that was silent for too
+    /// long. To be called before the workers start, once.
+    pub fn set_place(&self, path: &str) {
+        let place = format!("{}:{path}", hostname());
+        // Called twice, the first stays.
+        let _ = self.inner.nodes.place.set(place.replace('\0', "\u{FFFD}"));
+    }
+}
+
+/// What the machine is called.
+pub(crate) fn hostname() -> String {
+    let read =
+        std::fs::read_to_string("/proc/sys/kernel/hostname").or_else(|_| std::env::var("HOSTNAME"));
+    read.map_or_else(|_| "localhost".to_owned(), |name| name.trim().to_owned())
+}
+
 /// This process among the nodes.
 pub(crate) struct Nodes {
     options: NodeOptions,
+    /// What takes the leases of an earlier process over.
+    place: OnceLock<String>,
     state: Mutex<State>,
     /// Held while what a look found is added, and while slots go: one is whole before the other.
     moving: Mutex<()>,
@@ -74,12 +97,18 @@ struct Found {
 
 impl Nodes {
     pub(crate) fn new(options: NodeOptions) -> Self {
-        Self { options, state: Mutex::default(), moving: Mutex::default() }
+        Self { options, place: OnceLock::new(), state: Mutex::default(), moving: Mutex::default() }
     }
 
     /// This node, once it is one.
     pub(crate) fn me(&self) -> Option<Id> {
         self.state.lock().me
+    }
+
+    /// Whether this is a node, and knows the rows of all that it leases.
+    pub(crate) fn is_settled(&self) -> bool {
+        let state = self.state.lock();
+        state.me.is_some() && state.slots.mask(Slot::Gained) == 0
     }
 
     /// The slots to look for news of, and those to read whole. Of what this node held before it
@@ -209,8 +238,13 @@ async fn turn(inner: &Arc<Inner>) -> Result<Option<Found>, Error> {
     };
     let left = inner.directory.quiet(leaving);
     let (fresh, dead) = (inner.ids.next(), inner.nodes.dead());
+    let place = inner.nodes.place.get().cloned().unwrap_or_default();
+    let view = match inner.db.dialect() {
+        Dialect::Sqlite => String::new(),
+        Dialect::Postgres => View::of(inner),
+    };
     let turn = move |tx: &mut Tx| {
-        let Some(me) = register(tx, me, fresh)? else { return Ok(None) };
+        let Some(me) = register(tx, me, fresh, &place, &view)? else { return Ok(None) };
         for (node, beat) in &dead {
             let sql = "DELETE FROM jobs_nodes WHERE node = ?1 AND beat = ?2";
             tx.execute(sql, params![node, beat])?;
@@ -230,10 +264,16 @@ async fn turn(inner: &Arc<Inner>) -> Result<Option<Found>, Error> {
     inner.db.write(Class::Interactive, turn).await
 }
 
-fn register(tx: &mut Tx, me: Option<Id>, fresh: Id) -> Result<Option<Id>, Error> {
+fn register(
+    tx: &mut Tx,
+    me: Option<Id>,
+    fresh: Id,
+    place: &str,
+    view: &str,
+) -> Result<Option<Id>, Error> {
     if let Some(me) = me {
-        let sql = "UPDATE jobs_nodes SET beat = beat + 1 WHERE node = ?1";
-        if tx.execute(sql, params![me])? == 1 {
+        let sql = "UPDATE jobs_nodes SET beat = beat + 1, view = ?2 WHERE node = ?1";
+        if tx.execute(sql, params![me, view])? == 1 {
             return Ok(Some(me));
         }
         if tx.dialect() == Dialect::Sqlite {
@@ -243,7 +283,14 @@ fn register(tx: &mut Tx, me: Option<Id>, fresh: Id) -> Result<Option<Id>, Error>
     if tx.dialect() == Dialect::Sqlite {
         tx.execute("DELETE FROM jobs_nodes", &[])?;
     }
-    tx.execute("INSERT INTO jobs_nodes (node, beat) VALUES (?1, 0)", params![fresh])?;
+    // Who was here before is gone: its leases change hands in one step, so nobody else takes them.
+    let gone = "DELETE FROM jobs_nodes WHERE place = ?1 AND place <> '' RETURNING node";
+    for before in tx.column::<Id>(gone, params![place])? {
+        let sql = "UPDATE jobs_leases SET node = ?1 WHERE node = ?2";
+        tx.execute(sql, params![fresh, before])?;
+    }
+    let sql = "INSERT INTO jobs_nodes (node, beat, place, view) VALUES (?1, 0, ?2, ?3)";
+    tx.execute(sql, params![fresh, place, view])?;
     Ok(Some(fresh))
 }
 

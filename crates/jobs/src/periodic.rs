@@ -35,12 +35,13 @@ struct Kept {
 }
 
 impl Jobs {
-    /// The periodic jobs of the registry, in its order; empty before [`start`](Self::start).
+    /// The periodic jobs of the registry, in its order.
     ///
     /// # Errors
-    /// [`Error::Db`].
+    /// [`Error::NotWorking`] before [`start`](Self::start), [`Error::Db`].
     pub async fn periodic(&self) -> Result<Vec<PeriodicStats>, Error> {
-        let all: Vec<Arc<Periodic>> = self.inner.periodic.get().cloned().unwrap_or_default();
+        let all: Vec<Arc<Periodic>> =
+            self.inner.periodic.get().cloned().ok_or(Error::NotWorking)?;
         let list = move |tx: &mut Tx| {
             let one = |periodic: &Arc<Periodic>| {
                 let kept = kept(tx, periodic.name)?;
@@ -110,7 +111,7 @@ impl Jobs {
     }
 
     fn find_periodic(&self, name: &str) -> Result<Arc<Periodic>, Error> {
-        let mut all = self.inner.periodic.get().into_iter().flatten();
+        let mut all = self.inner.periodic.get().ok_or(Error::NotWorking)?.iter();
         let found = all.find(|periodic| periodic.name == name).cloned();
         found.ok_or_else(|| Error::NoPeriodic(name.into()))
     }

@@ -149,6 +149,12 @@ impl Running {
         found
     }
 
+    /// Whether a job of `lane` runs.
+    pub(crate) fn has_lane(&self, queue: &str, lane: &str) -> bool {
+        let is_of = |job: &RunningJob| *job.queue == *queue && *job.lane == *lane;
+        self.jobs.lock().values().any(|entry| entry.job.as_ref().is_some_and(is_of))
+    }
+
     fn all(&self) -> Vec<RunningJob> {
         let jobs = self.jobs.lock();
         let one = |entry: &Entry| {

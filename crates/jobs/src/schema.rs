@@ -101,7 +101,14 @@ CREATE TABLE jobs_periodic (
 
 CREATE TABLE jobs_nodes (
   node BIGINT NOT NULL PRIMARY KEY,
-  beat BIGINT NOT NULL
+  beat BIGINT NOT NULL,
+  place TEXT NOT NULL,
+  view TEXT NOT NULL
+);
+
+CREATE TABLE jobs_cancels (
+  id BIGINT NOT NULL PRIMARY KEY,
+  asked_at BIGINT NOT NULL
 );
 
 CREATE TABLE jobs_leases (

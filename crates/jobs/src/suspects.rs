@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use weir_base::Id;
-use weir_db::{Class, Tx, ids, params};
+use weir_db::{Class, Dialect, Tx, ids, params};
 
 use crate::acks::{Acks, Ended};
 use crate::dispatch::Worker;
@@ -23,6 +23,9 @@ const DEATHS_ALONE: i64 = 2;
 /// All of them together are tried for so long before the other jobs start.
 const ALONE_MAX: Duration = Duration::from_secs(10);
 
+/// How often is looked whether this node knows its lanes.
+const SETTLED_LOOK: Duration = Duration::from_millis(10);
+
 /// A job that is tried before the others.
 #[derive(Debug, Clone)]
 pub(crate) struct Trial {
@@ -36,7 +39,9 @@ impl Jobs {
     /// Writes down in the file at `path` which tasks run, at the cost of a store to memory each, so
     /// that one that kills its process is found: what ran when the process before died is counted,
     /// what ran at two deaths is tried alone before the others start, and what then kills the
-    /// process a third time goes to the dead set. Blocks the calling thread; to be called before
+    /// process a third time goes to the dead set. Where nodes share a PostgreSQL, that needs
+    /// [`set_place`](Self::set_place), so that the next process has the jobs of the one before. With
+    /// the jobs on Redis this file is not needed. Blocks the calling thread; to be called before
     /// the workers start. The file belongs to this process alone.
     ///
     /// # Errors
@@ -86,6 +91,11 @@ fn judge(tx: &mut Tx, suspects: &[Suspect]) -> Result<Vec<Trial>, weir_db::Error
 /// Buries poison, and tries each suspect alone: to be awaited before the dispatchers start.
 pub(crate) async fn run(workers: &[Arc<Worker>], trials: Vec<Trial>) {
     let due = Instant::now() + ALONE_MAX;
+    if !trials.is_empty()
+        && let Some(worker) = workers.first()
+    {
+        worker.until_settled(due).await;
+    }
     for trial in trials {
         let Some(worker) = workers.iter().find(|worker| *worker.state.name == *trial.queue) else {
             continue;
@@ -98,6 +108,17 @@ pub(crate) async fn run(workers: &[Arc<Worker>], trials: Vec<Trial>) {
 }
 
 impl Worker {
+    /// On PostgreSQL: waits until the rows of the lanes of this node are known.
+    async fn until_settled(&self, due: Instant) {
+        while self.inner.db.dialect() == Dialect::Postgres
+            && !self.inner.nodes.is_settled()
+            && Instant::now() < due
+            && !self.stop.is_cancelled()
+        {
+            tokio::time::sleep(SETTLED_LOOK).await;
+        }
+    }
+
     async fn attempt(self: &Arc<Self>, trial: &Trial, due: Instant) {
         let Some(lane) = self.state.turns.lock().take_one(&trial.lane, trial.id.0) else { return };
         let picks = Arc::new(vec![Pick { lane: lane.clone(), ids: vec![trial.id.0] }]);

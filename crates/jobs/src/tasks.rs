@@ -223,13 +223,7 @@ impl Run {
         let mut turns = self.worker.state.turns.lock();
         turns.at(self.worker.inner.clock.now().as_ms());
         for Ended { claim, outcome } in ended {
-            let end = match outcome {
-                Outcome::Done | Outcome::Discard(_) | Outcome::Dead(_) => End::Well,
-                Outcome::Retry { .. } => End::Failed,
-                Outcome::Down { .. } => End::Down,
-                Outcome::Expired | Outcome::Cancelled => End::Unknown,
-            };
-            if turns.ended(&claim.lane, end) {
+            if turns.ended(&claim.lane, End::of(outcome)) {
                 opened.push(&claim.lane);
             }
         }

@@ -73,6 +73,13 @@ pub fn run(loaded: &Loaded, command: Command) -> Result<Value, String> {
     })
 }
 
+/// Whether a server uses the data directory.
+pub fn is_served(loaded: &Loaded) -> bool {
+    let data = &loaded.config.data;
+    // Opening it would make it.
+    data.exists() && matches!(DataDir::open(data), Err(DataDirError::InUse(_)))
+}
+
 /// Shows how far a command is, or gives its answer.
 fn shown_or_last(answer: Answer, shown: &mut bool) -> Option<Result<Value, String>> {
     if let Answer::Progress(value) = &answer {

@@ -153,6 +153,7 @@ async fn serve(checked: &Checked, extra_ca: Option<&Path>) -> Result<(), ServeEr
     let shutdown = CancellationToken::new();
     let workers = match config.roles.contains(&Role::Jobs) {
         true => {
+            parts.jobs.set_place(&data.path().display().to_string());
             keep_journal(&parts, data.path()).await;
             let registry = work::registry(config, &parts, &outside, federation.as_ref())?;
             Some(work::start(config, &parts.jobs, registry, data.path(), shutdown.clone())?)

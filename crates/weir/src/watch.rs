@@ -20,6 +20,13 @@ const FOREVER: u64 = u64::MAX;
 /// # Errors
 /// One line that says what to do.
 pub fn run(loaded: &Loaded, every_s: u64, count: Option<u64>, json: bool) -> Result<(), String> {
+    if !control::is_served(loaded) {
+        return Err(format!(
+            "no server uses {}, so there is nothing to watch; start `weir serve`, or name the \
+             directory of the one that runs with --data",
+            loaded.config.data.display()
+        ));
+    }
     let is_terminal = std::io::stdout().is_terminal() && !json;
     let mut before: Option<(Instant, Counts)> = None;
     for look in 0..count.unwrap_or(FOREVER) {

@@ -80,11 +80,13 @@ async fn tell(core: &Core, group: &[Ack]) -> RedisResult<()> {
             Next::Gone(_) => done.push(core.field(&ack.taken)),
             Next::Retry { score, job } => moved.push((core.field(&ack.taken), 2, score, job)),
             Next::Dead { score, job } => moved.push((core.field(&ack.taken), 3, score, job)),
+            Next::Later { score, job } => moved.push((core.field(&ack.taken), 8, score, job)),
         }
     }
     let mut call = core.shared.scripts.end.key(&core.shared.held_key);
     call.key(names::RETRY).key(names::DEAD).key(names::PROCESSED).key(names::FAILED);
     call.key(names::dated(names::PROCESSED, now)).key(names::dated(names::FAILED, now));
+    call.key(names::SCHEDULE);
     call.arg(super::wire::seconds(now.plus_ms(-DEAD_AGE_MS_MAX))).arg(DEAD_MAX);
     call.arg(DAY_COUNTER_S).arg(failed).arg(done.len());
     for field in done {
@@ -103,7 +105,9 @@ fn settle(core: &Core, group: &mut Vec<Ack>) {
     let mut ended = Counts::new();
     for ack in group.drain(..) {
         held.remove(&ack.taken.number);
-        *ended.entry((Cow::Borrowed(ack.kind), ack.next.name())).or_default() += 1;
+        if !matches!(ack.next, Next::Later { .. }) {
+            *ended.entry((Cow::Borrowed(ack.kind), ack.next.name())).or_default() += 1;
+        }
     }
     drop(held);
     core.inner.totals.count(&ended);

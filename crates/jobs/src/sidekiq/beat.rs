@@ -240,6 +240,7 @@ async fn leave(core: &Core) -> RedisResult<()> {
         .arg(format!("{identity}:work"))
         .arg(format!("{identity}:workers"))
         .arg(names::alive(identity))
+        .arg(names::alone(identity))
         .ignore()
         .query_async(&mut core.shared.redis())
         .await

@@ -23,6 +23,11 @@ pub(crate) enum Next {
         score: String,
         job: Vec<u8>,
     },
+    /// Into the schedule, as if it had not been taken.
+    Later {
+        score: String,
+        job: Vec<u8>,
+    },
 }
 
 impl Next {
@@ -31,6 +36,7 @@ impl Next {
             Self::Gone(name) => name,
             Self::Retry { .. } => "retry",
             Self::Dead { .. } => "dead",
+            Self::Later { .. } => "later",
         }
     }
 }

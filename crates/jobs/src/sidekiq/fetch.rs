@@ -6,7 +6,9 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use redis::RedisResult;
+use weir_base::Id;
 
+use super::alone::{DEATHS_ALONE, Trials};
 use super::names;
 use super::units;
 use super::wire::Job;
@@ -38,6 +40,14 @@ pub(crate) struct Fetcher {
     compare_at: Instant,
     /// The sources that were paused at the last look.
     paused: BTreeSet<usize>,
+}
+
+/// A job that has a handler here.
+struct Read {
+    known: Arc<Known>,
+    claim: Claim,
+    /// How many processes died that held it.
+    deaths: u32,
 }
 
 impl Fetcher {
@@ -130,7 +140,8 @@ impl Fetcher {
     async fn fetch(&mut self, order: &[usize], most: usize) -> RedisResult<usize> {
         let core = self.worker.core.clone();
         if !self.placed {
-            sweep::take_place(&core.shared).await?;
+            sweep::take_place(&core).await?;
+            sweep::learn_deaths(&core).await?;
             self.placed = true;
         }
         if self.doubtful || self.compare_at <= Instant::now() {
@@ -145,7 +156,7 @@ impl Fetcher {
             call.key(&core.sources[*at].key).arg(core.sources[*at].room());
         }
         let found: Vec<Option<Vec<Vec<u8>>>> = call.invoke_async(&mut core.shared.redis()).await?;
-        let mut count = 0;
+        let mut fetched = Vec::new();
         self.paused.clear();
         for (at, jobs) in order.iter().zip(found) {
             match jobs {
@@ -154,16 +165,17 @@ impl Fetcher {
                 }
                 Some(jobs) if jobs.is_empty() => {}
                 Some(jobs) => {
-                    count += jobs.len();
-                    self.start(*at, jobs);
+                    self.take(*at, jobs, &mut fetched);
                 }
             }
         }
+        let count = fetched.len();
+        self.start(fetched).await;
         Ok(count)
     }
 
-    /// Starts `jobs` of queue `source`, the oldest last.
-    fn start(&mut self, source: usize, jobs: Vec<Vec<u8>>) {
+    /// Takes `jobs` of queue `source`, the oldest last.
+    fn take(&mut self, source: usize, jobs: Vec<Vec<u8>>, fetched: &mut Vec<Arc<Taken>>) {
         let core = &self.worker.core;
         core.sources[source].took(&jobs);
         core.running.fetch_add(jobs.len() as u64, Ordering::Relaxed);
@@ -171,39 +183,28 @@ impl Fetcher {
         let first = self.number;
         let number =
             |(place, raw)| Arc::new(Taken { number: first + place as u64, source, raw, at });
-        let taken: Vec<Arc<Taken>> = jobs.into_iter().rev().enumerate().map(number).collect();
+        let taken = jobs.into_iter().rev().enumerate().map(number);
+        let before = fetched.len();
+        fetched.extend(taken);
+        let taken = &fetched[before..];
         self.number += taken.len() as u64;
         core.held.lock().extend(taken.iter().map(|taken| (taken.number, taken.clone())));
-        let mut groups: Vec<(Arc<Known>, Vec<(Arc<Taken>, Claim)>)> = Vec::new();
-        let waited = metrics::histogram!("weir_jobs_wait_seconds",
-            "queue" => core.sources[source].name.clone());
-        for taken in taken {
-            let mut member = None;
-            let parsed = match Job::parse(&taken.raw) {
-                Ok(job) => core
-                    .known
-                    .get(&*job.class)
-                    .map(|known| (known.clone(), job.claim(known.kind)))
-                    .ok_or_else(|| {
-                        member = job.member();
-                        Outcome::retry(format!("no handler here knows the class {}", job.class))
-                    }),
-                Err(error) => Err(Outcome::Dead(format!("it is no job: {error}"))),
-            };
-            match parsed {
-                Ok((known, claim)) => {
-                    let wait_ms = at.since_ms(claim.enqueued_at).max(0);
-                    waited.record(wait_ms as f64 / 1_000.0);
-                    if let Run::Task(run) = &known.run {
-                        tasks::start(&self.worker, &known, run, taken, claim);
-                        continue;
-                    }
-                    match groups.iter_mut().find(|(other, _)| other.kind == known.kind) {
-                        Some((_, group)) => group.push((taken, claim)),
-                        None => groups.push((known, vec![(taken, claim)])),
-                    }
+    }
+
+    /// Starts what was fetched; what may kill the process first, and alone.
+    async fn start(&self, fetched: Vec<Arc<Taken>>) {
+        let mut trials = Trials::begin(fetched.len());
+        let (mut units, mut tasks) = (Vec::new(), Vec::new());
+        for taken in fetched {
+            match self.read(&taken) {
+                Ok(read) if read.deaths >= DEATHS_ALONE => {
+                    let suspect = taken.clone();
+                    let begin = || self.begin(taken, read);
+                    trials.attempt(&self.worker.core, &suspect, begin).await;
                 }
-                Err(outcome) => {
+                Ok(read) if read.known.run.is_unit() => units.push((taken, read)),
+                Ok(read) => tasks.push((taken, read)),
+                Err((outcome, member)) => {
                     let worker = self.worker.clone();
                     self.worker.runs.spawn(async move {
                         let (kind, retry) = ("unknown", Retry::DEFAULT);
@@ -212,8 +213,40 @@ impl Fetcher {
                 }
             }
         }
+        tasks.into_iter().for_each(|(taken, read)| self.begin(taken, read));
+        let mut groups: Vec<(Arc<Known>, Vec<(Arc<Taken>, Claim)>)> = Vec::new();
+        for (taken, Read { known, claim, .. }) in units {
+            match groups.iter_mut().find(|(other, _)| other.kind == known.kind) {
+                Some((_, group)) => group.push((taken, claim)),
+                None => groups.push((known, vec![(taken, claim)])),
+            }
+        }
         for (known, group) in groups {
             units::start(&self.worker, &known, group);
+        }
+    }
+
+    /// What a job says; or what it ends with, and its id if it is a member of a batch.
+    fn read(&self, taken: &Taken) -> Result<Read, (Outcome, Option<Id>)> {
+        let core = &self.worker.core;
+        let job = Job::parse(&taken.raw)
+            .map_err(|error| (Outcome::Dead(format!("it is no job: {error}")), None))?;
+        let Some(known) = core.known.get(&*job.class).cloned() else {
+            let reason = format!("no handler here knows the class {}", job.class);
+            return Err((Outcome::retry(reason), job.member()));
+        };
+        let claim = job.claim(known.kind);
+        let deaths = core.deaths.lock().get(&*job.jid).copied().unwrap_or(0);
+        let wait_ms = taken.at.since_ms(claim.enqueued_at).max(0);
+        core.sources[taken.source].waited.record(wait_ms as f64 / 1_000.0);
+        Ok(Read { known, claim, deaths })
+    }
+
+    /// Starts one job.
+    fn begin(&self, taken: Arc<Taken>, Read { known, claim, .. }: Read) {
+        match &known.run {
+            Run::Task(run) => tasks::start(&self.worker, &known, run, taken, claim),
+            Run::Unit(_) => units::start(&self.worker, &known, vec![(taken, claim)]),
         }
     }
 

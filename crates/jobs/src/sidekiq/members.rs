@@ -40,7 +40,7 @@ impl End {
             Next::Gone("done") => Some(Self::Done),
             Next::Gone(_) => Some(Self::Failed),
             Next::Dead { .. } => Some(Self::Dead),
-            Next::Retry { .. } => None,
+            Next::Retry { .. } | Next::Later { .. } => None,
         }
     }
 }

@@ -10,6 +10,8 @@ pub(crate) const PAUSED: &str = "paused";
 pub(crate) const PROCESSES: &str = "processes";
 pub(crate) const PROCESSED: &str = "stat:processed";
 pub(crate) const FAILED: &str = "stat:failed";
+/// Ours: by `jid`, how many processes died that held a job.
+pub(crate) const DEATHS: &str = "weir:deaths";
 /// Ours: the processes that hold, or held, jobs.
 pub(crate) const HOLDERS: &str = "weir:holders";
 
@@ -27,9 +29,14 @@ pub(crate) fn alive(identity: &str) -> String {
     format!("weir:alive:{identity}")
 }
 
-/// Ours: who runs at `place`.
-pub(crate) fn place(place: &str) -> String {
-    format!("weir:place:{place}")
+/// Ours: the field of the job that runs alone in `identity`.
+pub(crate) fn alone(identity: &str) -> String {
+    format!("weir:alone:{identity}")
+}
+
+/// Ours: who runs at `place` of the machine `hostname`.
+pub(crate) fn place(hostname: &str, place: &str) -> String {
+    format!("weir:place:{hostname}:{place}")
 }
 
 /// `stat` of the day of `now`.
@@ -43,11 +50,4 @@ pub(crate) fn identity(hostname: &str, random: &Random) -> String {
     random.fill(&mut nonce);
     let hex: String = nonce.iter().map(|byte| format!("{byte:02x}")).collect();
     format!("{hostname}:{}:{hex}", std::process::id())
-}
-
-/// What the machine is called.
-pub(crate) fn hostname() -> String {
-    let read =
-        std::fs::read_to_string("/proc/sys/kernel/hostname").or_else(|_| std::env::var("HOSTNAME"));
-    read.map_or_else(|_| "localhost".to_owned(), |name| name.trim().to_owned())
 }

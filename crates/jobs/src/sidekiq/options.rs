@@ -9,7 +9,8 @@ use super::Times;
 /// Where Redis is, and how it is used.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// `redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]`, or `unix:PATH`.
+    /// `redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]`, `rediss://…` for TLS by the
+    /// certificates that the system trusts, or `unix:PATH`.
     pub url: Secret<String>,
     /// The queues that are worked, with their weights. Empty: those that the registered job types
     /// declare, the more urgent class with the greater weight.
@@ -25,8 +26,8 @@ pub struct Options {
     pub times: Times,
     /// What Sidekiq Web shows beside the process.
     pub tag: String,
-    /// A name for where this process runs, such as its data directory, of which there is one at a
-    /// time. What an earlier process of that name held is put back at once when this one starts.
+    /// A name for where this process runs on its machine, such as its data directory, of which
+    /// there is one at a time. What an earlier process of that name held is put back at once when this one starts.
     /// Empty: only after [`lease`](Self::lease).
     pub place: String,
     /// How long a process may give no sign of life before others put back what it held.

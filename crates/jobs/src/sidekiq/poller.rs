@@ -136,7 +136,10 @@ impl Poller {
         if self.answers_since.elapsed() < self.core.shared.options.lease {
             return;
         }
-        if let Err(error) = sweep::dead(&self.core.shared).await {
+        if let Err(error) = sweep::learn_deaths(&self.core).await {
+            tracing::debug!(%error, "it is not known which jobs may kill their process");
+        }
+        if let Err(error) = sweep::dead(&self.core).await {
             tracing::debug!(%error, "processes that died cannot be looked for");
         }
     }

@@ -86,10 +86,12 @@ struct Later {
 }
 
 impl Relay {
-    /// Relays the ready rows of `queue`, its keys taking turns, until it is time to stop.
+    /// Relays the ready rows of `queue`, its keys taking turns, until it is time to stop. A key's
+    /// rate is that at which its jobs are handed over; while its breaker is open none is.
     pub(crate) async fn ready(self: Arc<Self>, queue: Queue) {
         let state = self.inner.directory.queue(queue.name);
         state.turns.lock().configure(queue.order, false);
+        state.turns.lock().set_gates(queue.lane_rate, queue.breaker_failures);
         // How many more jobs the queue of Redis may get, as far as is known.
         let mut room = 0;
         while !self.stop.is_cancelled() {
@@ -98,10 +100,17 @@ impl Relay {
                 continue;
             }
             let most = BATCH_MAX.min(state.claim_max()).min(room);
-            let picks = state.turns.lock().select(most);
+            let picks = {
+                let mut turns = state.turns.lock();
+                if turns.has_gates() {
+                    turns.at(self.inner.clock.now().as_ms());
+                }
+                turns.select(most)
+            };
             if picks.is_empty() {
                 tokio::select! {
                     () = state.wake.notified() => {}
+                    () = state.gate_opens(&self.inner.clock) => {}
                     () = self.stop.cancelled() => {}
                 }
                 continue;

@@ -66,10 +66,11 @@ return found
 /// Ends jobs: they leave the hash, and go into a sorted set if told so. What is not in the hash
 /// any more was given to others meanwhile and is left alone.
 ///
-/// Keys: the hash, `retry`, `dead`, `stat:processed`, `stat:failed` and those two with the date.
+/// Keys: the hash, `retry`, `dead`, `stat:processed`, `stat:failed`, those two with the date, and
+/// `schedule`.
 /// Arguments: the score below which the dead are dropped, the most dead, how long the dated
-/// counters live (s), how many failed, how many are done, their fields, then field, set (2 or 3),
-/// score and job of those that go on. Gives how many were there.
+/// counters live (s), how many failed, how many are done, their fields, then field, set (2, 3
+/// or 8), score and job of those that go on. Gives how many were there and ended.
 const END: &str = r"
 local done = tonumber(ARGV[5])
 local count = 0
@@ -80,7 +81,8 @@ local died = false
 for i = 6 + done, #ARGV, 4 do
   if redis.call('HDEL', KEYS[1], ARGV[i]) == 1 then
     local set = tonumber(ARGV[i + 1])
-    count, died = count + 1, died or set == 3
+    if set ~= 8 then count = count + 1 end
+    died = died or set == 3
     redis.call('ZADD', KEYS[set], ARGV[i + 2], ARGV[i + 3])
   end
 end
@@ -121,22 +123,27 @@ end
 return count
 ";
 
-/// Puts all that a process holds back, unless it is alive. Keys: its sign of life, its hash,
-/// `queues`, the set of holders. Argument: its name. Gives how many there were, or -1 if it lives.
+/// Puts jobs that a process held back, or into the dead set, unless it is alive, and forgets it
+/// when it holds nothing more. Keys: its sign of life, its hash, `queues`, the set of holders,
+/// `dead`. Arguments: its name, the score of the dead, then the field, whether it is dead (1 or 0),
+/// and the job of each. Gives how many were there, or -1 if it lives.
 const SWEEP: &str = r"
 if redis.call('EXISTS', KEYS[1]) == 1 then return -1 end
-local fields = redis.call('HKEYS', KEYS[2])
-table.sort(fields, function(one, other)
-  return tonumber(string.match(one, '^%d+')) > tonumber(string.match(other, '^%d+'))
-end)
-for _, field in ipairs(fields) do
-  local name = string.sub(field, string.find(field, ' ', 1, true) + 1)
-  redis.call('SADD', KEYS[3], name)
-  redis.call('RPUSH', 'queue:' .. name, redis.call('HGET', KEYS[2], field))
+local count = 0
+for i = 3, #ARGV, 3 do
+  if redis.call('HDEL', KEYS[2], ARGV[i]) == 1 then
+    if ARGV[i + 1] == '1' then
+      redis.call('ZADD', KEYS[5], ARGV[2], ARGV[i + 2])
+    else
+      local name = string.sub(ARGV[i], string.find(ARGV[i], ' ', 1, true) + 1)
+      redis.call('SADD', KEYS[3], name)
+      redis.call('RPUSH', 'queue:' .. name, ARGV[i + 2])
+    end
+    count = count + 1
+  end
 end
-redis.call('DEL', KEYS[2])
-redis.call('SREM', KEYS[4], ARGV[1])
-return #fields
+if redis.call('EXISTS', KEYS[2]) == 0 then redis.call('SREM', KEYS[4], ARGV[1]) end
+return count
 ";
 
 /// Takes jobs away by hand. Keys: where they lie, the dead set. Arguments: `list` or `zset`, the

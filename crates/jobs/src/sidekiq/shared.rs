@@ -30,7 +30,7 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn open(options: Options, random: &weir_base::Random) -> RedisResult<Self> {
-        let hostname = names::hostname();
+        let hostname = crate::nodes::hostname();
         let identity = names::identity(&hostname, random);
         Ok(Self {
             link: Link::open(options.url.expose())?,

@@ -65,7 +65,14 @@ impl Jobs {
         for queue in all.keys() {
             self.inner.directory.queue(queue);
         }
-        loops.extend(all.into_values().map(|queue| tokio::spawn(relay.clone().ready(queue))));
+        let ready = |queue: Queue| {
+            // How jobs end is only known of tasks that run here.
+            let mut here = registry.handlers.values().filter(|it| it.queue.name == queue.name);
+            let are_tasks = here.next().is_some_and(|handler| !handler.run.is_unit());
+            let breaker_failures = if are_tasks { queue.breaker_failures } else { 0 };
+            tokio::spawn(relay.clone().ready(Queue { breaker_failures, ..queue }))
+        };
+        loops.extend(all.into_values().map(ready));
         let worker = worker(self, &registry, &queues, shared, stop.clone());
         let (worker, receiver) = worker;
         let core = worker.core.clone();
@@ -105,9 +112,10 @@ fn worker(
     let core = Core {
         inner: jobs.inner.clone(),
         known: known.collect(),
-        sources: sources(registry, queues, &shared.options),
+        sources: sources(jobs, registry, queues, &shared.options),
         shared,
         held: Mutex::new(HashMap::new()),
+        deaths: Mutex::new(HashMap::new()),
         running: AtomicU64::new(0),
         freed: Notify::new(),
         arrived: Notify::new(),
@@ -122,6 +130,7 @@ fn worker(
 
 /// The queues to work: those that were named, or else those that the types declare.
 fn sources(
+    jobs: &Jobs,
     registry: &Registry,
     queues: &BTreeMap<&'static str, Queue>,
     options: &Options,
@@ -137,20 +146,18 @@ fn sources(
             (most, false) => most,
         }
     };
+    let source = |name: &str, weight: u32| {
+        let mut here = registry.handlers.values().filter(|handler| handler.queue.name == name);
+        let is_unit = here.next().is_some_and(|handler| handler.run.is_unit());
+        let state = jobs.inner.directory.queue(name);
+        Source::new(state, weight, held_max(name), if is_unit { units::BATCH_MAX } else { 1 })
+    };
     if !options.queues.is_empty() {
-        let named = options.queues.iter();
-        return named.map(|(name, weight)| source(name, *weight, held_max(name))).collect();
+        return options.queues.iter().map(|(name, weight)| source(name, *weight)).collect();
     }
     let mut queues: Vec<&Queue> = queues.values().collect();
     queues.sort_by_key(|queue| std::cmp::Reverse(weight(queue.class)));
-    queues
-        .into_iter()
-        .map(|queue| source(queue.name, weight(queue.class), held_max(queue.name)))
-        .collect()
-}
-
-fn source(name: &str, weight: u32, held_max: usize) -> Source {
-    Source::new(name.to_owned(), weight, held_max)
+    queues.into_iter().map(|queue| source(queue.name, weight(queue.class))).collect()
 }
 
 /// The more urgent, the more often first; none starves.

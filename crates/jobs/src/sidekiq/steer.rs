@@ -6,7 +6,6 @@ use weir_db::{Class, Tx};
 use super::inspect::Found;
 use super::shared::Shared;
 use super::{members, names};
-use crate::running::RunningJob;
 use crate::{Action, Error, Jobs, Search, Set, Swept, rows};
 
 /// Begins the word by which a process of ours is told to cut off a job that it runs.
@@ -129,20 +128,6 @@ impl Jobs {
         tell.cmd("EXPIRE").arg(&signals).arg(60).ignore();
         tell.exec_async(&mut redis.redis()).await?;
         Ok(true)
-    }
-
-    /// The tasks that run now in any process, the longest first: with the jobs on Redis what
-    /// Sidekiq Web shows, else as [`running`](Self::running).
-    ///
-    /// # Errors
-    /// [`Error::Redis`], [`Error::Db`].
-    pub async fn running_everywhere(&self) -> Result<Vec<RunningJob>, Error> {
-        let mut all = self.running();
-        if let Some(redis) = self.inner.redis.get() {
-            all.extend(redis.running(true).await?);
-        }
-        all.sort_unstable_by_key(|job| (job.started_at, job.id));
-        Ok(all)
     }
 }
 

@@ -28,6 +28,9 @@ pub(crate) fn start(
         let started = Instant::now();
         let claim = Arc::new(claim);
         let core = &worker.core;
+        if let Err(at) = worker.may_start(taken.source, &claim.lane) {
+            return worker.postpone(taken, known.kind, at).await;
+        }
         let site = Arc::new(Site::new(core.inner.clone(), core.stop.clone()));
         let whole = async {
             let Some(key) = &claim.unique_key else {
@@ -48,7 +51,7 @@ pub(crate) fn start(
             }
             outcome
         };
-        let (running, queue) = (&core.inner.running, &core.sources[taken.source].shared_name);
+        let (running, queue) = (&core.inner.running, &core.sources[taken.source].state.name);
         let cancelled = running.begin(&claim, queue, taken.at);
         let outcome = tokio::select! {
             biased;
@@ -68,6 +71,7 @@ pub(crate) fn start(
             }
         };
         running.end(claim.id);
+        worker.tell_breaker(taken.source, &claim.lane, &outcome);
         if outcome.is_gone() {
             cursors::remove_one(&worker.core.inner, claim.id).await;
         }

@@ -15,9 +15,12 @@ use super::acks::Ack;
 use super::failures::{self, Judge, Next};
 use super::members;
 use super::shared::Shared;
+use super::wire::seconds;
+use crate::directory::QueueState;
+use crate::gates::End;
 use crate::jobs::Inner;
 use crate::registry::{Handler, Run};
-use crate::{Outcome, Retry, Unique, rows};
+use crate::{Breaker, Outcome, Retry, Unique, rows};
 
 /// The payloads of one fetch take about this much memory at most.
 const FETCH_BYTES_MAX: i64 = 8 * 1024 * 1024;
@@ -38,15 +41,18 @@ pub(crate) struct Known {
 /// A queue that is worked.
 pub(crate) struct Source {
     pub(crate) name: String,
-    /// The same, to be shared.
-    pub(crate) shared_name: Arc<str>,
+    /// What is known of it here: its lanes' gates, and a limit that was set by hand.
+    pub(crate) state: Arc<QueueState>,
     pub(crate) key: String,
     pub(crate) weight: u32,
-    /// The most jobs of it that are held at once.
-    pub(crate) held_max: usize,
+    /// The most jobs of it that are held at once, if nobody says otherwise.
+    held_max: usize,
+    /// Jobs of one that is counted by a limit: many in a batch of units.
+    batch_max: usize,
     pub(crate) held: Arc<AtomicUsize>,
     /// Smoothed size of a job.
     job_bytes: AtomicI64,
+    pub(crate) waited: metrics::Histogram,
     /// Tells its waiter to look.
     pub(crate) armed: Notify,
 }
@@ -69,6 +75,8 @@ pub(crate) struct Core {
     pub(crate) sources: Vec<Source>,
     /// What is held and whose end Redis does not know yet, by number.
     pub(crate) held: Mutex<HashMap<u64, Arc<Taken>>>,
+    /// By `jid`, how many processes died that held a job, as far as is known here.
+    pub(crate) deaths: Mutex<HashMap<String, u32>>,
     /// Jobs that have not ended yet.
     pub(crate) running: AtomicU64,
     /// A place became free.
@@ -98,10 +106,19 @@ impl Known {
 }
 
 impl Source {
-    pub(crate) fn new(name: String, weight: u32, held_max: usize) -> Self {
+    pub(crate) fn new(
+        state: Arc<QueueState>,
+        weight: u32,
+        held_max: usize,
+        batch_max: usize,
+    ) -> Self {
+        let name = state.name.to_string();
+        state.places.set_most(held_max / batch_max);
         Self {
             key: super::names::queue(&name),
-            shared_name: name.as_str().into(),
+            waited: metrics::histogram!("weir_jobs_wait_seconds", "queue" => name.clone()),
+            state,
+            batch_max,
             name,
             weight: weight.max(1),
             held_max,
@@ -114,7 +131,11 @@ impl Source {
     /// How many jobs may be fetched now.
     pub(crate) fn room(&self) -> usize {
         let by_memory = FETCH_BYTES_MAX / self.job_bytes.load(Ordering::Relaxed).max(1);
-        let free = self.held_max.saturating_sub(self.held.load(Ordering::Relaxed));
+        let most = match self.state.limit_by_hand.load(Ordering::Relaxed) {
+            0 => self.held_max,
+            limit => limit.saturating_mul(self.batch_max),
+        };
+        let free = most.saturating_sub(self.held.load(Ordering::Relaxed));
         free.min(usize::try_from(by_memory).unwrap_or(1).max(1))
     }
 
@@ -180,6 +201,47 @@ impl Worker {
         let member = member.zip(members::End::of(&next));
         let _ = self.acks.send(Ack { taken, kind, next, failed, member }).await;
         self.free(source);
+    }
+
+    /// Puts a job that may not start yet into the schedule, and its place is free.
+    pub(crate) async fn postpone(&self, taken: Arc<Taken>, kind: &'static str, at: Timestamp) {
+        let next = Next::Later { score: seconds(at), job: taken.raw.clone() };
+        let source = taken.source;
+        let _ = self.acks.send(Ack { taken, kind, next, failed: false, member: None }).await;
+        self.free(source);
+    }
+
+    /// Whether a job of `lane` may start now; else not before the moment that is given.
+    pub(crate) fn may_start(&self, source: usize, lane: &Arc<str>) -> Result<(), Timestamp> {
+        let (inner, queue) = (&self.core.inner, &self.core.sources[source].state);
+        let mut turns = queue.turns.lock();
+        // Without a key nothing is known of whom it is for.
+        if !turns.has_gates() || lane.is_empty() {
+            return Ok(());
+        }
+        turns.at(inner.clock.now().as_ms());
+        let is_probing = turns.gate(lane).0 == Breaker::Probing;
+        let is_running = is_probing && inner.running.has_lane(&queue.name, lane);
+        turns.start_now(lane, is_running).map_err(Timestamp::from_ms)
+    }
+
+    /// Tells the breaker of a lane how a job of it ended.
+    pub(crate) fn tell_breaker(&self, source: usize, lane: &Arc<str>, outcome: &Outcome) {
+        let queue = &self.core.sources[source].state;
+        let mut turns = queue.turns.lock();
+        if !turns.has_gates() || lane.is_empty() {
+            return;
+        }
+        turns.at(self.core.inner.clock.now().as_ms());
+        let opened = turns.ended(lane, End::of(outcome));
+        drop(turns);
+        queue.wake.notify_one();
+        if opened {
+            let queue = &queue.name;
+            metrics::counter!("weir_jobs_breakers_opened_total", "queue" => queue.to_string())
+                .increment(1);
+            tracing::info!(%queue, %lane, "jobs of the lane fail: it waits, and one is tried");
+        }
     }
 
     /// The place of a job of queue `source` is free.

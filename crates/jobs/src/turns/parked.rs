@@ -5,6 +5,9 @@ use std::sync::Arc;
 use super::Turns;
 use crate::gates::{Breaker, End, Gates};
 
+/// While a probe runs, jobs of its lane that were taken already look again after so long, in ms.
+const PROBE_LOOK_MS: i64 = 1_000;
+
 impl Turns {
     /// Sets how many jobs of a lane may start in a second and how many failures in a row open its
     /// breaker; 0 is no limit.
@@ -43,6 +46,24 @@ impl Turns {
     pub(crate) fn ended(&mut self, lane: &Arc<str>, end: End) -> bool {
         let now_ms = self.now_ms;
         self.gates.as_mut().is_some_and(|gates| gates.ended(lane, end, now_ms))
+    }
+
+    /// A job of `lane` may start that was taken out of turn, or not before a time, in ms. One of
+    /// those whose breaker is open is its probe, and so is one while a probe is out that does not
+    /// run here (`is_running`).
+    pub(crate) fn start_now(&mut self, lane: &Arc<str>, is_running: bool) -> Result<(), i64> {
+        let (breaker, opens_ms) = self.gate(lane);
+        let now_ms = self.now_ms;
+        let Some(gates) = &mut self.gates else { return Ok(()) };
+        match (breaker, opens_ms) {
+            (Breaker::Closed, _) => Ok(()),
+            (Breaker::Open, Some(opens_ms)) => Err(opens_ms),
+            (Breaker::Probing, _) if is_running => Err(now_ms.saturating_add(PROBE_LOOK_MS)),
+            (Breaker::Open | Breaker::Probing, _) => {
+                gates.started(lane, 1, now_ms);
+                Ok(())
+            }
+        }
     }
 
     /// What stands before `lane`, and when it opens, in ms.

@@ -6,10 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 use weir_db::Class;
 use weir_jobs::{Breaker, Claimed, Failure, Job, LaneStats, LimitedBy, Queue, Registry, Retry};
 
 use crate::house::{House, houses, numbers, soon, until};
+use crate::redis_server::RedisServer;
 
 /// A call on a host.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -135,4 +137,65 @@ async fn a_lane_starts_no_more_in_a_second_than_its_rate_and_holds_up_no_other()
         }
         running.stop().await;
     }
+}
+
+#[tokio::test]
+async fn on_redis_a_dead_host_gets_no_more_and_what_lies_there_already_waits_for_its_time() {
+    let (house, redis) = (houses().remove(0), RedisServer::start());
+    let alive = Arc::new(AtomicBool::new(false));
+    let (told, mut runs) = mpsc::unbounded_channel();
+    let back = alive.clone();
+    let mut registry = Registry::new();
+    registry.task(move |claimed: Claimed<Visit>| {
+        let (told, back) = (told.clone(), back.clone());
+        async move {
+            let is_dead = claimed.job.host == "dead.test" && !back.load(Ordering::Relaxed);
+            let _ = told.send(claimed.job);
+            if is_dead { Err(Failure::retry("no answer")) } else { Ok(()) }
+        }
+    });
+    let visit = |host: &str, number| Visit { host: host.into(), number };
+    let stop = CancellationToken::new();
+    let workers = house.jobs.start_on_redis(registry, redis.options(), stop.clone()).unwrap();
+    enqueue(&house, numbers(4).into_iter().map(|at| visit("dead.test", at)).collect()).await;
+    let breaker = || {
+        let lanes = house.jobs.lanes("visits", 100);
+        lanes.into_iter().find(|lane| lane.lane == "dead.test").map(|lane| lane.breaker)
+    };
+    for _ in 0..4 {
+        assert_eq!(soon(runs.recv()).await.unwrap().host, "dead.test");
+    }
+    let processed = || redis.ask::<Option<u64>>(&["GET", "stat:processed"]);
+    until("their ends", async || processed() == Some(4)).await;
+    enqueue(&house, numbers(40).into_iter().map(|at| visit("dead.test", at)).collect()).await;
+    until("the breaker is open", async || breaker() == Some(Breaker::Open)).await;
+    // As one that was handed over before.
+    let job = serde_json::json!({
+        "class": "visit", "queue": "visits", "args": [{ "host": "dead.test", "number": 99 }],
+        "jid": "b4a577edbccf1d805744efa9", "created_at": 1_700_000_000.0,
+        "weir": { "lane": "dead.test" },
+    });
+    let _: u64 = redis.ask(&["LPUSH", "queue:visits", &job.to_string()]);
+    until("it waits for its time", async || redis.ask::<u64>(&["ZCARD", "schedule"]) == 1).await;
+    enqueue(&house, vec![visit("alive.test", 1)]).await;
+    assert_eq!(soon(runs.recv()).await.unwrap().host, "alive.test");
+    until("five ended", async || processed() == Some(5)).await;
+    assert!(runs.try_recv().is_err(), "nothing of the dead host ran");
+
+    alive.store(true, Ordering::Relaxed);
+    house.advance(5_000);
+    let mut ran = 0;
+    while ran < 41 {
+        // What was put off until the probe is over comes when its time has come.
+        if let Ok(visit) = runs.try_recv() {
+            assert_eq!(visit.host, "dead.test");
+            ran += 1;
+        } else {
+            house.advance(10);
+            tokio::task::yield_now().await;
+        }
+    }
+    until("all ended", async || processed() == Some(46)).await;
+    stop.cancel();
+    workers.finish(std::time::Duration::from_secs(60)).await;
 }

@@ -5,6 +5,7 @@ mod conformance;
 mod cursors;
 mod ends;
 mod fairness;
+mod full_disk;
 mod gates;
 mod house;
 mod killed;

@@ -8,11 +8,18 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use weir_base::Random;
 use weir_db::{Class, Db, Tx};
-use weir_jobs::{Claimed, Failure, Jobs, Outcome, Prepared, Registry, Workers};
+use weir_jobs::sidekiq::Options;
+use weir_jobs::{Claimed, Failure, Jobs, NodeOptions, Outcome, Prepared, Registry, Workers};
 
 use crate::house::{Call, House, NODES, Note, numbers, until, write_effect};
+use crate::redis_server::RedisServer;
 
 const LANES: i64 = 40;
+/// A call that never ends.
+const ENDLESS: i64 = -1;
+/// Who waits for the end of another's lease waits for longer than the test.
+const LONG: NodeOptions =
+    NodeOptions { beat: Duration::from_millis(100), lease: Duration::from_secs(3_600) };
 
 /// A process of its own, which stands still whenever nobody drives it.
 struct Node {
@@ -27,14 +34,34 @@ struct Node {
 
 impl Node {
     fn start(house: &House, seed: u64, permits: usize) -> Self {
+        Self::start_as(house, seed, permits, NODES, "")
+    }
+
+    /// One that notices others' end by `options`, at `place` if that is not empty.
+    fn start_as(
+        house: &House,
+        seed: u64,
+        permits: usize,
+        options: NodeOptions,
+        place: &str,
+    ) -> Self {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         let db = house.fixture.open_again();
         let random = Random::seeded(seed);
-        let jobs = Jobs::open_as(db.clone(), house.clock.clone(), random, NODES).unwrap();
+        let jobs = Jobs::open_as(db.clone(), house.clock.clone(), random, options).unwrap();
+        if !place.is_empty() {
+            jobs.set_place(place);
+        }
         let (permits, stop) = (Arc::new(Semaphore::new(permits)), CancellationToken::new());
         let registry = registry(permits.clone());
         let workers = Some(runtime.block_on(async { jobs.start(registry, stop.clone()) }).unwrap());
         Self { runtime, jobs, workers, stop, permits, _db: db }
+    }
+
+    /// It is killed: whatever runs is cut off, and nobody says goodbye.
+    fn die(mut self) {
+        self.runtime.shutdown_background();
+        drop(self.workers.take());
     }
 
     fn leave(mut self) {
@@ -71,7 +98,12 @@ fn registry(permits: Arc<Semaphore>) -> Registry {
         numbers.iter().try_for_each(|number| write_effect(tx, *number))?;
         Ok(numbers.iter().map(|_| Outcome::Done).collect())
     });
-    registry.task(|_: Claimed<Call>| async { Ok::<(), Failure>(()) });
+    registry.task(|call: Claimed<Call>| async move {
+        if call.job.number == ENDLESS {
+            std::future::pending::<()>().await;
+        }
+        Ok::<(), Failure>(())
+    });
     registry
 }
 
@@ -158,6 +190,95 @@ fn a_node_that_stops_hands_its_lanes_over_at_once_and_a_pause_holds_on_all() {
     second.leave();
     let left = Builder::new_current_thread().build().unwrap();
     assert_eq!(left.block_on(house.rows("jobs_leases")), 0);
+}
+
+#[test]
+fn a_process_that_was_killed_has_its_lanes_again_as_soon_as_it_starts() {
+    let Some(house) = house() else { return };
+    let first = Node::start_as(&house, 51, 0, LONG, "here");
+    first.until("all lanes are its own", async || house.rows("jobs_leases").await == 65);
+    enqueue(&house, &first, 0..200);
+    first.permits.add_permits(20);
+    first.until("some work", async || !house.effects().await.is_empty());
+    first.die();
+    // Nobody will take it for dead within an hour.
+    let second = Node::start_as(&house, 52, 100_000, LONG, "here");
+    second.until("the rest", async || house.effects().await.len() >= 200);
+    check(&second.runtime.block_on(house.effects()), 200);
+    assert_eq!(second.runtime.block_on(house.rows("jobs_nodes")), 1);
+    second.leave();
+}
+
+#[test]
+fn what_runs_on_another_node_is_counted_listed_and_cut_off() {
+    let Some(house) = house() else { return };
+    let (first, second) = (Node::start(&house, 61, 100_000), Node::start(&house, 62, 100_000));
+    both(&first, &second, "a share for each", async || two_hold(&house).await);
+    // Its lane is one's, and the other has to hear of it.
+    let jobs = house.jobs.clone();
+    let id =
+        first.runtime.block_on(house.write(move |tx| jobs.enqueue(tx, &Call { number: ENDLESS })));
+    both(&first, &second, "it runs", async || {
+        first.jobs.running().len() + second.jobs.running().len() == 1
+    });
+    let other = if first.jobs.running().is_empty() { &first } else { &second };
+    both(&first, &second, "both tell of it", async || {
+        let listed = other.jobs.running_everywhere().await.unwrap();
+        let stats = other.jobs.stats().await.unwrap();
+        let running: u64 = stats.queues.iter().map(|queue| queue.running).sum();
+        let lanes = other.jobs.lanes_everywhere("calls", 10).await.unwrap();
+        running == 1
+            && listed.iter().map(|job| (job.id, job.process.is_some())).eq([(id, true)])
+            && lanes.len() == 1
+    });
+    assert!(other.runtime.block_on(other.jobs.cancel_now(id)).unwrap());
+    both(&first, &second, "it is cut off", async || {
+        first.jobs.running().is_empty() && second.jobs.running().is_empty()
+    });
+    assert_eq!(first.runtime.block_on(house.rows("jobs")), 0);
+    first.leave();
+    second.leave();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_that_share_a_redis_too_hand_each_job_over_once() {
+    let Some(house) = house() else { return };
+    let redis = RedisServer::start();
+    let mut running = Vec::new();
+    for place in ["one", "other"] {
+        let db = house.fixture.open_again();
+        let jobs = Jobs::open_as(db, house.clock.clone(), Random::system(), NODES).unwrap();
+        jobs.set_place(place);
+        let stop = CancellationToken::new();
+        let options = Options { place: place.into(), ..Options::new(redis.url()) };
+        let registry = registry(Arc::new(Semaphore::new(100_000)));
+        running.push((jobs.start_on_redis(registry, options, stop.clone()).unwrap(), stop));
+    }
+    until("a share for each", async || two_hold(&house).await).await;
+    let (jobs, at) = (house.jobs.clone(), house.clock.now().plus_ms(1_000));
+    house
+        .write(move |tx| {
+            let notes: Vec<Note> =
+                numbers(900).into_iter().map(|number| Note::new(number % LANES, number)).collect();
+            jobs.enqueue_many(tx, &notes)?;
+            (900..1_000).try_for_each(|number| {
+                jobs.enqueue_at(tx, at, &Note::new(number % LANES, number)).map(|_| ())
+            })
+        })
+        .await;
+    house.clock.advance(2_000);
+    until("all", async || house.effects().await.len() >= 1_000).await;
+    let ended = || redis.ask::<Option<u64>>(&["GET", "stat:processed"]).unwrap_or(0);
+    until("all ends are told", async || ended() >= 1_000).await;
+    for (workers, stop) in running {
+        stop.cancel();
+        workers.finish(Duration::from_secs(60)).await;
+    }
+    let mut effects = house.effects().await;
+    effects.sort_unstable();
+    assert_eq!(effects, numbers(1_000), "each effect is had once");
+    assert!(ended() <= 1_100, "what is scheduled may be handed over by both: {}", ended());
+    assert_eq!(house.rows("jobs").await + house.rows("jobs_later").await, 0);
 }
 
 /// Ends all connections of the house's database and lets none in, or lets them in again.

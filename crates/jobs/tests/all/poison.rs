@@ -2,61 +2,87 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use weir_base::{Clock, Random};
 use weir_db::{Class, Db, Options, Tx};
-use weir_jobs::{Claimed, Jobs, Registry, Set};
+use weir_jobs::{Claimed, Jobs, NodeOptions, Registry, Set, sidekiq};
+use weir_storm::fixture::{Fixture, databases, sqlite};
 
 use crate::house::{Call, numbers, until};
+use crate::redis_server::RedisServer;
 
-/// Where the child finds the database.
-const DIRECTORY: &str = "WEIR_JOBS_POISON";
+/// Names the database, its directory, that of the journal and the Redis (or `-`) to the process.
+const CHILD: &str = "WEIR_JOBS_POISON";
 const POISON: i64 = 13;
+/// Who waits for the end of a lease waits for longer than the test.
+const NODE: NodeOptions =
+    NodeOptions { beat: Duration::from_millis(100), lease: Duration::from_secs(3_600) };
 
-fn open(directory: &Path) -> (Db, Jobs) {
-    let db = Db::open("sqlite:weir.db", directory, &Options::default()).unwrap();
-    let jobs = Jobs::open(db.clone(), Clock::system(), Random::system()).unwrap();
+fn open(url: &str, directory: &Path) -> (Db, Jobs) {
+    let db = Db::open(url, directory, &Options::default()).unwrap();
+    let jobs = Jobs::open_as(db.clone(), Clock::system(), Random::system(), NODE).unwrap();
     (db, jobs)
 }
 
-#[tokio::test]
-async fn a_job_that_kills_its_process_three_times_is_dead_and_those_beside_it_are_not() {
-    let directory = tempfile::tempdir().unwrap();
-    let (db, jobs) = open(directory.path());
+/// Works off forty jobs, one of which is poison, and tells how often the process died.
+async fn deaths(fixture: &Fixture, redis: Option<&RedisServer>) -> usize {
+    let journal = tempfile::tempdir().unwrap();
+    let (db, jobs) = open(&fixture.url, fixture.directory());
     let calls: Vec<Call> = numbers(40).into_iter().map(|number| Call { number }).collect();
     let unit = move |tx: &mut Tx| jobs.enqueue_many(tx, &calls);
     db.write::<_, weir_db::Error, _>(Class::Interactive, unit).await.unwrap();
     drop(db);
+    let (directory, journal) = (fixture.directory().display(), journal.path().display());
+    let redis = redis.map_or_else(|| "-".to_owned(), RedisServer::url);
     let mut deaths = 0;
     loop {
         let child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "poison::a_process_that_works"])
-            .env(DIRECTORY, directory.path())
+            .env(CHILD, format!("{} {directory} {journal} {redis}", fixture.url))
             .output()
             .unwrap();
         if child.status.success() {
-            break;
+            return deaths;
         }
         deaths += 1;
         assert!(deaths < 10, "{}", String::from_utf8_lossy(&child.stdout));
     }
-    assert_eq!(deaths, 3);
-    let (_, jobs) = open(directory.path());
-    let dead = jobs.list(Set::Dead, None, 100).await.unwrap();
-    let payloads: Vec<&str> = dead.iter().map(|entry| entry.payload.as_str()).collect();
-    assert_eq!(payloads, [r#"{"number":13}"#]);
-    assert_eq!(dead[0].reason.as_deref(), Some("its process died 3 times while it ran"));
-    assert_eq!(jobs.stats().await.unwrap().retries, 0);
 }
 
-/// A part of the test above, which runs it in processes of their own; by itself it does nothing.
+#[tokio::test]
+async fn a_job_that_kills_its_process_three_times_is_dead_and_those_beside_it_are_not() {
+    for fixture in databases() {
+        assert_eq!(deaths(&fixture, None).await, 3, "{}", fixture.name);
+        let (_, jobs) = open(&fixture.url, fixture.directory());
+        let dead = jobs.list(Set::Dead, None, 100).await.unwrap();
+        let payloads: Vec<&str> = dead.iter().map(|entry| entry.payload.as_str()).collect();
+        assert_eq!(payloads, [r#"{"number":13}"#], "{}", fixture.name);
+        assert_eq!(dead[0].reason.as_deref(), Some("its process died 3 times while it ran"));
+        assert_eq!(jobs.stats().await.unwrap().retries, 0);
+    }
+}
+
+#[tokio::test]
+async fn a_job_on_redis_that_kills_its_process_three_times_is_dead_too() {
+    let (fixture, redis) = (sqlite(), RedisServer::start());
+    assert_eq!(deaths(&fixture, Some(&redis)).await, 3);
+    let dead: Vec<String> = redis.ask(&["ZRANGE", "dead", "0", "-1"]);
+    let [dead] = dead.as_slice() else { panic!("{dead:?}") };
+    let dead: serde_json::Value = serde_json::from_str(dead).unwrap();
+    assert_eq!(dead["args"], serde_json::json!([{ "number": 13 }]));
+    assert_eq!(dead["error_message"], "its process died 3 times while it ran");
+    assert_eq!(redis.ask::<u64>(&["ZCARD", "retry"]), 0);
+}
+
+/// A part of the tests above, which run it in processes of their own; by itself it does nothing.
 #[tokio::test]
 async fn a_process_that_works() {
-    let Some(directory) = std::env::var_os(DIRECTORY) else { return };
-    let directory = Path::new(&directory);
-    let (_, jobs) = open(directory);
-    jobs.keep_journal(&directory.join("running")).unwrap();
+    let Ok(told) = std::env::var(CHILD) else { return };
+    let words: Vec<&str> = told.split(' ').collect();
+    let [url, directory, journal, redis] = words[..] else { panic!("{told}") };
+    let (_, jobs) = open(url, Path::new(directory));
     let mut registry = Registry::new();
     registry.task(move |claimed: Claimed<Call>| {
         async move {
@@ -72,8 +98,20 @@ async fn a_process_that_works() {
         }
     });
     let stop = CancellationToken::new();
-    let workers = jobs.start(registry, stop.clone()).unwrap();
-    until("all are done", async || jobs.queues().iter().all(|queue| queue.depth == 0)).await;
+    let workers = if redis == "-" {
+        jobs.set_place(journal);
+        jobs.keep_journal(&Path::new(journal).join("running")).unwrap();
+        jobs.start(registry, stop.clone()).unwrap()
+    } else {
+        let place = journal.to_owned();
+        let options = sidekiq::Options { place, ..sidekiq::Options::new(redis) };
+        jobs.start_on_redis(registry, options, stop.clone()).unwrap()
+    };
+    until("all are done", async || {
+        let stats = jobs.stats().await.unwrap();
+        stats.queues.iter().all(|queue| queue.depth == 0)
+    })
+    .await;
     stop.cancel();
-    workers.finish(std::time::Duration::from_secs(60)).await;
+    workers.finish(Duration::from_secs(60)).await;
 }

@@ -98,7 +98,22 @@ pub enum JobsCommand {
         #[arg(value_parser = clap::value_parser!(u32).range(1..=100_000))]
         limit: Option<u32>,
     },
-    /// Take nothing from any queue until the server is started again.
+    /// Look at jobs that come by themselves, and steer them.
+    #[command(after_help = "Example:\n  weir jobs periodic list")]
+    Periodic {
+        /// What to do.
+        #[command(subcommand)]
+        command: Periodic,
+    },
+    /// Look at batches: jobs that belong together.
+    #[command(after_help = "Example:\n  weir jobs batches list --limit 20")]
+    Batches {
+        /// What to do.
+        #[command(subcommand)]
+        command: Batches,
+    },
+    /// Have this server take nothing from any queue until it is started again. Others go on:
+    /// `weir jobs pause` stops a queue on all.
     #[command(after_help = "Example:\n  weir jobs quiet")]
     Quiet,
     /// Wait until a queue holds nothing any more.
@@ -123,6 +138,52 @@ pub enum JobsCommand {
         from: String,
         /// Where they go.
         to: String,
+    },
+}
+
+/// What to do with periodic jobs.
+#[derive(Debug, Clone, Subcommand, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Periodic {
+    /// List them, with their plans and when they run next.
+    #[command(after_help = "Example:\n  weir jobs periodic list --json")]
+    List,
+    /// Enqueue one now, beside its plan.
+    #[command(after_help = "Example:\n  weir jobs periodic run prune_media")]
+    Run {
+        /// Its name.
+        name: String,
+    },
+    /// Leave out its runs until it is resumed, also over restarts.
+    #[command(after_help = "Example:\n  weir jobs periodic pause prune_media")]
+    Pause {
+        /// Its name.
+        name: String,
+    },
+    /// Run it again from its next moment on.
+    #[command(after_help = "Example:\n  weir jobs periodic resume prune_media")]
+    Resume {
+        /// Its name.
+        name: String,
+    },
+}
+
+/// What to do with batches.
+#[derive(Debug, Clone, Subcommand, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Batches {
+    /// List the newest.
+    #[command(after_help = "Example:\n  weir jobs batches list --json")]
+    List {
+        /// The most batches to list, up to 1,000.
+        #[arg(long, default_value_t = 100)]
+        limit: usize,
+    },
+    /// Show one.
+    #[command(after_help = "Example:\n  weir jobs batches show 113482910221926400")]
+    Show {
+        /// Its id.
+        id: String,
     },
 }
 

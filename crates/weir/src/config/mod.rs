@@ -188,7 +188,8 @@ settings! {
 
     /// Redis or Valkey, for what is shared between processes. Nothing needs it on one node.
     section redis: Redis {
-        /// redis://[[USER]:PASSWORD@]HOST[:PORT][/NUMBER], or unix:PATH. Empty: none.
+        /// redis://[[USER]:PASSWORD@]HOST[:PORT][/NUMBER], rediss:// for TLS, or unix:PATH.
+        /// Empty: none.
         url: Secret<String> = Secret::new(String::new());
     }
 

@@ -76,8 +76,10 @@ pub fn check(loaded: &mut Loaded, modes: Modes) -> Result<Checked, ConfigError> 
         return refuse(loaded, "roles", reason.into());
     }
     let redis = config.redis.url.expose();
-    if !redis.is_empty() && !["redis://", "unix:"].iter().any(|with| redis.starts_with(with)) {
-        let reason = "expected redis://HOST:PORT or unix:PATH".into();
+    if !redis.is_empty()
+        && !["redis://", "rediss://", "unix:"].iter().any(|with| redis.starts_with(with))
+    {
+        let reason = "expected redis://HOST:PORT, rediss://HOST:PORT or unix:PATH".into();
         return refuse(loaded, "redis.url", reason);
     }
     if config.jobs.backend == JobsBackend::Redis && redis.is_empty() {

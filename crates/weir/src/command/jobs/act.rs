@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use weir_base::Id;
 use weir_jobs::{Action, Error, Jobs, Search, Set, Swept};
 
-use super::describe::{entry, kind, lane, minute, queue, running, stats};
-use super::{JobSet, JobsCommand, List, Which};
+use super::describe::{batch, entry, kind, lane, minute, periodic, queue, running, stats};
+use super::{Batches, JobSet, JobsCommand, List, Periodic, Which};
 use crate::command::Told;
 
 /// How often a queue that is drained is looked at.
@@ -25,7 +25,7 @@ pub(in crate::command) async fn execute(
         }
         JobsCommand::Queues => jobs.stats().await.map(|all| all.queues.iter().map(queue).collect()),
         JobsCommand::Lanes { queue, limit } => {
-            Ok(jobs.lanes(&queue, limit).iter().map(lane).collect())
+            jobs.lanes_everywhere(&queue, limit).await.map(|all| all.iter().map(lane).collect())
         }
         JobsCommand::Running => {
             jobs.running_everywhere().await.map(|all| all.iter().map(running).collect())
@@ -64,6 +64,15 @@ pub(in crate::command) async fn execute(
             jobs.quiet();
             Ok(Value::Null)
         }
+        JobsCommand::Periodic { command } => return planned(jobs, command).await.map_err(said),
+        JobsCommand::Batches { command: Batches::List { limit } } => {
+            jobs.batches(limit).await.map(|all| all.iter().map(batch).collect())
+        }
+        JobsCommand::Batches { command: Batches::Show { id } } => {
+            let found = jobs.batch_stats(parse(&id)?).await.map_err(said)?;
+            let none = || format!("there is no batch {id}; `weir jobs batches list` shows them");
+            return found.as_ref().map(batch).ok_or_else(none);
+        }
         JobsCommand::Drain { queue, timeout } => return drain(jobs, &queue, timeout, told).await,
         JobsCommand::Clear { queue } => {
             exists(jobs, &queue).await?;
@@ -77,6 +86,17 @@ pub(in crate::command) async fn execute(
         }
     };
     done.map_err(said)
+}
+
+async fn planned(jobs: &Jobs, command: Periodic) -> Result<Value, Error> {
+    match command {
+        Periodic::List => jobs.periodic().await.map(|all| all.iter().map(periodic).collect()),
+        Periodic::Run { name } => {
+            jobs.run_periodic(&name).await.map(|made| json!({ "enqueued": made }))
+        }
+        Periodic::Pause { name } => jobs.pause_periodic(&name).await.map(|()| Value::Null),
+        Periodic::Resume { name } => jobs.resume_periodic(&name).await.map(|()| Value::Null),
+    }
 }
 
 fn said(error: Error) -> String {

@@ -1,7 +1,9 @@
 //! How jobs and queues are shown.
 
 use serde_json::{Value, json};
-use weir_jobs::{Entry, KindStats, LaneStats, Minute, QueueStats, RunningJob, Stats};
+use weir_jobs::{
+    BatchStats, Entry, KindStats, LaneStats, Minute, PeriodicStats, QueueStats, RunningJob, Stats,
+};
 
 /// Everything at a glance; `minutes` are this one and the one before.
 pub(super) fn stats(stats: &Stats, minutes: &[Minute]) -> Value {
@@ -79,6 +81,33 @@ pub(super) fn running(job: &RunningJob) -> Value {
         "started_at": job.started_at.to_string(),
         "progress": progress,
         "process": job.process,
+    })
+}
+
+pub(super) fn periodic(periodic: &PeriodicStats) -> Value {
+    json!({
+        "name": periodic.name,
+        "kind": periodic.kind,
+        "plan": periodic.plan,
+        "next_at": periodic.next_at.map(|at| at.to_string()),
+        "last_at": periodic.last_at.map(|at| at.to_string()),
+        "paused": periodic.paused,
+    })
+}
+
+pub(super) fn batch(batch: &BatchStats) -> Value {
+    json!({
+        "id": batch.id.to_string(),
+        "parent": batch.parent.map(|id| id.to_string()),
+        "label": batch.label,
+        "created_at": batch.created_at.to_string(),
+        "total": batch.total,
+        "pending": batch.pending(),
+        "done": batch.done,
+        "failed": batch.failed,
+        "complete_at": batch.complete_at.map(|at| at.to_string()),
+        "success_at": batch.success_at.map(|at| at.to_string()),
+        "death_at": batch.death_at.map(|at| at.to_string()),
     })
 }
 

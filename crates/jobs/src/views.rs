@@ -1,5 +1,5 @@
-//! What each node of a PostgreSQL tells the others of itself, with its beat: so that whoever is asked
-//! gives the numbers of all. They are as old as a beat.
+//! What each node of a PostgreSQL tells the others of itself, with its beat: so that whoever is
+//! asked gives the numbers of all. They are as old as a beat.
 
 use std::sync::Arc;
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use redis::RedisResult;
 use weir_base::Id;
 
-use super::alone::{DEATHS_ALONE, Trials};
+use super::alone::{DEATHS_ALONE, DEATHS_MAX, Trials};
 use super::names;
 use super::units;
 use super::wire::Job;
@@ -237,6 +237,9 @@ impl Fetcher {
         };
         let claim = job.claim(known.kind);
         let deaths = core.deaths.lock().get(&*job.jid).copied().unwrap_or(0);
+        if deaths >= DEATHS_MAX && core.buried.lock().contains(&*job.jid) {
+            return Err((Outcome::Dead(sweep::reason()), job.member()));
+        }
         let wait_ms = taken.at.since_ms(claim.enqueued_at).max(0);
         core.sources[taken.source].waited.record(wait_ms as f64 / 1_000.0);
         Ok(Read { known, claim, deaths })

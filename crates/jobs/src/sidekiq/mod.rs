@@ -28,8 +28,9 @@
 //!   [`elsewhere`](crate::Registry::elsewhere) counts as done when it was handed over, since
 //!   nobody tells how it ends. Not counted, so that the batch stays open, is a member that somebody
 //!   deletes on Sidekiq Web, and one that a Ruby process takes from a queue of ours.
-//! - *A job that kills its process is found*: what a process held when it died is counted. What was held at two deaths is tried alone, before the others and for at most ten
-//!   seconds; what then kills its process a third time goes to the dead set.
+//! - *A job that kills its process is found*: what a process held when it died is counted. What
+//!   was held at two deaths is tried alone, before the others and for at most ten seconds; what
+//!   then kills its process a third time goes to the dead set.
 //! - *What Redis loses is lost.* What it keeps over a crash of its own is its configuration's
 //!   matter; the start says in one line what that does not keep.
 //! - *Order*: jobs of a queue start first come, first served. Fairness between keys holds until

@@ -27,8 +27,8 @@ pub struct Options {
     /// What Sidekiq Web shows beside the process.
     pub tag: String,
     /// A name for where this process runs on its machine, such as its data directory, of which
-    /// there is one at a time. What an earlier process of that name held is put back at once when this one starts.
-    /// Empty: only after [`lease`](Self::lease).
+    /// there is one at a time. What an earlier process of that name held is put back at once when
+    /// this one starts. Empty: only after [`lease`](Self::lease).
     pub place: String,
     /// How long a process may give no sign of life before others put back what it held.
     pub lease: Duration,

@@ -116,6 +116,7 @@ fn worker(
         shared,
         held: Mutex::new(HashMap::new()),
         deaths: Mutex::new(HashMap::new()),
+        buried: Mutex::default(),
         running: AtomicU64::new(0),
         freed: Notify::new(),
         arrived: Notify::new(),

@@ -1,8 +1,10 @@
 //! Putting back what processes held that died. What was held at the third death, alone, is poison.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use redis::RedisResult;
 use weir_base::Id;
-use weir_db::Tx;
+use weir_db::{Tx, ids, params};
 
 use super::alone::DEATHS_MAX;
 use super::members::End;
@@ -65,6 +67,8 @@ struct Orphan {
 
 struct Poison {
     id: Id,
+    /// It came from a database of ours.
+    is_own: bool,
     is_member: bool,
     key: Option<String>,
 }
@@ -85,15 +89,20 @@ async fn sweep(core: &Core, identity: &str) -> RedisResult<()> {
     held.sort_unstable_by_key(|(field, _)| std::cmp::Reverse(number(field)));
     let jids: Vec<String> = held.iter().map(|(_, raw)| jid_of(raw)).collect();
     let deaths = count_deaths(core, &jids).await?;
-    let orphans: Vec<Orphan> = (held.into_iter().zip(&deaths))
-        .map(|((field, raw), deaths)| {
-            let was_alone = alone.as_ref() == Some(&field);
-            match was_alone && *deaths >= DEATHS_MAX {
+    let was_alone = |field: &str| alone.as_deref() == Some(field);
+    let poisons = (held.iter().zip(&jids))
+        .filter(|((field, _), jid)| was_alone(field) && deaths.get(*jid) >= Some(&DEATHS_MAX))
+        .map(|(_, jid)| jid.clone());
+    core.buried.lock().extend(poisons);
+    let orphans: Vec<Orphan> = {
+        let buried = core.buried.lock();
+        (held.into_iter().zip(&jids))
+            .map(|((field, raw), jid)| match buried.contains(jid) {
                 true => poison(core, field, raw),
                 false => Orphan { field, job: raw, poison: None },
-            }
-        })
-        .collect();
+            })
+            .collect()
+    };
     let buried: Vec<&Poison> = orphans.iter().filter_map(|it| it.poison.as_ref()).collect();
     if !tell_database(core, &buried).await {
         // It stays as it is until the next look.
@@ -137,7 +146,8 @@ fn jid_of(raw: &[u8]) -> String {
 
 /// Counts one more death for each of `jids`, and tells how many there were. The counts stand beside
 /// the jobs: the relay may hand one over twice when its process dies.
-async fn count_deaths(core: &Core, jids: &[String]) -> RedisResult<Vec<u32>> {
+async fn count_deaths(core: &Core, jids: &[String]) -> RedisResult<BTreeMap<String, u32>> {
+    let jids: BTreeSet<&String> = jids.iter().collect();
     let mut redis = core.shared.redis();
     let known: usize = redis::cmd("HLEN").arg(names::DEATHS).query_async(&mut redis).await?;
     let mut pipe = redis::pipe();
@@ -145,14 +155,14 @@ async fn count_deaths(core: &Core, jids: &[String]) -> RedisResult<Vec<u32>> {
         // So many die with their processes only where something else is wrong.
         pipe.cmd("DEL").arg(names::DEATHS).ignore();
     }
-    for jid in jids {
-        pipe.cmd("HINCRBY").arg(names::DEATHS).arg(jid).arg(1);
+    for jid in &jids {
+        pipe.cmd("HINCRBY").arg(names::DEATHS).arg(*jid).arg(1);
     }
     pipe.cmd("EXPIRE").arg(names::DEATHS).arg(DEATHS_KEPT_S).ignore();
     let deaths: Vec<u32> = pipe.query_async(&mut redis).await?;
-    let counts = jids.iter().cloned().zip(deaths.iter().copied());
-    core.deaths.lock().extend(counts);
-    Ok(deaths)
+    let counts: BTreeMap<String, u32> = jids.into_iter().cloned().zip(deaths).collect();
+    core.deaths.lock().extend(counts.iter().map(|(jid, count)| (jid.clone(), *count)));
+    Ok(counts)
 }
 
 /// Learns what is known of jobs that were held at deaths.
@@ -161,6 +171,11 @@ pub(crate) async fn learn_deaths(core: &Core) -> RedisResult<()> {
         redis::cmd("HGETALL").arg(names::DEATHS).query_async(&mut core.shared.redis()).await?;
     *core.deaths.lock() = all;
     Ok(())
+}
+
+/// Why poison is dead.
+pub(crate) fn reason() -> String {
+    format!("its process died {DEATHS_MAX} times while it ran")
 }
 
 /// A job that goes to the dead set.
@@ -172,6 +187,7 @@ fn poison(core: &Core, field: String, raw: Vec<u8>) -> Orphan {
     let jid: String = job.get("jid").unwrap_or_default();
     let poison = Poison {
         id: jid::id(&jid),
+        is_own: jid::of(jid::id(&jid)) == jid,
         is_member: own["batch"].is_i64(),
         key: own["key"].as_str().map(str::to_owned),
     };
@@ -179,7 +195,7 @@ fn poison(core: &Core, field: String, raw: Vec<u8>) -> Orphan {
     tracing::error!(queue, jid, "the job killed its process three times: it is dead");
     metrics::counter!("weir_jobs_poison_total", "queue" => queue.to_owned()).increment(1);
     job.set("queue", queue);
-    job.set("error_message", format!("its process died {DEATHS_MAX} times while it ran"));
+    job.set("error_message", reason());
     job.set("error_class", "Weir::Poison");
     job.set_time("failed_at", core.inner.clock.now(), core.shared.options.times);
     Orphan { field, job: job.write(), poison: Some(poison) }
@@ -191,12 +207,15 @@ async fn tell_database(core: &Core, buried: &[&Poison]) -> bool {
         buried.iter().filter(|it| it.is_member).map(|it| (it.id, End::Dead)).collect();
     let keys: Vec<(String, Id)> =
         buried.iter().filter_map(|it| Some((it.key.clone()?, it.id))).collect();
-    if ends.is_empty() && keys.is_empty() {
+    let own: Vec<Id> = buried.iter().filter(|it| it.is_own).map(|it| it.id).collect();
+    if ends.is_empty() && keys.is_empty() && own.is_empty() {
         return true;
     }
     let inner = core.inner.clone();
     let write = move |tx: &mut Tx| {
         keys.iter().try_for_each(|(key, id)| rows::free_key(tx, key, *id))?;
+        // The relay of the dead process may not have come to it.
+        tx.execute("DELETE FROM jobs WHERE id IN ids(?1)", params![ids(&own)])?;
         members::ended(tx, &inner, &ends)
     };
     let written = core.inner.db.write(weir_db::Class::Interactive, write).await;

@@ -1,6 +1,6 @@
 //! What a process does with the jobs it holds.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -77,6 +77,9 @@ pub(crate) struct Core {
     pub(crate) held: Mutex<HashMap<u64, Arc<Taken>>>,
     /// By `jid`, how many processes died that held a job, as far as is known here.
     pub(crate) deaths: Mutex<HashMap<String, u32>>,
+    /// The `jid` of what this process found to be poison. Another copy of it, handed over by a
+    /// relay that died, is not run either; a program that was mended is another process.
+    pub(crate) buried: Mutex<BTreeSet<String>>,
     /// Jobs that have not ended yet.
     pub(crate) running: AtomicU64,
     /// A place became free.

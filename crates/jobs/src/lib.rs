@@ -59,6 +59,7 @@ mod gates;
 mod history;
 mod hooks;
 mod inspect;
+mod items;
 mod job;
 mod jobs;
 mod journal;

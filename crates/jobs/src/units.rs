@@ -1,18 +1,17 @@
 //! Running units: a batch is prepared, then written in one transaction with its removal.
 
 use std::ops::Range;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures_util::FutureExt;
 use weir_base::Timestamp;
 use weir_db::{Error, Tx};
 
 use crate::Outcome;
-use crate::dispatch::{Worker, panic_text};
+use crate::dispatch::Worker;
 use crate::endings::{Ending, Terms, free_keys, record};
-use crate::registry::{Handler, Prepare, PreparedBatch, RunItems, Slot};
+use crate::items::{self, Items};
+use crate::registry::{Handler, Prepare};
 use crate::rows::{self, Claim};
 
 /// Jobs of one kind that are prepared, on their way into the database.
@@ -20,11 +19,7 @@ struct Batch {
     worker: Arc<Worker>,
     terms: Terms,
     claims: Arc<Vec<Claim>>,
-    /// For each claim its outcome if it ended before the transaction.
-    ended: Vec<Option<Outcome>>,
-    /// For each claim the number of items before it.
-    items: Vec<usize>,
-    run: RunItems,
+    items: Items,
 }
 
 /// What a batch's own code is told by.
@@ -71,8 +66,8 @@ async fn run(worker: &Arc<Worker>, prepare: &Prepare, policy: Policy, claims: Ve
         return run_prepared(worker, prepare, policy, Arc::new(claims)).await;
     }
     let claims = Arc::new(claims);
-    match prepared(prepare, policy, claims.clone()).await {
-        Ok(batch) => write(Batch::new(worker, policy, claims, batch)).await,
+    match items::prepare(prepare, claims.clone(), policy.now, policy.timeout).await {
+        Ok(items) => write(Batch::new(worker, policy, claims, items)).await,
         Err(reason) => {
             tracing::warn!(queue = %worker.state.name, reason, "a batch is prepared job by job");
             for claim in Arc::unwrap_or_clone(claims) {
@@ -89,28 +84,15 @@ async fn run_prepared(
     policy: Policy,
     claims: Arc<Vec<Claim>>,
 ) {
-    let batch = prepared(prepare, policy, claims.clone()).await.unwrap_or_else(|reason| {
-        let failed = |claim: &Claim| Slot::Ended(worker.failed(claim, reason.clone()));
-        PreparedBatch {
-            slots: claims.iter().map(failed).collect(),
-            run: Arc::new(|_: &mut Tx, _: Range<usize>| Ok(Vec::new())),
-        }
+    let prepared = items::prepare(prepare, claims.clone(), policy.now, policy.timeout).await;
+    let items = prepared.unwrap_or_else(|reason| {
+        let outcome = match claims.first() {
+            Some(claim) => worker.failed(claim, reason),
+            None => Outcome::retry(reason),
+        };
+        Items::ended(outcome)
     });
-    write(Batch::new(worker, policy, claims, batch)).await;
-}
-
-async fn prepared(
-    prepare: &Prepare,
-    policy: Policy,
-    claims: Arc<Vec<Claim>>,
-) -> Result<PreparedBatch, String> {
-    let body = async { prepare(claims, policy.now).await };
-    let caught = AssertUnwindSafe(body).catch_unwind();
-    match tokio::time::timeout(policy.timeout, caught).await {
-        Ok(Ok(batch)) => Ok(batch),
-        Ok(Err(panic)) => Err(panic_text(&*panic)),
-        Err(_) => Err(format!("not prepared within {} s", policy.timeout.as_secs())),
-    }
+    write(Batch::new(worker, policy, claims, items)).await;
 }
 
 /// Writes a batch; when it fails as a whole, job by job.
@@ -169,27 +151,8 @@ async fn commit(
 }
 
 impl Batch {
-    fn new(
-        worker: &Arc<Worker>,
-        policy: Policy,
-        claims: Arc<Vec<Claim>>,
-        prepared: PreparedBatch,
-    ) -> Self {
-        let mut before = 0;
-        let mut items = Vec::with_capacity(claims.len());
-        let mut ended = Vec::with_capacity(claims.len());
-        for slot in prepared.slots {
-            items.push(before);
-            ended.push(match slot {
-                Slot::Item => {
-                    before += 1;
-                    None
-                }
-                Slot::Ended(outcome) => Some(outcome),
-            });
-        }
-        let (worker, terms, run) = (worker.clone(), policy.terms, prepared.run);
-        Self { worker, terms, claims, ended, items, run }
+    fn new(worker: &Arc<Worker>, policy: Policy, claims: Arc<Vec<Claim>>, items: Items) -> Self {
+        Self { worker: worker.clone(), terms: policy.terms, claims, items }
     }
 
     fn work(
@@ -204,36 +167,16 @@ impl Batch {
         if self.terms.unique.ends_at_start() {
             free_keys(tx, claims.iter().filter(|claim| removed.has(claim.id)))?;
         }
-        let mut endings = Vec::with_capacity(claims.len());
-        let mut to_run = Vec::new();
-        for (at, claim) in range.zip(claims) {
-            let known = instead.cloned().or_else(|| self.ended.get(at).cloned().flatten());
-            match (removed.has(claim.id), known) {
-                (false, _) => {}
-                (true, Some(outcome)) => {
-                    endings.push(Ending { claim, terms: self.terms, outcome });
-                }
-                (true, None) => to_run.push((self.items.get(at).copied().unwrap_or(0), claim)),
-            }
-        }
-        // Neighbours in one call; what was cancelled meanwhile stands between them.
-        for run in to_run.chunk_by(|one, next| one.0 + 1 == next.0) {
-            let items = run[0].0..run[0].0 + run.len();
-            let outcomes = (self.run)(tx, items)?;
-            if outcomes.len() != run.len() {
-                return Err(Error::Statement {
-                    reason: format!(
-                        "the handler gave {} outcomes for {} jobs: a fault of the program",
-                        outcomes.len(),
-                        run.len()
-                    ),
-                    sql: String::new(),
-                });
-            }
-            for ((_, claim), outcome) in run.iter().zip(outcomes) {
-                endings.push(Ending { claim, terms: self.terms, outcome });
-            }
-        }
+        // What was cancelled meanwhile is left out.
+        let there: Vec<usize> =
+            range.clone().filter(|at| removed.has(claims[at - range.start].id)).collect();
+        let outcomes = self.items.run(tx, &there, instead)?;
+        let ending = |(at, outcome): (&usize, Outcome)| Ending {
+            claim: &claims[at - range.start],
+            terms: self.terms,
+            outcome,
+        };
+        let endings = there.iter().zip(outcomes).map(ending).collect();
         record(tx, &self.worker.inner, state, removed, endings)
     }
 

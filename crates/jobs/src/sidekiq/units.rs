@@ -2,19 +2,16 @@
 //! jobs, so that none has its effect twice.
 
 use std::ops::Range;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
 
-use futures_util::FutureExt;
-use weir_base::Timestamp;
 use weir_db::{Error, Tx};
 
 use super::failures::Next;
 use super::worker::{AGAIN_AFTER, Known, Taken, Worker};
 use super::{members, seen};
-use crate::dispatch::panic_text;
-use crate::registry::{Prepare, PreparedBatch, Run, RunItems, Slot};
+use crate::items::{self, Items};
+use crate::registry::Run;
 use crate::rows::{self, Claim};
 use crate::{Outcome, Unique};
 
@@ -27,9 +24,7 @@ struct Batch {
     known: Arc<Known>,
     taken: Vec<Arc<Taken>>,
     claims: Arc<Vec<Claim>>,
-    /// For each job its outcome if it ended before the transaction, else its item's place.
-    slots: Vec<Result<usize, Outcome>>,
-    run: RunItems,
+    items: Items,
 }
 
 /// Starts batches of `jobs`, all of one kind.
@@ -58,8 +53,8 @@ async fn run(worker: &Arc<Worker>, known: &Arc<Known>, taken: Vec<Arc<Taken>>, c
     let now = worker.core.inner.clock.now();
     if claims.len() > 1 {
         let claims = Arc::new(claims.clone());
-        match prepared(prepare, known, claims.clone(), now).await {
-            Ok(batch) => return Batch::new(worker, known, taken, claims, batch).write().await,
+        match items::prepare(prepare, claims.clone(), now, known.timeout).await {
+            Ok(items) => return Batch::new(worker, known, taken, claims, items).write().await,
             Err(reason) => {
                 tracing::warn!(kind = known.kind, reason, "a batch is prepared job by job");
             }
@@ -67,27 +62,9 @@ async fn run(worker: &Arc<Worker>, known: &Arc<Known>, taken: Vec<Arc<Taken>>, c
     }
     for (taken, claim) in taken.into_iter().zip(claims) {
         let claims = Arc::new(vec![claim]);
-        let batch = prepared(prepare, known, claims.clone(), now).await;
-        let batch = batch.unwrap_or_else(|reason| PreparedBatch {
-            slots: vec![Slot::Ended(Outcome::retry(reason))],
-            run: Arc::new(|_: &mut Tx, _: Range<usize>| Ok(Vec::new())),
-        });
-        Batch::new(worker, known, vec![taken], claims, batch).write().await;
-    }
-}
-
-async fn prepared(
-    prepare: &Prepare,
-    known: &Known,
-    claims: Arc<Vec<Claim>>,
-    now: Timestamp,
-) -> Result<PreparedBatch, String> {
-    let body = async { prepare(claims, now).await };
-    let caught = AssertUnwindSafe(body).catch_unwind();
-    match tokio::time::timeout(known.timeout, caught).await {
-        Ok(Ok(batch)) => Ok(batch),
-        Ok(Err(panic)) => Err(panic_text(&*panic)),
-        Err(_) => Err(format!("not prepared within {} s", known.timeout.as_secs())),
+        let prepared = items::prepare(prepare, claims.clone(), now, known.timeout).await;
+        let items = prepared.unwrap_or_else(|reason| Items::ended(Outcome::retry(reason)));
+        Batch::new(worker, known, vec![taken], claims, items).write().await;
     }
 }
 
@@ -97,19 +74,10 @@ impl Batch {
         known: &Arc<Known>,
         taken: Vec<Arc<Taken>>,
         claims: Arc<Vec<Claim>>,
-        batch: PreparedBatch,
+        items: Items,
     ) -> Arc<Self> {
-        let mut before = 0;
-        let slot = |slot| match slot {
-            Slot::Item => {
-                before += 1;
-                Ok(before - 1)
-            }
-            Slot::Ended(outcome) => Err(outcome),
-        };
-        let slots = batch.slots.into_iter().map(slot).collect();
         let (worker, known) = (worker.clone(), known.clone());
-        Arc::new(Self { worker, known, taken, claims, slots, run: batch.run })
+        Arc::new(Self { worker, known, taken, claims, items })
     }
 
     /// Writes the batch; when it fails as a whole, job by job.
@@ -173,9 +141,7 @@ impl Batch {
         let jids: Vec<_> = claims.iter().filter_map(|claim| claim.jid.clone()).collect();
         let now = self.worker.core.inner.clock.now();
         let mut fresh = seen::mark(tx, &jids, now)?;
-        let mut outcomes = vec![Outcome::Done; claims.len()];
-        let mut to_run: Vec<(usize, usize)> = Vec::new();
-        let mut members: Vec<usize> = Vec::new();
+        let (mut to_run, mut members) = (Vec::new(), Vec::new());
         let first = range.start;
         for (place, (at, claim)) in range.zip(claims).enumerate() {
             // What was had already is done; of two in one batch the first is run.
@@ -190,24 +156,12 @@ impl Batch {
             {
                 rows::free_key(tx, key, claim.id)?;
             }
-            match (instead, &self.slots[at]) {
-                (Some(outcome), _) | (None, Err(outcome)) => outcomes[place] = outcome.clone(),
-                (None, Ok(item)) => to_run.push((place, *item)),
-            }
+            to_run.push(at);
         }
-        for run in to_run.chunk_by(|one, next| one.1 + 1 == next.1) {
-            let given = (self.run)(tx, run[0].1..run[0].1 + run.len())?;
-            if given.len() != run.len() {
-                let reason = format!(
-                    "the handler gave {} outcomes for {} jobs: a fault of the program",
-                    given.len(),
-                    run.len()
-                );
-                return Err(Error::Statement { reason, sql: String::new() });
-            }
-            for ((place, _), outcome) in run.iter().zip(given) {
-                outcomes[*place] = outcome;
-            }
+        let mut outcomes = vec![Outcome::Done; claims.len()];
+        let given = self.items.run(tx, &to_run, instead)?;
+        for (at, outcome) in to_run.into_iter().zip(given) {
+            outcomes[at - first] = outcome;
         }
         self.keep_waiting(tx, first, &mut outcomes)?;
         self.count(tx, first, &members, &outcomes)?;

@@ -74,8 +74,10 @@ impl Jobs {
     /// # Errors
     /// [`Error::Db`], [`Error::Redis`].
     pub async fn kill(&self, id: Id) -> Result<bool, Error> {
-        if let Some(entry) = self.show_here(id).await? {
-            return Ok(self.change(Action::Kill, vec![entry]).await? > 0);
+        if let Some(entry) = self.show_here(id).await?
+            && self.change(Action::Kill, vec![entry]).await? > 0
+        {
+            return Ok(true);
         }
         let Some(redis) = self.inner.redis.get() else { return Ok(false) };
         let there = redis.find(id).await?.into_iter().collect();

@@ -252,15 +252,15 @@ impl Jobs {
             Ok::<_, weir_db::Error>((waited, left))
         };
         let (waited, left) = self.inner.db.write(Class::Interactive, take_back).await?;
+        if let Some(redis) = self.inner.redis.get() {
+            let is_here = waited || self.cancel_running(id);
+            return Ok(is_here || self.cancel_in_redis(redis, id, left.is_some()).await?);
+        }
         let taken = left.is_some_and(|entry| {
             let state = self.inner.directory.find(&entry.queue);
             state.is_some_and(|state| state.turns.lock().has_taken(&entry.lane))
         });
         // Taken from its queue meanwhile, and about to start.
-        let here = waited || self.cancel_running(id) || (taken && self.inner.running.doom(id));
-        match self.inner.redis.get() {
-            Some(redis) if !here => self.cancel_in_redis(redis, id).await,
-            _ => Ok(here),
-        }
+        Ok(waited || self.cancel_running(id) || (taken && self.inner.running.doom(id)))
     }
 }

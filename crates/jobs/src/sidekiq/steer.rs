@@ -1,5 +1,7 @@
 //! Steering by hand what lies in Redis or runs there: one job, or many in one step.
 
+use std::time::Duration;
+
 use weir_base::Id;
 use weir_db::{Class, Tx};
 
@@ -10,6 +12,11 @@ use crate::{Action, Error, Jobs, Search, Set, Swept, rows};
 
 /// Begins the word by which a process of ours is told to cut off a job that it runs.
 pub(crate) const CANCEL: &str = "CANCEL ";
+
+/// How often a job that is being handed over is looked for, …
+const LOOKS: usize = 25;
+/// … and how soon again.
+const LOOK_EACH: Duration = Duration::from_millis(20);
 
 impl Jobs {
     /// Does `action` to all jobs in Redis that `search` finds, by their places in its lists, and
@@ -107,9 +114,22 @@ impl Jobs {
     }
 
     /// Takes back job `id` where it waits in Redis, or has it cut off by the process of ours that
-    /// runs it, within seconds; false when neither is so.
-    pub(crate) async fn cancel_in_redis(&self, redis: &Shared, id: Id) -> Result<bool, Error> {
-        let found = redis.find(id).await?;
+    /// runs it, within seconds; false when neither is so. One that is about to be handed over
+    /// (`comes`) is waited for a little.
+    pub(crate) async fn cancel_in_redis(
+        &self,
+        redis: &Shared,
+        id: Id,
+        comes: bool,
+    ) -> Result<bool, Error> {
+        let mut found = redis.find(id).await?;
+        for _ in 0..if comes { LOOKS } else { 0 } {
+            if found.is_some() {
+                break;
+            }
+            tokio::time::sleep(LOOK_EACH).await;
+            found = redis.find(id).await?;
+        }
         if let Some(found) = found.filter(|found| found.entry.set != Set::Dead) {
             return Ok(self.change_in_redis(redis, Action::Delete, vec![found]).await? > 0);
         }

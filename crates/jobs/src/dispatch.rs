@@ -24,8 +24,8 @@ use crate::{Outcome, Queue, blocking, controller, tasks, units};
 
 /// Jobs of a queue of tasks that run at once at first, when its declaration does not say.
 const TASKS_MAX: usize = controller::START;
-/// Batches of a queue of units in preparation or in the database at once, likewise: on SQLite one is
-/// prepared while another is written, on PostgreSQL several are written side by side.
+/// Batches of a queue of units in preparation or in the database at once, likewise: on SQLite one
+/// is prepared while another is written, on PostgreSQL several are written side by side.
 const fn batches_max(dialect: Dialect) -> usize {
     match dialect {
         Dialect::Sqlite => 2,

@@ -8,6 +8,9 @@ use weir_db::{Class, Tx, ids, params};
 use crate::mend::Gone;
 use crate::{Entry, Error, Jobs, Search, Set};
 
+/// Passes over the ready, in the database and in Redis, until one finds nothing more.
+const PASSES_MAX: usize = 5;
+
 /// What is done to jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
@@ -50,22 +53,45 @@ impl Jobs {
             Set::Retries => stats.retries,
             Set::Dead => stats.dead,
         };
-        let (mut swept, mut after) = (Swept { of, ..Swept::default() }, None);
-        while swept.looked < of {
+        let mut swept = Swept { of, ..Swept::default() };
+        let Some(redis) = self.inner.redis.get() else {
+            self.sweep_here(search, action, &mut swept, &mut told).await?;
+            return Ok(swept);
+        };
+        for _ in 0..PASSES_MAX {
+            let before = swept.changed;
+            self.sweep_here(search, action, &mut swept, &mut told).await?;
+            // After the database: what the relay hands over meanwhile is found here.
+            self.sweep_redis(redis, search, action, &mut swept, &mut told).await?;
+            // What was in its hands is found at the next pass.
+            let is_over = search.set != Set::Ready || action == Action::Retry;
+            if is_over || swept.changed == before {
+                break;
+            }
+        }
+        Ok(swept)
+    }
+
+    /// The part of [`sweep`](Self::sweep) in the database.
+    async fn sweep_here(
+        &self,
+        search: &Search,
+        action: Action,
+        swept: &mut Swept,
+        told: &mut (impl FnMut(Swept) + Send),
+    ) -> Result<(), Error> {
+        let (begun, mut after) = (swept.looked, None);
+        while swept.looked - begun < swept.of {
             let look = self.look_here(search, after).await?;
             swept.looked += look.looked;
             swept.changed += self.change(action, look.found).await?;
-            told(swept);
+            told(*swept);
             after = look.last;
             if after.is_none() {
                 break;
             }
         }
-        if let Some(redis) = self.inner.redis.get() {
-            // After the database: what the relay hands over meanwhile is found here.
-            self.sweep_redis(redis, search, action, &mut swept, &mut told).await?;
-        }
-        Ok(swept)
+        Ok(())
     }
 
     /// Moves a job that does not run as a task to the dead set; false when there is none, or it is

@@ -1,4 +1,5 @@
-//! Jobs that were held at two deaths of their processes: each is tried alone, before the others.
+//! Jobs that were held at all but one of the deaths that make poison: each is tried alone, before
+//! the others.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -9,11 +10,7 @@ use tokio::time::Instant;
 use super::names;
 use super::worker::{Core, Taken};
 
-/// A job that was held at so many deaths, at the last one alone, is poison.
-pub(crate) const DEATHS_MAX: u32 = 3;
-/// One that was held at so many is tried alone.
-pub(crate) const DEATHS_ALONE: u32 = 2;
-/// All of one fetch together are tried for so long before the other jobs start.
+/// All of them together are tried for so long before the other jobs start.
 const ALONE_MAX: Duration = Duration::from_secs(10);
 /// The note of who runs alone goes after so many seconds: long after somebody read it.
 const NOTE_S: u64 = 3_600;
@@ -26,15 +23,21 @@ pub(crate) struct Trials {
 }
 
 impl Trials {
-    /// So many jobs were fetched and none has started.
-    pub(crate) fn begin(waiting: usize) -> Self {
-        Self { due: Instant::now() + ALONE_MAX, waiting: waiting as u64 }
+    /// So many jobs were fetched and none has started. `due` is when this process tries no more.
+    pub(crate) fn begin(waiting: usize, due: Option<Instant>) -> Self {
+        Self { due: due.unwrap_or_else(|| Instant::now() + ALONE_MAX), waiting: waiting as u64 }
+    }
+
+    /// When no more is tried.
+    pub(crate) fn due(&self) -> Instant {
+        self.due
     }
 
     /// Starts a job by `start` when no other runs, and waits for its end; after a while it just
     /// starts.
     pub(crate) async fn attempt(&mut self, core: &Core, taken: &Arc<Taken>, start: impl FnOnce()) {
-        let is_alone = self.until(core, self.waiting).await && note(core, taken).await;
+        let in_time = Instant::now() < self.due && self.until(core, self.waiting).await;
+        let is_alone = in_time && note(core, taken).await;
         start();
         self.waiting = self.waiting.saturating_sub(1);
         if is_alone {

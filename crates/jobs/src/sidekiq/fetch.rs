@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use redis::RedisResult;
 use weir_base::Id;
 
-use super::alone::{DEATHS_ALONE, DEATHS_MAX, Trials};
+use super::alone::Trials;
 use super::names;
 use super::units;
 use super::wire::Job;
@@ -38,6 +38,8 @@ pub(crate) struct Fetcher {
     doubtful: bool,
     /// When all that Redis says we hold is compared with what we know.
     compare_at: Instant,
+    /// When no more is tried alone, once something was.
+    trials_due: Option<tokio::time::Instant>,
     /// The sources that were paused at the last look.
     paused: BTreeSet<usize>,
 }
@@ -59,6 +61,7 @@ impl Fetcher {
             placed: false,
             doubtful: false,
             compare_at,
+            trials_due: None,
             paused: BTreeSet::new(),
         }
     }
@@ -192,15 +195,17 @@ impl Fetcher {
     }
 
     /// Starts what was fetched; what may kill the process first, and alone.
-    async fn start(&self, fetched: Vec<Arc<Taken>>) {
-        let mut trials = Trials::begin(fetched.len());
+    async fn start(&mut self, fetched: Vec<Arc<Taken>>) {
+        let mut trials = Trials::begin(fetched.len(), self.trials_due);
+        let most = self.worker.core.shared.options.deaths_max;
         let (mut units, mut tasks) = (Vec::new(), Vec::new());
         for taken in fetched {
             match self.read(&taken) {
-                Ok(read) if read.deaths >= DEATHS_ALONE => {
+                Ok(read) if most > 0 && read.deaths + 1 >= most => {
                     let suspect = taken.clone();
                     let begin = || self.begin(taken, read);
                     trials.attempt(&self.worker.core, &suspect, begin).await;
+                    self.trials_due = Some(trials.due());
                 }
                 Ok(read) if read.known.run.is_unit() => units.push((taken, read)),
                 Ok(read) => tasks.push((taken, read)),
@@ -237,8 +242,8 @@ impl Fetcher {
         };
         let claim = job.claim(known.kind);
         let deaths = core.deaths.lock().get(&*job.jid).copied().unwrap_or(0);
-        if deaths >= DEATHS_MAX && core.buried.lock().contains(&*job.jid) {
-            return Err((Outcome::Dead(sweep::reason()), job.member()));
+        if deaths > 0 && core.buried.lock().contains(&*job.jid) {
+            return Err((Outcome::Dead(sweep::reason(core)), job.member()));
         }
         let wait_ms = taken.at.since_ms(claim.enqueued_at).max(0);
         core.sources[taken.source].waited.record(wait_ms as f64 / 1_000.0);

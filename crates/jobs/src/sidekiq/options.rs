@@ -30,6 +30,10 @@ pub struct Options {
     /// there is one at a time. What an earlier process of that name held is put back at once when
     /// this one starts. Empty: only after [`lease`](Self::lease).
     pub place: String,
+    /// A job that was held at so many deaths of processes, and ran alone at the last, goes to the
+    /// dead set; one that was held at one less is tried alone. 0: deaths are not counted, for whoever
+    /// kills processes from outside again and again.
+    pub deaths_max: u32,
     /// How long a process may give no sign of life before others put back what it held.
     pub lease: Duration,
 }
@@ -56,6 +60,7 @@ impl Options {
             times: Times::default(),
             tag: "weir".into(),
             place: String::new(),
+            deaths_max: 3,
             lease: Duration::from_secs(20),
         }
     }

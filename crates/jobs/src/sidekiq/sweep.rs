@@ -6,7 +6,6 @@ use redis::RedisResult;
 use weir_base::Id;
 use weir_db::{Tx, ids, params};
 
-use super::alone::DEATHS_MAX;
 use super::members::End;
 use super::wire::{self, Fields};
 use super::worker::Core;
@@ -89,9 +88,10 @@ async fn sweep(core: &Core, identity: &str) -> RedisResult<()> {
     held.sort_unstable_by_key(|(field, _)| std::cmp::Reverse(number(field)));
     let jids: Vec<String> = held.iter().map(|(_, raw)| jid_of(raw)).collect();
     let deaths = count_deaths(core, &jids).await?;
+    let most = core.shared.options.deaths_max;
     let was_alone = |field: &str| alone.as_deref() == Some(field);
     let poisons = (held.iter().zip(&jids))
-        .filter(|((field, _), jid)| was_alone(field) && deaths.get(*jid) >= Some(&DEATHS_MAX))
+        .filter(|((field, _), jid)| was_alone(field) && deaths.get(*jid) >= Some(&most))
         .map(|(_, jid)| jid.clone());
     core.buried.lock().extend(poisons);
     let orphans: Vec<Orphan> = {
@@ -147,6 +147,9 @@ fn jid_of(raw: &[u8]) -> String {
 /// Counts one more death for each of `jids`, and tells how many there were. The counts stand beside
 /// the jobs: the relay may hand one over twice when its process dies.
 async fn count_deaths(core: &Core, jids: &[String]) -> RedisResult<BTreeMap<String, u32>> {
+    if core.shared.options.deaths_max == 0 {
+        return Ok(BTreeMap::new());
+    }
     let jids: BTreeSet<&String> = jids.iter().collect();
     let mut redis = core.shared.redis();
     let known: usize = redis::cmd("HLEN").arg(names::DEATHS).query_async(&mut redis).await?;
@@ -174,8 +177,8 @@ pub(crate) async fn learn_deaths(core: &Core) -> RedisResult<()> {
 }
 
 /// Why poison is dead.
-pub(crate) fn reason() -> String {
-    format!("its process died {DEATHS_MAX} times while it ran")
+pub(crate) fn reason(core: &Core) -> String {
+    format!("its process died {} times while it ran", core.shared.options.deaths_max)
 }
 
 /// A job that goes to the dead set.
@@ -192,10 +195,10 @@ fn poison(core: &Core, field: String, raw: Vec<u8>) -> Orphan {
         key: own["key"].as_str().map(str::to_owned),
     };
     let queue = field.split_once(' ').map_or("", |(_, queue)| queue);
-    tracing::error!(queue, jid, "the job killed its process three times: it is dead");
+    tracing::error!(queue, jid, "the job killed its process too often: it is dead");
     metrics::counter!("weir_jobs_poison_total", "queue" => queue.to_owned()).increment(1);
     job.set("queue", queue);
-    job.set("error_message", reason());
+    job.set("error_message", reason(core));
     job.set("error_class", "Weir::Poison");
     job.set_time("failed_at", core.inner.clock.now(), core.shared.options.times);
     Orphan { field, job: job.write(), poison: Some(poison) }

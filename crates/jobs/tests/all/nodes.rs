@@ -27,7 +27,7 @@ struct Node {
     jobs: Jobs,
     workers: Option<Workers>,
     stop: CancellationToken,
-    /// As many units may be prepared.
+    /// As many batches of units may be prepared.
     permits: Arc<Semaphore>,
     _db: Db,
 }
@@ -89,8 +89,7 @@ fn registry(permits: Arc<Semaphore>) -> Registry {
     let prepare = move |notes: Vec<Claimed<Note>>| {
         let permits = permits.clone();
         async move {
-            let count = u32::try_from(notes.len()).unwrap();
-            permits.acquire_many(count).await.unwrap().forget();
+            permits.acquire().await.unwrap().forget();
             notes.into_iter().map(|note| Prepared::Run(note.job.number)).collect()
         }
     };
@@ -141,7 +140,7 @@ fn a_node_that_falls_silent_loses_its_lanes_and_nothing_is_lost_or_done_twice() 
     });
     enqueue(&house, &second, 0..2_000);
     // The first takes what it may and hangs; from then on it says nothing.
-    first.permits.add_permits(50);
+    first.permits.add_permits(1);
     first.until("some work of the first", async || !house.effects().await.is_empty());
     second.until("the second to do the rest", async || house.effects().await.len() >= 2_000);
     check(&second.runtime.block_on(house.effects()), 2_000);
@@ -197,14 +196,14 @@ fn a_process_that_was_killed_has_its_lanes_again_as_soon_as_it_starts() {
     let Some(house) = house() else { return };
     let first = Node::start_as(&house, 51, 0, LONG, "here");
     first.until("all lanes are its own", async || house.rows("jobs_leases").await == 65);
-    enqueue(&house, &first, 0..200);
-    first.permits.add_permits(20);
+    enqueue(&house, &first, 0..2_000);
+    first.permits.add_permits(1);
     first.until("some work", async || !house.effects().await.is_empty());
     first.die();
     // Nobody will take it for dead within an hour.
     let second = Node::start_as(&house, 52, 100_000, LONG, "here");
-    second.until("the rest", async || house.effects().await.len() >= 200);
-    check(&second.runtime.block_on(house.effects()), 200);
+    second.until("the rest", async || house.effects().await.len() >= 2_000);
+    check(&second.runtime.block_on(house.effects()), 2_000);
     assert_eq!(second.runtime.block_on(house.rows("jobs_nodes")), 1);
     second.leave();
 }

@@ -31,8 +31,8 @@ pub struct Options {
     /// this one starts. Empty: only after [`lease`](Self::lease).
     pub place: String,
     /// A job that was held at so many deaths of processes, and ran alone at the last, goes to the
-    /// dead set; one that was held at one less is tried alone. 0: deaths are not counted, for whoever
-    /// kills processes from outside again and again.
+    /// dead set; one that was held at one less is tried alone. 0: deaths are not counted, for
+    /// whoever kills processes from outside again and again.
     pub deaths_max: u32,
     /// How long a process may give no sign of life before others put back what it held.
     pub lease: Duration,

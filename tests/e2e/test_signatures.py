@@ -47,12 +47,15 @@ def test_what_apsig_signs_is_accepted_and_takes_effect(server, elsewhere):
     assert alice.receives({"uri": note["id"]})["content"] == "<p>signed by apsig</p>"
 
 
-def test_a_wrong_signature_of_a_known_key_is_401_and_has_no_effect(server, elsewhere):
+def test_a_wrong_signature_of_a_known_key_has_no_effect_and_soon_is_401(server, elsewhere):
     alice = server.somebody("alice")
     bob = elsewhere.actor("bob")
     account = bob.accept_follow_of(alice)
     forged, right = bob.note("<p>forged</p>"), bob.note("<p>right</p>")
-    assert bob.deliver(server, bob.create(forged), key=new_key()).status_code == 401
+    # It could be of a new key; that is looked at once.
+    assert bob.deliver(server, bob.create(forged), key=new_key()).status_code == 202
+    until(lambda: bob.deliver(server, bob.create(forged), key=new_key()).status_code == 401,
+          "the key to be looked at")
     assert bob.deliver(server, bob.create(right)).status_code == 202
     alice.receives({"uri": right["id"]})
     posts = alice.get(f"/api/v1/accounts/{account['id']}/statuses")

@@ -1,13 +1,15 @@
 //! The write-ahead log of SQLite: copied into the database beside the writer, and kept short.
 //!
 //! A passive checkpoint copies what it can without holding anybody up, but while the writer goes
-//! on it never reaches the end, so the log grows. At its limit the writer copies the rest itself,
-//! which is little, and the log starts again from its beginning. A reader that holds an old
-//! snapshot forbids that; when it is so old that half the log was written since, it is cancelled.
+//! on it never reaches the end, so the log grows. Beyond its limit copies follow each other, and as
+//! soon as little is left the writer copies the rest itself, and the log starts again from its
+//! beginning; at twice the limit it does so however much is left. Everybody who writes waits for
+//! that, so it never waits for a copy that is under way. A reader that holds an old snapshot
+//! forbids the start; when it is so old that half the log was written since, it is cancelled.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
@@ -16,6 +18,8 @@ use crate::sqlite::BUSY_WAIT;
 /// A checkpoint runs beside the writer each time the log has grown by this (8 MiB).
 const CHECKPOINT_PAGES: i64 = 2_000;
 const PAGE_BYTES: u64 = 4_096;
+/// What the writer copies itself when it cuts the log: 4 MiB, in a few milliseconds.
+const REST_PAGES_MAX: i64 = 1_000;
 /// How long the writer waits for short readers to leave the log before it goes on.
 const CUT_WAIT: Duration = Duration::from_millis(50);
 
@@ -23,6 +27,8 @@ pub(crate) struct Log {
     /// Pages in the log after the last commit.
     pages: Arc<AtomicI64>,
     pages_max: i64,
+    /// Pages of it that are in the database too.
+    copied: AtomicI64,
     /// Pages when a checkpoint was last asked for.
     asked_at: AtomicI64,
     /// Pages when the writer last tried to start the log again.
@@ -34,6 +40,7 @@ pub(crate) struct Log {
     rung: Condvar,
     bytes: metrics::Gauge,
     cuts: metrics::Counter,
+    cut_seconds: metrics::Histogram,
     cancels: metrics::Counter,
 }
 
@@ -87,6 +94,7 @@ impl Log {
         Self {
             pages: Arc::new(AtomicI64::new(0)),
             pages_max: pages_max.max(CHECKPOINT_PAGES),
+            copied: AtomicI64::new(0),
             asked_at: AtomicI64::new(0),
             cut_at: AtomicI64::new(0),
             snapshots,
@@ -95,6 +103,7 @@ impl Log {
             rung: Condvar::new(),
             bytes: metrics::gauge!("weir_db_log_bytes"),
             cuts: metrics::counter!("weir_db_log_cuts_total"),
+            cut_seconds: metrics::histogram!("weir_db_log_cut_seconds"),
             cancels: metrics::counter!("weir_db_reads_cancelled_total"),
         }
     }
@@ -124,16 +133,37 @@ impl Log {
             self.asked_at.store(0, Ordering::Relaxed);
             self.cut_at.store(0, Ordering::Relaxed);
         }
-        if pages - self.asked_at.load(Ordering::Relaxed) < CHECKPOINT_PAGES {
-            return;
+        if pages >= self.pages_max && self.may_cut(pages) {
+            self.cut_at.store(pages, Ordering::Relaxed);
+            self.start_again(writer, pages);
         }
-        self.asked_at.store(pages, Ordering::Relaxed);
-        self.bytes.set(pages as f64 * PAGE_BYTES as f64);
-        if pages < self.pages_max {
+        // Beyond the limit the copies follow each other, until little is left for the cut.
+        let asks = pages - self.asked_at.load(Ordering::Relaxed) >= CHECKPOINT_PAGES
+            || (pages >= self.pages_max && self.rest(pages) > REST_PAGES_MAX);
+        if asks {
+            self.asked_at.store(pages, Ordering::Relaxed);
+            self.bytes.set(pages as f64 * PAGE_BYTES as f64);
             self.bell.lock().rings = true;
             self.rung.notify_one();
-            return;
         }
+    }
+
+    /// Pages of the log that are not copied.
+    fn rest(&self, pages: i64) -> i64 {
+        pages - self.copied.load(Ordering::Relaxed)
+    }
+
+    /// Whether a cut takes little time now, or has to be. Each group waits for it.
+    fn may_cut(&self, pages: i64) -> bool {
+        let tried_at = self.cut_at.load(Ordering::Relaxed);
+        if tried_at > 0 && pages - tried_at < CHECKPOINT_PAGES {
+            return false;
+        }
+        let is_quick = self.rest(pages) <= REST_PAGES_MAX && !self.copying.is_locked();
+        is_quick || pages >= 2 * self.pages_max
+    }
+
+    fn start_again(&self, writer: &rusqlite::Connection, pages: i64) {
         match self.cut(writer) {
             Ok(true) => self.cuts.increment(1),
             Ok(false) => {
@@ -150,10 +180,13 @@ impl Log {
     /// Copies the rest of the log and lets the next transaction start it again; false when readers
     /// forbid it.
     fn cut(&self, writer: &rusqlite::Connection) -> rusqlite::Result<bool> {
+        let started = Instant::now();
         let _copying = self.copying.lock();
         writer.busy_timeout(CUT_WAIT)?;
         let busy = writer.query_row("PRAGMA wal_checkpoint(RESTART)", [], |row| row.get(0));
         writer.busy_timeout(BUSY_WAIT)?;
+        self.copied.store(0, Ordering::Relaxed);
+        self.cut_seconds.record(started.elapsed().as_secs_f64());
         busy.map(|busy: i64| busy == 0)
     }
 
@@ -170,9 +203,12 @@ impl Log {
             bell.rings = false;
             drop(bell);
             let _copying = self.copying.lock();
-            let done = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
-            if let Err(error) = done {
-                tracing::warn!(%error, "a checkpoint failed; the log grows until the next one");
+            let copied = |row: &rusqlite::Row<'_>| row.get::<_, i64>(2);
+            match connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], copied) {
+                Ok(copied) => self.copied.store(copied, Ordering::Relaxed),
+                Err(error) => {
+                    tracing::warn!(%error, "a checkpoint failed; the log grows until the next one");
+                }
             }
         }
     }

@@ -33,6 +33,12 @@ impl<J> Claimed<J> {
         self.jid.clone().unwrap_or_else(|| jid::of(self.id).into())
     }
 
+    /// The same with its job in another form: for types that are handled alike.
+    pub fn map<K>(self, form: impl FnOnce(J) -> K) -> Claimed<K> {
+        let Self { id, attempt, enqueued_at, batch, job, jid, site } = self;
+        Claimed { id, attempt, enqueued_at, batch, job: form(job), jid, site }
+    }
+
     /// Is cancelled when the task is ([`Jobs::cancel_running`](crate::Jobs::cancel_running)). The
     /// handler itself is cut off at its next `await` and need not look; what it handed to other
     /// threads goes on until it looks here. A unit's never is.

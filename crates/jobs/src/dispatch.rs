@@ -40,6 +40,8 @@ const fn batch_ns(dialect: Dialect) -> i64 {
         Dialect::Postgres => 40_000_000,
     }
 }
+/// The same of the first batches, by a guess.
+const FIRST_BATCH_NS: i64 = 5_000_000;
 /// Jobs in one batch of units.
 const BATCH_JOBS_MAX: usize = 2_000;
 /// Tasks are taken ahead for about this much work, in ns, so that quick ones never wait for a read.
@@ -161,8 +163,12 @@ impl Worker {
             turns.at(self.inner.clock.now().as_ms());
         }
         let budget = if self.is_unit() {
-            let fits =
-                usize::try_from(batch_ns(self.inner.db.dialect()) / turns.job_ns()).unwrap_or(1);
+            // The first batches are small: nothing is known of their jobs.
+            let most_ns = match turns.is_measured() {
+                true => batch_ns(self.inner.db.dialect()),
+                false => FIRST_BATCH_NS,
+            };
+            let fits = usize::try_from(most_ns / turns.job_ns()).unwrap_or(1);
             if self.state.places.free() == 0 { 0 } else { fits.clamp(1, BATCH_JOBS_MAX) }
         } else {
             self.room(turns.job_ns())

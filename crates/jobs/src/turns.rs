@@ -57,8 +57,9 @@ pub(crate) struct Turns {
     one_batch_a_lane: bool,
     /// The most jobs of one lane that wait for something at once. Of quick jobs more are taken.
     lane_running_max: usize,
-    /// Measured work of a job of this queue, in ns, smoothed.
+    /// Measured work of a job of this queue, in ns, smoothed; a guess before the first one ended.
     job_ns: i64,
+    measured: bool,
     /// The same as it counts for turns.
     counted_ns: i64,
     depth: i64,
@@ -104,6 +105,7 @@ impl Turns {
             one_batch_a_lane: false,
             lane_running_max: usize::MAX,
             job_ns: 250_000,
+            measured: false,
             counted_ns: JOB_NS_MIN,
             depth: 0,
             held: 0,
@@ -166,6 +168,11 @@ impl Turns {
     /// Measured work of one job, in ns, at least 1.
     pub(crate) fn job_ns(&self) -> i64 {
         self.job_ns
+    }
+
+    /// Whether a job of this queue was measured since the start.
+    pub(crate) fn is_measured(&self) -> bool {
+        self.measured
     }
 
     /// Whether row `id` of `lane` waits, as far as is known here.
@@ -313,6 +320,7 @@ impl Turns {
     pub(crate) fn finished(&mut self, lane: &Arc<str>, count: usize, ns: i64) {
         let each_ns = (ns / (count.max(1) as i64)).max(1);
         self.job_ns = smoothed(self.job_ns, each_ns);
+        self.measured = true;
         self.counted_ns = smoothed(self.counted_ns, each_ns.max(JOB_NS_MIN));
         if let Some(found) = self.lanes.get_mut(lane) {
             // A thread that was put aside makes any job look slow: a lane answers only for what it

@@ -34,7 +34,7 @@ enum Scenario {
         weir storm inbox --target http://127.0.0.1:8080 --activities 200000 --actors 2000 \\\n    \
         --hosts 200 --people 100 --unknown 15 --latency-ms 1000")]
     Inbox(inbox::Options),
-    /// A post to followers on many servers, some slow, failing or dead; and another one meanwhile.
+    /// A post to followers on many servers, some slow, failing or dead, and a second post.
     ///
     /// The hosts of the fake fediverse listen as in `weir storm inbox`.
     #[command(after_help = "Examples:\n  weir serve --dev --domain 127.0.0.1:8080\n  \

@@ -14,7 +14,7 @@ use super::full::Refusal;
 use super::hearsay;
 use super::seen;
 use super::unknown::{RefetchKey, Unverified};
-use super::work::Inbound;
+use super::work::{Inbound, Late, is_late};
 use crate::deed;
 use crate::resolver::Standing;
 use crate::signature::{self, Checked, Received, SignatureError};
@@ -229,7 +229,11 @@ impl Message<'_> {
             arrived: now,
             seq: None,
         };
-        match face.inbox().known.keep(face.community(), inbound).await {
+        let kept = match is_late(activity, now) {
+            true => face.inbox().late.keep(face.community(), Late(inbound)).await,
+            false => face.inbox().known.keep(face.community(), inbound).await,
+        };
+        match kept {
             true => Verdict::Accepted,
             false => Verdict::Failed,
         }

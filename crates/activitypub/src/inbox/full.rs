@@ -68,6 +68,14 @@ impl Depths {
         Self { total, lanes }
     }
 
+    /// What waits in another queue with lanes of the same names counts too.
+    fn add(&mut self, other: Self) {
+        self.total += other.total;
+        for (lane, depth) in other.lanes {
+            *self.lanes.entry(lane).or_default() += depth;
+        }
+    }
+
     fn of(&self, lane: &str) -> u64 {
         self.lanes.get(lane).copied().unwrap_or(0)
     }
@@ -116,6 +124,7 @@ impl Full {
         self.at = now;
         self.free_bytes = (self.free_disk)();
         self.inbound = look(super::work::QUEUE.name, LANES);
+        self.inbound.add(look(super::work::LATE_QUEUE.name, LANES));
         self.unknown = look(super::unknown::QUEUE.name, UNKNOWN_LANES);
         self.hearsay = look(AskOrigin::QUEUE_NAME, LANES);
         let inbound = &self.inbound.lanes;

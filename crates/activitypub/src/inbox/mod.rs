@@ -22,7 +22,7 @@ mod work;
 
 pub use full::FreeDisk;
 pub use unknown::{RefetchKey, Unverified};
-pub use work::Inbound;
+pub use work::{Inbound, Late};
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -43,6 +43,7 @@ pub(crate) struct Inbox {
     full: Mutex<Full>,
     sources: Sources,
     known: Gather<Inbound>,
+    late: Gather<Late>,
     unknown: Gather<Unverified>,
 }
 
@@ -53,6 +54,7 @@ impl Inbox {
             full: Mutex::new(Full::new(free_disk)),
             sources: Sources::default(),
             known: Gather::default(),
+            late: Gather::default(),
             unknown: Gather::default(),
         }
     }

@@ -5,14 +5,15 @@ use std::borrow::Cow;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use serde::{Deserialize, Serialize};
 use weir_base::{Id, Timestamp};
-use weir_db::Class;
+use weir_community::{Env, Error};
+use weir_db::{Class, Tx};
 use weir_jobs::{Claimed, Delay, Failure, Job, Last, Queue, Registry, Retry};
 
-use super::work::Inbound;
+use super::work::{Inbound, Late, is_late};
 use crate::ActivityPub;
 use crate::resolver::RemoteError;
 use crate::signature::{self, Received, SignatureError};
-use crate::wire::Uri;
+use crate::wire::{self, Uri};
 
 /// Where they wait.
 pub(super) const QUEUE: Queue = Queue::new("unverified", Class::Inbound).newest_first();
@@ -155,11 +156,16 @@ impl ActivityPub {
             arrived: job.arrived,
             seq: Some(seq),
         };
-        self.community()
-            .write(Class::Inbound, move |tx, env| Ok(env.jobs.enqueue(tx, &inbound)?))
-            .await
-            .map_err(Failure::retry)?;
-        Ok(())
+        let late = wire::parse_activity(inbound.body.as_bytes())
+            .is_ok_and(|activity| is_late(&activity, inbound.arrived));
+        let write = move |tx: &mut Tx, env: &Env| {
+            match late {
+                true => env.jobs.enqueue(tx, &Late(inbound.clone()))?,
+                false => env.jobs.enqueue(tx, &inbound)?,
+            };
+            Ok::<_, Error>(())
+        };
+        self.community().write(Class::Inbound, write).await.map_err(Failure::retry)
     }
 }
 

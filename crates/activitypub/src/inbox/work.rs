@@ -20,6 +20,11 @@ use crate::wire;
 
 /// Where they wait.
 pub(super) const QUEUE: Queue = Queue::new("inbound", Class::Inbound).newest_first();
+/// Where those wait that come late. They have a queue of their own so that what is new never stands
+/// behind what is old and came after it, as after an outage everything does.
+pub(super) const LATE_QUEUE: Queue = Queue::new("inbound_late", Class::Inbound).newest_first();
+/// What was published so long before it came is late, in ms.
+const LATE_MS: i64 = 60_000;
 
 /// A message that the door let in.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -48,11 +53,44 @@ impl Job for Inbound {
     }
 }
 
+/// A message that the door let in and that tells of something long ago.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Late(pub(crate) Inbound);
+
+impl Job for Late {
+    const KIND: &'static str = "inbound_late";
+    const QUEUE: Queue = LATE_QUEUE;
+    const RETRY: Retry = Inbound::RETRY;
+
+    fn lane(&self) -> Cow<'_, str> {
+        Cow::Borrowed(&self.0.host)
+    }
+}
+
+/// Whether a message that came at `arrived` tells of something long ago. What gives no time of its
+/// own counts as new.
+pub(super) fn is_late(activity: &wire::Activity, arrived: Timestamp) -> bool {
+    let of_post = match activity.object.embedded() {
+        Some(wire::Object::Post(post)) => post.updated.or(post.published),
+        _ => None,
+    };
+    let published = of_post.or(activity.published);
+    published.is_some_and(|published| arrived.since_ms(published) > LATE_MS)
+}
+
 pub(super) fn register(registry: &mut Registry, face: &ActivityPub) {
     let env = face.community().env().clone();
-    let face = face.clone();
+    let (one, other) = (face.clone(), face.clone());
     let prepare = move |jobs: Vec<Claimed<Inbound>>| {
-        let face = face.clone();
+        let face = one.clone();
+        async move { face.prepare(jobs).await }
+    };
+    let here = env.clone();
+    registry.unit(prepare, move |tx: &mut Tx, batch: &[Work]| run(tx, &here, batch));
+    let prepare = move |jobs: Vec<Claimed<Late>>| {
+        let face = other.clone();
+        let jobs = jobs.into_iter().map(|claimed| claimed.map(|Late(inbound)| inbound)).collect();
         async move { face.prepare(jobs).await }
     };
     registry.unit(prepare, move |tx: &mut Tx, batch: &[Work]| run(tx, &env, batch));

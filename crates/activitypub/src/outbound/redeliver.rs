@@ -129,7 +129,8 @@ pub async fn again(face: ActivityPub, claim: Claimed<Redeliver>) -> Result<(), F
         }
         Step::Try(waiting) => waiting,
     };
-    if at_once {
+    // A probe has its own time: were it refused here, it would count as one that failed.
+    if at_once || failing_until.is_some() {
         waiting.iter().for_each(|it| forgive(&face, &it.inbox));
     }
     let item = |it: Waiting| Item {

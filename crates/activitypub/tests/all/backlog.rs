@@ -139,7 +139,7 @@ async fn a_server_that_is_back_gets_what_waits_in_order_of_age_and_in_growing_st
         // The first is the one that it was asked with.
         let sorted = numbers[1..].windows(2).all(|pair| pair[0] < pair[1]);
         assert!(sorted, "in order of age: {numbers:?}");
-        let place_of_fresh = texts(&peer)[before..].iter().position(|text| is_fresh(text));
+        let place_of_fresh = texts(&peer)[before..].iter().position(is_fresh);
         assert!(place_of_fresh.unwrap() < 60, "what is new went before what is old");
         until("it is well", async || condition(&place, &peer).await == Condition::Well).await;
         running.stop().await;

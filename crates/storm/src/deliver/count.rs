@@ -150,7 +150,7 @@ mod tests {
         assert!(count.add(&arrival(0, "/a", b"this is one")));
         assert!(!count.add(&arrival(0, "/a", b"this is one")), "the same again");
         assert!(!count.add(&arrival(1, "/a", b"this is one")), "it is slow");
-        assert!(!count.add(&arrival(0, "/a", b"this is none")));
+        assert!(!count.add(&arrival(0, "/a", b"this is neither")));
         let due = Instant::now();
         assert_eq!((count.first_ms(0, due).len(), count.last_ms(0, due).len()), (1, 0));
         for (path, body) in [("/b", b"this is one"), ("/a", b"this is two"), ("/b", b"this is two")]

@@ -31,7 +31,7 @@ pub enum FederationCommand {
         /// Its domain.
         host: String,
     },
-    /// Show how deliveries to other servers stand: all, those to one server, or those of one post.
+    /// Show how deliveries stand: all, those to one server, or those of one post.
     #[command(after_help = "Examples:\n  weir federation status\n  \
         weir federation status other.example --json\n  \
         weir federation status 115600000000000001\n  \
@@ -40,7 +40,7 @@ pub enum FederationCommand {
         /// The server's domain, or the post's id or address; without it all are shown.
         what: Option<String>,
     },
-    /// Ask a server that does not answer again at once, and send it what waits.
+    /// Ask a silent server again at once, and send it what waits.
     #[command(after_help = "Example:\n  weir federation retry other.example")]
     Retry {
         /// Its domain.

@@ -112,8 +112,9 @@ pub enum JobsCommand {
         #[command(subcommand)]
         command: Batches,
     },
-    /// Have this server take nothing from any queue until it is started again. Others go on:
-    /// `weir jobs pause` stops a queue on all.
+    /// Have this server take nothing from any queue until it is started again.
+    ///
+    /// Other nodes go on: `weir jobs pause` stops a queue on all.
     #[command(after_help = "Example:\n  weir jobs quiet")]
     Quiet,
     /// Wait until a queue holds nothing any more.

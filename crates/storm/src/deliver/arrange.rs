@@ -130,6 +130,8 @@ async fn wait(storm: &Storm, servers: &Servers, person: &Person) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fediverse::Named;
+    use crate::findings::Files;
 
     #[test]
     fn as_many_hosts_of_each_kind_as_were_asked_for_are_spread_over_all() {
@@ -146,12 +148,9 @@ mod tests {
             clients: 1,
             patience: 1,
             token: None,
-            names: None,
-            port: None,
-            table: false,
+            named: Named::default(),
             seed: 1,
-            json: None,
-            report: None,
+            files: Files::default(),
         };
         let kinds = kinds(&options);
         let of = |wanted: Kind| kinds.iter().filter(|kind| **kind == wanted).count();

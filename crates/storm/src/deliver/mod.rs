@@ -13,7 +13,6 @@ mod arrange;
 mod count;
 mod report;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -27,7 +26,8 @@ use self::arrange::Kind;
 use self::count::Count;
 use self::report::{Look, Measured};
 use crate::api::{Api, Person};
-use crate::fediverse::{Courier, Fediverse, Found, Names, Servers};
+use crate::fediverse::{Courier, Fediverse, Found, Named, Servers};
+use crate::findings::Files;
 use crate::machine;
 
 /// How often it is looked how far everything is.
@@ -77,28 +77,17 @@ pub struct Options {
     #[arg(long)]
     #[serde(skip)]
     pub token: Option<String>,
-    /// Name the hosts `hN.SUFFIX` instead of by their addresses; the server must find them where
-    /// --table says.
-    #[arg(long, value_name = "SUFFIX", requires = "port")]
-    pub names: Option<String>,
-    /// The port of all hosts; a free one if it is not given.
-    #[arg(long)]
-    pub port: Option<u16>,
-    /// Print the names and addresses of the hosts as lines of /etc/hosts, and end.
-    #[arg(long, requires = "names")]
-    #[serde(skip)]
-    pub table: bool,
+    /// How the hosts of the fake fediverse are named.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub named: Named,
     /// What chance begins with.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Write what was measured as one JSON object.
-    #[arg(long, value_name = "FILE")]
-    #[serde(skip)]
-    pub json: Option<PathBuf>,
-    /// Write a page with plots that needs nothing else.
-    #[arg(long, value_name = "FILE.html")]
-    #[serde(skip)]
-    pub report: Option<PathBuf>,
+    /// Where what was measured is written.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub files: Files,
 }
 
 /// Runs the scenario, says on standard error how it goes, and prints and writes what it measured.
@@ -110,13 +99,9 @@ pub async fn run(options: Options) -> Result<()> {
     if options.dead + options.slow + options.failing >= options.hosts {
         bail!("no host is left that answers: take fewer with --dead, --slow and --failing");
     }
-    let names = match (&options.names, options.port) {
-        (Some(suffix), Some(port)) => Names::Under { suffix: suffix.clone(), port },
-        (_, Some(port)) => Names::loopback(port),
-        (_, None) => Names::on_a_free_port()?,
-    };
+    let names = options.named.names()?;
     let (followers, hosts) = (options.followers as usize, options.hosts as usize);
-    if options.table {
+    if options.named.table {
         print!("{}", names.table(hosts));
         return Ok(());
     }

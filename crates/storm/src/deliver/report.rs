@@ -1,16 +1,13 @@
 //! What was measured: printed, as JSON, and as a page with plots.
-#![allow(clippy::print_stdout)]
 
-use std::path::Path;
 use std::time::Instant;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::Options;
 use super::count::Count;
-use crate::machine::machine;
 use crate::plot::{self, Line};
 
 /// How far everything was at a time.
@@ -81,28 +78,8 @@ fn rounded(value: f64) -> Value {
 /// Prints what was measured, and writes the files that were asked for.
 pub(super) fn give(options: &Options, measured: &Measured) -> Result<()> {
     let results = measured.results();
-    for (name, value) in &results {
-        println!("{name:<34} {value}");
-    }
-    let object = json!({
-        "scenario": "deliver",
-        "machine": machine(),
-        "versions": { "weir": env!("CARGO_PKG_VERSION") },
-        "parameters": serde_json::to_value(options)?,
-        "results": results,
-        "series": measured.looks,
-    });
-    if let Some(path) = &options.json {
-        write(path, &serde_json::to_string_pretty(&object)?)?;
-    }
-    if let Some(path) = &options.report {
-        write(path, &page(measured, &object))?;
-    }
-    Ok(())
-}
-
-fn write(path: &Path, text: &str) -> Result<()> {
-    std::fs::write(path, text).with_context(|| format!("{} cannot be written", path.display()))
+    let more = json!({ "parameters": options, "series": measured.looks });
+    options.files.give("deliver", &results, more, |object| page(measured, object))
 }
 
 /// Which part of all hosts had a post after how long.

@@ -27,7 +27,7 @@ use base64::prelude::BASE64_STANDARD;
 
 pub use behaviour::Behaviour;
 pub use courier::Courier;
-pub use names::Names;
+pub use names::{Named, Names};
 pub use servers::{Arrival, Arrivals, Found, Servers};
 pub use sign::SignedRequest;
 

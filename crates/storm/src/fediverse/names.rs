@@ -2,6 +2,9 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
+use clap::Args;
+use serde::Serialize;
+
 /// Hosts in one block of addresses: no address ends in 0 or 255.
 const BLOCK: usize = 250;
 /// The second part of the first address: far from what else a machine has on loopback.
@@ -30,6 +33,36 @@ pub enum Names {
         /// The port of all hosts.
         port: u16,
     },
+}
+
+/// How the hosts are to be named.
+#[derive(Debug, Clone, Default, Args, Serialize)]
+pub struct Named {
+    /// Name the hosts `hN.SUFFIX` instead of by their addresses; the server must find them where
+    /// --table says.
+    #[arg(long, value_name = "SUFFIX", requires = "port")]
+    pub names: Option<String>,
+    /// The port of all hosts; a free one if it is not given.
+    #[arg(long)]
+    pub port: Option<u16>,
+    /// Print the names and addresses of the hosts as lines of /etc/hosts, and end.
+    #[arg(long, requires = "names")]
+    #[serde(skip)]
+    pub table: bool,
+}
+
+impl Named {
+    /// The names that are meant.
+    ///
+    /// # Errors
+    /// When no port is free.
+    pub fn names(&self) -> std::io::Result<Names> {
+        match (&self.names, self.port) {
+            (Some(suffix), Some(port)) => Ok(Names::Under { suffix: suffix.clone(), port }),
+            (_, Some(port)) => Ok(Names::loopback(port)),
+            (_, None) => Names::on_a_free_port(),
+        }
+    }
 }
 
 impl Names {

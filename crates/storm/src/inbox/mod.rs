@@ -45,7 +45,8 @@ use self::report::Measured;
 use self::send::{Flood, Progress, Sent};
 use self::watch::{Watch, Watched};
 use crate::api::Api;
-use crate::fediverse::{Behaviour, Courier, Fediverse, Found, Names, Servers};
+use crate::fediverse::{Behaviour, Courier, Fediverse, Found, Named, Servers};
+use crate::findings::Files;
 use crate::machine;
 
 /// Addresses that are nobody's host: forgeries come from them.
@@ -105,28 +106,17 @@ pub struct Options {
     /// For how long what has no effect yet is waited for, in seconds, once nothing more happens.
     #[arg(long, default_value_t = 30, value_name = "SECONDS")]
     pub patience: u64,
-    /// Name the hosts `hN.SUFFIX` instead of by their addresses; the server must find them where
-    /// --table says.
-    #[arg(long, value_name = "SUFFIX", requires = "port")]
-    pub names: Option<String>,
-    /// The port of all hosts; a free one if it is not given.
-    #[arg(long)]
-    pub port: Option<u16>,
-    /// Print the names and addresses of the hosts as lines of /etc/hosts, and end.
-    #[arg(long, requires = "names")]
-    #[serde(skip)]
-    pub table: bool,
+    /// How the hosts of the fake fediverse are named.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub named: Named,
     /// What chance begins with.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Write what was measured as one JSON object.
-    #[arg(long, value_name = "FILE")]
-    #[serde(skip)]
-    pub json: Option<PathBuf>,
-    /// Write a page with plots that needs nothing else.
-    #[arg(long, value_name = "FILE.html")]
-    #[serde(skip)]
-    pub report: Option<PathBuf>,
+    /// Where what was measured is written.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub files: Files,
 }
 
 /// How long something took that was due at a time.
@@ -150,13 +140,9 @@ impl Sample {
 /// When the server cannot be used, or a file cannot be written.
 #[allow(clippy::print_stdout)]
 pub async fn run(options: Options) -> Result<()> {
-    let names = match (&options.names, options.port) {
-        (Some(suffix), Some(port)) => Names::Under { suffix: suffix.clone(), port },
-        (_, Some(port)) => Names::loopback(port),
-        (_, None) => Names::on_a_free_port()?,
-    };
+    let names = options.named.names()?;
     let actors = arrange::actors(&options);
-    if options.table {
+    if options.named.table {
         print!("{}", names.table(actors.hosts));
         return Ok(());
     }

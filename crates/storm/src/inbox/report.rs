@@ -1,11 +1,9 @@
 //! What was measured: printed, as JSON, and as a page with plots.
-#![allow(clippy::print_stdout)]
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use serde_json::{Map, Value, json};
 
 use super::check::{KINDS, Misses};
@@ -14,7 +12,6 @@ use super::send::Sent;
 use super::watch::Look;
 use super::{Options, Sample};
 use crate::load::Latencies;
-use crate::machine::machine;
 use crate::plot::{self, Line};
 
 /// All that was measured.
@@ -137,21 +134,14 @@ impl Measured {
 /// Prints what was measured, and writes the files that were asked for.
 pub(super) fn give(options: &Options, measured: &Measured) -> Result<()> {
     let results = measured.results();
-    for (name, value) in &results {
-        println!("{name:<30} {value}");
-    }
     for (kind, (_, examples)) in &measured.misses.0 {
         eprintln!("{kind}: for example {}", examples.join(", "));
     }
     let answers: Map<String, Value> =
         measured.answers.iter().map(|(name, count)| (name.clone(), json!(count))).collect();
     eprintln!("answers: {}", Value::from(answers.clone()));
-    let object = json!({
-        "scenario": "inbox",
-        "machine": machine(),
-        "versions": { "weir": env!("CARGO_PKG_VERSION") },
+    let more = json!({
         "parameters": options,
-        "results": results,
         "answers": answers,
         "series": {
             "looks": measured.looks,
@@ -159,17 +149,7 @@ pub(super) fn give(options: &Options, measured: &Measured) -> Result<()> {
             "guests": measured.guests.iter().cloned().collect::<BTreeMap<_, _>>(),
         },
     });
-    if let Some(path) = &options.json {
-        write(path, &serde_json::to_string(&object)?)?;
-    }
-    if let Some(path) = &options.report {
-        write(path, &page(measured, &object))?;
-    }
-    Ok(())
-}
-
-fn write(path: &Path, text: &str) -> Result<()> {
-    std::fs::write(path, text).with_context(|| format!("{} cannot be written", path.display()))
+    options.files.give("inbox", &results, more, |object| page(measured, object))
 }
 
 /// The greatest of each quarter of a second: a plot of means would hide what hurts.

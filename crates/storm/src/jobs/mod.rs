@@ -18,6 +18,8 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
+use crate::findings::Files;
+
 /// What to do.
 #[derive(Debug, Clone, Args, Serialize)]
 pub struct Options {
@@ -56,14 +58,10 @@ pub struct Options {
     /// Where the temporary directory is made: the disk that is measured.
     #[arg(long, value_name = "DIR")]
     pub scratch: Option<PathBuf>,
-    /// Write what was measured as one JSON object.
-    #[arg(long, value_name = "FILE")]
-    #[serde(skip)]
-    pub json: Option<PathBuf>,
-    /// Write a page with plots that needs nothing else.
-    #[arg(long, value_name = "FILE.html")]
-    #[serde(skip)]
-    pub report: Option<PathBuf>,
+    /// Where what was measured is written.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub files: Files,
 }
 
 /// What a job does.

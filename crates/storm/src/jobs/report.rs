@@ -1,15 +1,11 @@
 //! What was measured: printed, as JSON, and as a page with plots.
-#![allow(clippy::print_stdout)]
 
-use std::path::Path;
-
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde_json::{Map, Value, json};
 
 use super::Options;
 use super::watch::{Part, Sample};
 use crate::load::Latencies;
-use crate::machine::machine;
 use crate::plot::{self, Line};
 
 /// How late jobs started, in ms.
@@ -109,9 +105,6 @@ fn rounded_to_3(value: f64) -> f64 {
 /// Prints what was measured, and writes the files that were asked for.
 pub(super) fn give(options: &Options, measured: &Measured) -> Result<()> {
     let results = measured.results();
-    for (name, value) in &results {
-        println!("{name:<30} {value}");
-    }
     let mut parameters = serde_json::to_value(options)?;
     parameters["backend"] = json!(measured.backend);
     // Nobody's password.
@@ -122,25 +115,8 @@ pub(super) fn give(options: &Options, measured: &Measured) -> Result<()> {
         }
         parameters["target"] = json!(url.as_str());
     }
-    let object = json!({
-        "scenario": "jobs",
-        "machine": machine(),
-        "versions": { "weir": env!("CARGO_PKG_VERSION") },
-        "parameters": parameters,
-        "results": results,
-        "series": series(measured),
-    });
-    if let Some(path) = &options.json {
-        write(path, &serde_json::to_string_pretty(&object)?)?;
-    }
-    if let Some(path) = &options.report {
-        write(path, &page(measured, &object))?;
-    }
-    Ok(())
-}
-
-fn write(path: &Path, text: &str) -> Result<()> {
-    std::fs::write(path, text).with_context(|| format!("{} cannot be written", path.display()))
+    let more = json!({ "parameters": parameters, "series": series(measured) });
+    options.files.give("jobs", &results, more, |object| page(measured, object))
 }
 
 /// What the plots show.

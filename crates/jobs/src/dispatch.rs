@@ -24,14 +24,9 @@ use crate::{Outcome, Queue, blocking, controller, tasks, units};
 
 /// Jobs of a queue of tasks that run at once at first, when its declaration does not say.
 const TASKS_MAX: usize = controller::START;
-/// Batches of a queue of units in preparation or in the database at once, likewise: on SQLite one
-/// is prepared while another is written, on PostgreSQL several are written side by side.
-const fn batches_max(dialect: Dialect) -> usize {
-    match dialect {
-        Dialect::Sqlite => 2,
-        Dialect::Postgres => 4,
-    }
-}
+/// Batches of a queue of units in preparation or in the database at once, likewise: one is
+/// prepared while another is written.
+const BATCHES_MAX: usize = 2;
 /// A batch should occupy the database for about this long, in ns: SQLite's one writer, or one of
 /// PostgreSQL's connections, where nobody waits behind it and each statement costs a way.
 const fn batch_ns(dialect: Dialect) -> i64 {
@@ -130,7 +125,7 @@ impl Worker {
     /// What the queue's declaration says of its limit.
     pub(crate) fn declared(&self) -> Option<Fixed> {
         match (self.queue.running_max, self.is_unit()) {
-            (0, true) => Some(Fixed::Batches(batches_max(self.inner.db.dialect()))),
+            (0, true) => Some(Fixed::Batches(BATCHES_MAX)),
             (0, false) => {
                 let mut here = self.handlers.values().filter(|it| it.queue.name == self.queue.name);
                 here.any(|handler| handler.is_blocking).then(|| Fixed::Threads(blocking::threads()))

@@ -68,6 +68,9 @@ pub(crate) struct Inner {
     pub(crate) found: OnceLock<Vec<(String, String, u64)>>,
     /// Where jobs go, once the workers run on Redis.
     pub(crate) redis: OnceLock<Arc<sidekiq::Shared>>,
+    /// On PostgreSQL, for each class, held while a batch of its units is written: side by side they
+    /// would wait for each other's rows, and be repeated for them.
+    pub(crate) units: [tokio::sync::Mutex<()>; Class::ALL.len()],
 }
 
 impl Jobs {
@@ -114,6 +117,7 @@ impl Jobs {
             kinds: OnceLock::new(),
             found: OnceLock::new(),
             redis: OnceLock::new(),
+            units: std::array::from_fn(|_| tokio::sync::Mutex::new(())),
         };
         inner.load()?;
         Ok(Self { inner: Arc::new(inner) })

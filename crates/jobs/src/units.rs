@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use weir_base::Timestamp;
-use weir_db::{Error, Tx};
+use weir_db::{Dialect, Error, Tx};
 
 use crate::Outcome;
 use crate::dispatch::Worker;
@@ -144,8 +144,13 @@ async fn commit(
         shared.work(tx, part.clone(), instead.as_ref())?;
         Ok::<_, Error>(i64::try_from(tx.elapsed().as_nanos()).unwrap_or(i64::MAX))
     };
-    let worker = &batch.worker;
-    let took_ns = worker.inner.db.write(worker.queue.class, work).await?;
+    let (inner, class) = (&batch.worker.inner, batch.worker.queue.class);
+    let _turn = match inner.db.dialect() {
+        // Its one writer has queues for the classes.
+        Dialect::Sqlite => None,
+        Dialect::Postgres => Some(inner.units[class as usize].lock().await),
+    };
+    let took_ns = inner.db.write(class, work).await?;
     batch.finished(range, took_ns);
     Ok(())
 }

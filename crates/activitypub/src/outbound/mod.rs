@@ -22,8 +22,8 @@ mod redeliver;
 mod round;
 mod send;
 mod ship;
+mod signer;
 
-use tokio::sync::Semaphore;
 use weir_base::Timestamp;
 use weir_community::federation::{Distribute, Forward};
 use weir_community::{Community, Env, Error};
@@ -36,6 +36,7 @@ pub(crate) use payloads::Payloads;
 pub use payloads::PrunePayloads;
 pub(crate) use peers::Peers;
 pub use redeliver::{Redeliver, retry_host};
+use signer::Signer;
 
 /// How often what was never settled is looked for, in ms.
 const PRUNE_EVERY_MS: i64 = 60 * 60 * 1_000;
@@ -44,9 +45,7 @@ const PRUNE_EVERY_MS: i64 = 60 * 60 * 1_000;
 pub(crate) struct Outbound {
     pub payloads: Payloads,
     pub peers: Peers,
-    /// Places to sign in: as many as there are processors, so that whoever else wants one never
-    /// stands behind many deliveries.
-    pub signing: Semaphore,
+    pub signer: Signer,
     /// What was enqueued before may have been tried already.
     pub started_at: Timestamp,
 }
@@ -56,7 +55,7 @@ impl Outbound {
         Self {
             payloads: Payloads::new(community.clone()),
             peers: Peers::new(community.clone()),
-            signing: Semaphore::new(std::thread::available_parallelism().map_or(2, usize::from)),
+            signer: Signer::new(),
             started_at: community.env().clock.now(),
         }
     }

@@ -94,12 +94,12 @@ async fn post(
         })
     };
     // Where there are redirects, the later ones are signed when they are known.
-    let ready = {
-        // It is never closed.
-        let _place = face.outbound().signing.acquire().await;
-        sign(&Method::POST, url)
+    let (sign, first) = (std::sync::Arc::new(sign), url.clone());
+    let (signing, target) = (sign.clone(), url.clone());
+    let ready = face.outbound().signer.run(move || signing(&Method::POST, &target)).await;
+    let Some(ready) = ready else {
+        return Err(Error::Busy { host: url.host_str().unwrap_or_default().to_owned() });
     };
-    let first = url.clone();
     let signer = move |method: &Method, url: &Url| {
         if *method == Method::POST && *url == first { ready.clone() } else { sign(method, url) }
     };

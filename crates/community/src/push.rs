@@ -7,7 +7,7 @@ use weir_base::Id;
 use weir_db::{Class, Json, Tx, params};
 use weir_jobs::{Delay, Job, Last, Queue, Retry};
 
-use crate::notifications::Kind;
+use crate::notifications::{Kind, Notice};
 use crate::{Env, Error};
 
 /// What happened longer ago is not pushed, unless it mentions the receiver.
@@ -188,28 +188,32 @@ pub fn forget(tx: &mut Tx, id: Id) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes a job for each of `to`'s devices that wants to know of this notification.
-pub(crate) fn enqueue(
-    tx: &mut Tx,
-    env: &Env,
-    to: Id,
-    notification: Id,
-    kind: Kind,
-    from: Id,
-    status: Option<Id>,
-) -> Result<(), Error> {
-    let happened = status.map_or(env.clock.now(), Id::time);
-    let old = env.clock.now().since_ms(happened) > FRESH_MS;
-    if old && matches!(kind, Kind::Status | Kind::Update) {
+/// Writes a job for each device that wants to know of one of these notifications.
+pub(crate) fn enqueue_each(tx: &mut Tx, env: &Env, notices: &[(Notice, Id)]) -> Result<(), Error> {
+    let now = env.clock.now();
+    let is_wanted = |notice: &Notice| {
+        let happened = notice.status.map_or(now, Id::time);
+        let is_old = now.since_ms(happened) > FRESH_MS;
+        !(is_old && matches!(notice.kind, Kind::Status | Kind::Update))
+    };
+    let wanted: Vec<&(Notice, Id)> =
+        notices.iter().filter(|(notice, _)| is_wanted(notice)).collect();
+    if wanted.is_empty() {
         return Ok(());
     }
-    let devices: Vec<Subscription> =
-        tx.records("SELECT {} FROM push_subscriptions WHERE account_id = ?1", params![to])?;
-    for device in devices {
-        let wanted = device.alerts.0.get(kind.name()).copied().unwrap_or(false);
-        if wanted && allowed(tx, &device, to, from)? {
-            let job = SendPush { subscription: device.id, notification, account: to };
-            env.jobs.enqueue(tx, &job)?;
+    let people = wanted.iter().map(|(notice, _)| &notice.to);
+    let devices: Vec<Subscription> = tx.records(
+        "SELECT {} FROM push_subscriptions WHERE account_id IN ids(?1)",
+        &[weir_db::ids(people)],
+    )?;
+    for (notice, id) in wanted {
+        let Notice { to, kind, from, .. } = *notice;
+        for device in devices.iter().filter(|device| device.account_id == to) {
+            let is_asked_for = device.alerts.0.get(kind.name()).copied().unwrap_or(false);
+            if is_asked_for && allowed(tx, device, to, from)? {
+                let job = SendPush { subscription: device.id, notification: *id, account: to };
+                env.jobs.enqueue(tx, &job)?;
+            }
         }
     }
     Ok(())

@@ -114,7 +114,8 @@ fn run(tx: &mut Tx, env: &Env, batch: &[Work]) -> Result<Vec<Outcome>, weir_db::
 
 fn together(tx: &mut Tx, env: &Env, batch: &[Work]) -> Result<(), Error> {
     let mut senders = Senders::read(tx, batch.iter().map(|work| &work.incoming))?;
-    let messages: Vec<&Incoming> = batch.iter().map(|work| &work.incoming).collect();
+    let messages: Vec<(&Incoming, Option<&Passable>)> =
+        batch.iter().map(|work| (&work.incoming, work.passable.as_ref())).collect();
     let done = federation::receive_plain(tx, env, &mut senders, &messages)?;
     let left = batch.iter().zip(done).filter(|(_, done)| !done);
     for (Work { incoming, passable }, _) in left {

@@ -14,7 +14,7 @@ use weir_jobs::{Delay, Job, Last, Queue, Retry};
 use super::{Deed, Incoming, Senders, receive};
 use crate::accounts;
 use crate::statuses::{self, Receipt, Status};
-use crate::{Env, Error, hosts, relationships};
+use crate::{Env, Error, relationships};
 
 /// How far above a post its thread is looked at for people of this server.
 const STEPS_MAX: i64 = 10;
@@ -73,7 +73,7 @@ pub fn receive_and_forward(
     let before = statuses::by_uri(tx, uri)?;
     let mut speakers = match &before {
         Some(status) if matches!(incoming.deed, Deed::Delete { .. }) => {
-            self::speakers(tx, status, passable)?
+            self::speakers(tx, senders, status, passable)?
         }
         _ => Vec::new(),
     };
@@ -82,18 +82,46 @@ pub fn receive_and_forward(
         (Deed::Post(_), Receipt::New(id) | Receipt::Known(id)) => {
             let status = statuses::by_id(tx, id)?;
             if before.is_none_or(|before| shows(&before) != shows(&status)) {
-                speakers = self::speakers(tx, &status, passable)?;
+                speakers = self::speakers(tx, senders, &status, passable)?;
             }
         }
         (_, Receipt::Known(_)) => {}
         _ => speakers.clear(),
     }
+    forward(tx, env, speakers, incoming, passable)?;
+    Ok(receipt)
+}
+
+/// Has the message about the new post `status` passed on, where that is this server's part.
+pub(super) fn forward_new(
+    tx: &mut Tx,
+    env: &Env,
+    senders: &mut Senders,
+    incoming: &Incoming,
+    passable: &Passable,
+    status: &Status,
+) -> Result<(), Error> {
+    // Nobody has boosted it yet.
+    if status.in_reply_to_id.is_none() {
+        return Ok(());
+    }
+    let speakers = speakers(tx, senders, status, passable)?;
+    forward(tx, env, speakers, incoming, passable)
+}
+
+fn forward(
+    tx: &mut Tx,
+    env: &Env,
+    speakers: Vec<Id>,
+    incoming: &Incoming,
+    passable: &Passable,
+) -> Result<(), Error> {
     if !speakers.is_empty() {
         let origin = super::host_of(&incoming.actor).unwrap_or_default().to_owned();
         let forward = Forward { by: speakers, body: passable.body.clone(), origin };
         env.jobs.enqueue(tx, &forward)?;
     }
-    Ok(receipt)
+    Ok(())
 }
 
 /// What an edit changes: a message that changes none of it is not passed on (again).
@@ -110,9 +138,14 @@ fn shows(status: &Status) -> (&str, &str, bool, Option<Timestamp>, &[Id]) {
 /// What not everybody may see is passed on by the last rule alone, and only where the message
 /// proves itself, for nobody could ask its origin for it. What is of people whom staff silenced,
 /// or whom the one here blocks, is not passed on.
-fn speakers(tx: &mut Tx, status: &Status, passable: &Passable) -> Result<Vec<Id>, Error> {
-    let by = accounts::by_id(tx, status.account_id)?;
-    if by.is_local() || by.silenced_at.is_some() || hosts::policy(tx, &by.domain)?.silenced {
+fn speakers(
+    tx: &mut Tx,
+    senders: &mut Senders,
+    status: &Status,
+    passable: &Passable,
+) -> Result<Vec<Id>, Error> {
+    let by = senders.of_post(tx, status)?;
+    if by.is_local() || by.silenced_at.is_some() || senders.policy(tx, &by.domain)?.silenced {
         return Ok(Vec::new());
     }
     let mut speakers: Vec<Id> = Vec::new();
@@ -146,7 +179,11 @@ fn named(tx: &mut Tx, status: &Status, addressed: &[String]) -> Result<Vec<Id>, 
         return Ok(Vec::new());
     };
     // The address of a local collection is its owner's with a suffix, and that has an index.
-    let owners = addressed.iter().filter_map(|uri| uri.strip_suffix("/followers"));
+    let owners: Vec<&str> =
+        addressed.iter().filter_map(|uri| uri.strip_suffix("/followers")).collect();
+    if owners.is_empty() {
+        return Ok(Vec::new());
+    }
     let here: Vec<Id> = tx.column(
         "SELECT id FROM accounts WHERE domain = '' AND uri IN texts(?1)",
         &[texts(owners)],

@@ -10,7 +10,7 @@ use super::order::{self, Event, Relation, Version};
 use super::{Wanted, host_of, want};
 use crate::accounts::{self, Account, RemoteAccount};
 use crate::reports::{self, NewReport};
-use crate::statuses::{self, Cause, Receipt, RemoteStatus, Visibility};
+use crate::statuses::{self, Cause, Receipt, RemoteStatus, Status, Visibility};
 use crate::{Env, Error, hosts, relationships};
 
 /// A message of another server that the door let in: its sender is who it says.
@@ -166,6 +166,15 @@ impl Senders {
         Ok(found)
     }
 
+    /// The author of a post.
+    pub(super) fn of_post(&self, tx: &mut Tx, post: &Status) -> Result<Arc<Account>, Error> {
+        let mut known = self.accounts.values().flatten();
+        match known.find(|account| account.id == post.account_id) {
+            Some(account) => Ok(account.clone()),
+            None => accounts::by_id(tx, post.account_id).map(Arc::new),
+        }
+    }
+
     pub(super) fn policy(&mut self, tx: &mut Tx, domain: &str) -> Result<hosts::Policy, Error> {
         if let Some(known) = self.policies.get(domain) {
             return Ok(*known);
@@ -223,9 +232,14 @@ pub fn receive(
     let receipt = work(tx, env, &by, incoming, policy)?;
     senders.worked(&incoming.deed);
     if let Receipt::Refused(why) = receipt {
-        metrics::counter!("weir_community_incoming_refused_total", "why" => why).increment(1);
+        refused(why);
     }
     Ok(receipt)
+}
+
+/// Counts what is not kept.
+pub(super) fn refused(why: &'static str) {
+    metrics::counter!("weir_community_incoming_refused_total", "why" => why).increment(1);
 }
 
 /// What even a suspended account may do: go, and take things back.
@@ -297,6 +311,11 @@ fn work(
 /// so its signature says nothing of the age of its content.
 pub(crate) fn content_time(post: &RemoteStatus, version: Version) -> Timestamp {
     post.updated.or(post.published).unwrap_or(version.at).min(version.seq.time())
+}
+
+/// When a boost counts as done: when its server says, but not after it `arrived`.
+pub(crate) fn boosted_at(published: Option<Timestamp>, arrived: Timestamp) -> Timestamp {
+    published.unwrap_or(arrived).min(arrived).max(Timestamp::from_ms(1))
 }
 
 fn local(tx: &mut Tx, uri: &str) -> Result<Option<Account>, Error> {

@@ -27,6 +27,7 @@ pub use forward::{
     Absence, AskOrigin, Forward, Hearsay, Passable, absent_account, absent_post, concerns,
     receive_and_forward,
 };
+pub(crate) use incoming::boosted_at;
 pub use incoming::{Answered, Deed, Incoming, Senders, Undone, receive};
 pub use plain::receive_plain;
 pub use replies::{Opened, REPLIES_PAGES_MAX, choose, opened, want_replies, wants_answers};

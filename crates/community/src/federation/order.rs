@@ -9,7 +9,7 @@
 
 use serde::{Deserialize, Serialize};
 use weir_base::{Id, Timestamp};
-use weir_db::{Dialect, Json, Tx, Value, params};
+use weir_db::{Dialect, Json, ToValue, Tx, Value, params};
 
 use crate::Error;
 use crate::statuses::Visibility;
@@ -154,6 +154,14 @@ pub(crate) fn events(
     Ok(found.map(|events| events.0).unwrap_or_default())
 }
 
+/// Something an actor did (or undid) to an object.
+pub(crate) struct News<'n> {
+    pub(crate) actor: &'n str,
+    pub(crate) object: &'n str,
+    pub(crate) relation: Relation,
+    pub(crate) event: Event,
+}
+
 /// Notes that `actor` did (or undid) something to `object`.
 pub(crate) fn note(
     tx: &mut Tx,
@@ -162,28 +170,57 @@ pub(crate) fn note(
     relation: Relation,
     event: Event,
 ) -> Result<Step, Error> {
-    if !event.activity.is_empty() {
-        meet(tx, &[&event.activity])?;
+    let step = note_each(tx, vec![News { actor, object, relation, event }])?.pop();
+    // There is one for each.
+    step.ok_or(Error::Db(weir_db::Error::Rows(0)))
+}
+
+/// As [`note`], many, by statements for all of them. No two may be of one actor, object and
+/// relation, or of one activity.
+pub(crate) fn note_each(tx: &mut Tx, news: Vec<News<'_>>) -> Result<Vec<Step>, Error> {
+    let activities = news.iter().map(|one| one.event.activity.as_str());
+    let activities: Vec<&str> = activities.filter(|activity| !activity.is_empty()).collect();
+    meet(tx, &activities)?;
+    let each = news.iter().map(|one| {
+        // Where no Undo can wait for it, none stands under an empty address.
+        let undone = if one.event.undo { "" } else { one.event.activity.as_str() };
+        [
+            one.actor.to_value(),
+            one.object.to_value(),
+            Value::Text(one.relation.name().into()),
+            undone.to_value(),
+        ]
+    });
+    let mut known: Vec<(Vec<Event>, Vec<Event>)> = Vec::with_capacity(news.len());
+    tx.query_each(
+        "SELECT (SELECT events FROM versions WHERE actor = ?1 AND object = ?2 AND relation = ?3),
+           (SELECT events FROM versions WHERE actor = ?1 AND object = ?4 AND relation = 'undone')",
+        each,
+        |row| {
+            let events = |column| {
+                let found: Option<Json<Vec<Event>>> = row.get(column)?;
+                Ok::<_, weir_db::Error>(found.map(|events| events.0).unwrap_or_default())
+            };
+            known.push((events(0)?, events(1)?));
+            Ok(())
+        },
+    )?;
+    let mut steps = Vec::with_capacity(news.len());
+    let mut changes = Vec::new();
+    for (one, (before, early)) in news.into_iter().zip(known) {
+        let mut after = before.clone();
+        let mut changed = put(&mut after, one.event);
+        for undo in early {
+            changed |= put(&mut after, undo);
+        }
+        if changed {
+            let key = [one.actor, one.object, one.relation.name()];
+            changes.push((key, Json(after.clone())));
+        }
+        steps.push(Step { before, after });
     }
-    let before = events(tx, actor, object, relation.name())?;
-    let mut after = before.clone();
-    let activity = event.activity.clone();
-    let new = put(&mut after, event.clone());
-    let early = if event.undo || activity.is_empty() {
-        Vec::new()
-    } else {
-        events(tx, actor, &activity, UNDONE)?
-    };
-    let mut changed = new;
-    for undo in early {
-        changed |= put(&mut after, undo);
-    }
-    if changed {
-        let latest = after.iter().rev().find(|event| !event.undo);
-        let activity = latest.map_or("", |event| event.activity.as_str());
-        store(tx, [actor, object, relation.name()], &after, activity)?;
-    }
-    Ok(Step { before, after })
+    tx.execute_each(STORE, changes.iter().map(|(key, events)| row(*key, events)))?;
+    Ok(steps)
 }
 
 /// The relation under which an Undo waits for what it names, when that is unknown.
@@ -209,22 +246,26 @@ pub(crate) fn note_early_undo(tx: &mut Tx, actor: &str, event: Event) -> Result<
     meet(tx, &[&named])?;
     let mut known = events(tx, actor, &named, UNDONE)?;
     if put(&mut known, event) {
-        store(tx, [actor, &named, UNDONE], &known, "")?;
+        tx.execute(STORE, &row([actor, &named, UNDONE], &Json(known)))?;
     }
     Ok(())
 }
 
-fn store(tx: &mut Tx, key: [&str; 3], events: &[Event], activity: &str) -> Result<(), Error> {
-    let newest = events.last().map(|event| event.version);
+const STORE: &str =
+    "INSERT INTO versions (actor, object, relation, version_ms, version_seq, events, activity)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (actor, object, relation) DO UPDATE
+     SET version_ms = excluded.version_ms, version_seq = excluded.version_seq,
+       events = excluded.events, activity = excluded.activity";
+
+/// A row for [`STORE`], which is found by the activity that was done last.
+fn row<'r>(key: [&'r str; 3], events: &'r Json<Vec<Event>>) -> [Value<'r>; 7] {
+    let newest = events.0.last().map(|event| event.version);
     let (at, seq) = newest.map_or((Timestamp::default(), Id::ZERO), |v| (v.at, v.seq));
-    tx.execute(
-        "INSERT INTO versions (actor, object, relation, version_ms, version_seq, events, activity)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (actor, object, relation) DO UPDATE
-         SET version_ms = excluded.version_ms, version_seq = excluded.version_seq,
-           events = excluded.events, activity = excluded.activity",
-        params![key[0], key[1], key[2], at, seq, Json(events), activity],
-    )?;
-    Ok(())
+    let latest = events.0.iter().rev().find(|event| !event.undo);
+    let activity = latest.map_or("", |event| event.activity.as_str());
+    let [actor, object, relation] = key.map(|text| Value::Text(text.into()));
+    let (at, seq) = (Value::Int(at.as_ms()), Value::Int(seq.0));
+    [actor, object, relation, at, seq, events.to_value(), Value::Text(activity.into())]
 }
 
 /// Whether `version` of what `relation` says of `object` is newer than all that came before; then
@@ -259,13 +300,11 @@ pub(crate) fn meet(tx: &mut Tx, keys: &[&str]) -> Result<(), Error> {
     // One order for all, so that no two wait for each other.
     slots.sort_unstable();
     slots.dedup();
-    for slot in slots {
-        tx.execute(
-            "INSERT INTO meetings (slot, times) VALUES (?1, 1)
-             ON CONFLICT (slot) DO UPDATE SET times = meetings.times + 1",
-            &[Value::Int(slot)],
-        )?;
-    }
+    tx.execute_each(
+        "INSERT INTO meetings (slot, times) VALUES (?1, 1)
+         ON CONFLICT (slot) DO UPDATE SET times = meetings.times + 1",
+        slots.into_iter().map(|slot| [Value::Int(slot)]),
+    )?;
     Ok(())
 }
 

@@ -1,17 +1,20 @@
-//! New posts among the messages of a batch, taken in together.
+//! What most messages of a batch are, taken in together: new posts, favourites and boosts.
+
+use std::sync::Arc;
 
 use weir_db::Tx;
 
-use super::incoming::content_time;
+use super::incoming::{boosted_at, content_time, refused};
 use super::order::Version;
-use super::{Deed, Incoming, Senders};
-use crate::statuses::{self, Coming};
+use super::{Deed, Incoming, Passable, Senders, forward};
+use crate::accounts::Account;
+use crate::statuses::{self, Coming, ComingMark, Receipt, Taken, Visibility};
 use crate::{Env, Error};
 
-/// Takes in those of `batch` that are new posts on which nothing else here hangs, by statements for
-/// all of them; tells of which it did. What is left is for [`receive`](super::receive) and
-/// [`receive_and_forward`](super::receive_and_forward). That these go before the others changes
-/// nothing, for the order of working never does.
+/// Takes in those of `batch` that are new posts, favourites or boosts on which nothing else here
+/// hangs, by statements for all of them; tells of which it did. What is left is for
+/// [`receive`](super::receive) and [`receive_and_forward`](super::receive_and_forward). That these
+/// go before the others changes nothing, for the order of working never does.
 ///
 /// # Errors
 /// The database's.
@@ -19,31 +22,98 @@ pub fn receive_plain(
     tx: &mut Tx,
     env: &Env,
     senders: &mut Senders,
-    batch: &[&Incoming],
+    batch: &[(&Incoming, Option<&Passable>)],
 ) -> Result<Vec<bool>, Error> {
+    let mut done = vec![false; batch.len()];
+    posts(tx, env, senders, batch, &mut done)?;
+    marks(tx, env, senders, batch, &mut done)?;
+    Ok(done)
+}
+
+fn posts(
+    tx: &mut Tx,
+    env: &Env,
+    senders: &mut Senders,
+    batch: &[(&Incoming, Option<&Passable>)],
+    done: &mut [bool],
+) -> Result<(), Error> {
     let mut authors = Vec::new();
-    for (at, incoming) in batch.iter().enumerate() {
+    for (at, (incoming, _)) in batch.iter().enumerate() {
         let Deed::Post(post) = &incoming.deed else { continue };
-        let Some(by) = senders.get(tx, &incoming.actor)?.filter(|by| !by.is_local()) else {
-            continue;
-        };
-        let policy = senders.policy(tx, &by.domain)?;
-        if !policy.suspended {
-            authors.push((at, by, post, policy.reject_media));
-        }
+        let Some(by) = sender(tx, senders, incoming)? else { continue };
+        let reject_media = senders.policy(tx, &by.domain)?.reject_media;
+        authors.push((at, by, post, reject_media));
     }
     let coming: Vec<Coming<'_>> = authors
         .iter()
         .map(|(at, by, remote, reject_media)| {
-            let Incoming { version, arrived, .. } = batch[*at];
+            let Incoming { version, arrived, .. } = batch[*at].0;
             let version = Version { at: content_time(remote, *version), ..*version };
             Coming { by, remote, version, arrived: *arrived, reject_media: *reject_media }
         })
         .collect();
-    let receipts = statuses::receive_plain(tx, env, &coming)?;
-    let mut done = vec![false; batch.len()];
-    for ((at, ..), receipt) in authors.iter().zip(receipts) {
+    let taken = statuses::receive_plain(tx, env, &coming)?;
+    for ((at, ..), taken) in authors.iter().zip(taken) {
+        let (incoming, passable) = batch[*at];
+        match (taken, passable) {
+            (None, _) => continue,
+            (Some(Taken::Refused(why)), _) => refused(why),
+            (Some(Taken::New(status)), Some(passable)) => {
+                forward::forward_new(tx, env, senders, incoming, passable, &status)?;
+            }
+            (Some(Taken::New(_)), None) => {}
+        }
+        done[*at] = true;
+    }
+    Ok(())
+}
+
+fn marks(
+    tx: &mut Tx,
+    env: &Env,
+    senders: &mut Senders,
+    batch: &[(&Incoming, Option<&Passable>)],
+    done: &mut [bool],
+) -> Result<(), Error> {
+    let mut found = Vec::new();
+    for (at, (incoming, _)) in batch.iter().enumerate() {
+        let (object, boost) = match &incoming.deed {
+            Deed::Like { object } => (object, None),
+            Deed::Boost { object, visibility, published } => {
+                let at = boosted_at(*published, incoming.arrived);
+                (object, Some((at, (*visibility).min(Visibility::Private))))
+            }
+            _ => continue,
+        };
+        if let Some(by) = sender(tx, senders, incoming)? {
+            found.push((at, by, object, boost));
+        }
+    }
+    let coming: Vec<ComingMark<'_>> = found
+        .iter()
+        .map(|(at, by, object, boost)| {
+            let Incoming { activity, version, .. } = batch[*at].0;
+            ComingMark { by, object, activity, version: *version, boost: *boost }
+        })
+        .collect();
+    let receipts = statuses::receive_marks(tx, env, &coming)?;
+    for ((at, ..), receipt) in found.iter().zip(receipts) {
+        if let Some(Receipt::Refused(why)) = receipt {
+            refused(why);
+        }
         done[*at] = receipt.is_some();
     }
-    Ok(done)
+    Ok(())
+}
+
+/// Whose message it is, unless more has to be asked about them.
+fn sender(
+    tx: &mut Tx,
+    senders: &mut Senders,
+    incoming: &Incoming,
+) -> Result<Option<Arc<Account>>, Error> {
+    let fits = |by: &Arc<Account>| !by.is_local() && by.is_available();
+    let Some(by) = senders.get(tx, &incoming.actor)?.filter(fits) else { return Ok(None) };
+    let suspended = senders.policy(tx, &by.domain)?.suspended;
+    Ok(Some(by).filter(|_| !suspended))
 }

@@ -4,7 +4,8 @@
 use weir_base::{Id, Timestamp};
 use weir_db::{Json, Tx, ids, params};
 
-use super::{Kind, group_key};
+use super::notify::group_key;
+use super::{Kind, Notice};
 use crate::streams::{Event, Topic};
 use crate::{Env, Error, push};
 
@@ -56,14 +57,15 @@ pub struct Cause<'a> {
 
 fn tell(tx: &mut Tx, env: &Env, to: Id, kind: Kind, from: Id, subject: Id) -> Result<(), Error> {
     let id = env.ids.next();
+    let notice = Notice { to, kind, from, status: None };
     let inserted = tx.execute(
         "INSERT INTO notifications (id, account_id, kind, from_account_id, subject_id, group_key)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING",
-        params![id, to, kind.name(), from, subject, group_key(kind, id, None)],
+        params![id, to, kind.name(), from, subject, group_key(&notice, id)],
     )?;
     if inserted > 0 {
         env.streams.tell(tx, Topic::Own(to), Event::Notification { account: to, id });
-        push::enqueue(tx, env, to, id, kind, from, None)?;
+        push::enqueue_each(tx, env, &[(notice, id)])?;
     }
     Ok(())
 }

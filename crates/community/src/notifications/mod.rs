@@ -3,20 +3,21 @@
 mod from_staff;
 mod groups;
 mod list;
+mod notify;
 pub mod policy;
 
 use weir_base::Id;
 use weir_db::{Tx, params};
 
-use crate::notifications::policy::Treatment;
-use crate::streams::{Event, Topic};
-use crate::{Env, Error, push};
+use crate::Error;
 
 pub use from_staff::{
     Cause, Severance, Warning, notify_report, notify_severed, severances, warn, warnings,
 };
 pub use groups::{Group, dismiss_group, group, group_accounts, groups, unread_count};
 pub use list::{Notification, Page, clear, dismiss, get, list};
+pub(crate) use notify::notify_each;
+pub use notify::{Notice, notify};
 
 /// Why somebody is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -90,76 +91,6 @@ impl Kind {
     /// Whether several of the kind are shown as one.
     fn is_grouped(self) -> bool {
         matches!(self, Self::Favourite | Self::Reblog | Self::Follow | Self::AdminSignUp)
-    }
-}
-
-/// Hours that one group of notifications spans.
-const GROUP_MS: i64 = 12 * 60 * 60 * 1_000;
-
-/// Tells `to` that `from` did something, unless it is themselves, a remote account, somebody they
-/// block or mute, or told already.
-///
-/// # Errors
-/// The database's.
-pub fn notify(
-    tx: &mut Tx,
-    env: &Env,
-    to: Id,
-    kind: Kind,
-    from: Id,
-    status: Option<Id>,
-) -> Result<(), Error> {
-    let own = kind == Kind::Poll;
-    if (to == from && !own) || !wanted(tx, env, to, from, status)? {
-        return Ok(());
-    }
-    let id = env.ids.next();
-    let group = group_key(kind, id, status);
-    let treatment = policy::treat(tx, env, to, kind, from, status)?;
-    if treatment == Treatment::Drop {
-        return Ok(());
-    }
-    let filtered = treatment == Treatment::Filter;
-    let inserted = tx.execute(
-        "INSERT INTO notifications (id, account_id, kind, from_account_id, status_id, group_key,
-           filtered) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING",
-        params![id, to, kind.name(), from, status.unwrap_or(Id::ZERO), group, filtered],
-    )?;
-    if inserted > 0 && filtered {
-        policy::request(tx, env, to, from, status)?;
-    } else if inserted > 0 {
-        env.streams.tell(tx, Topic::Own(to), Event::Notification { account: to, id });
-        push::enqueue(tx, env, to, id, kind, from, status)?;
-    }
-    Ok(())
-}
-
-/// Whether `to` is local and wants to hear of `from` at all.
-fn wanted(tx: &mut Tx, env: &Env, to: Id, from: Id, status: Option<Id>) -> Result<bool, Error> {
-    let found: Option<i64> = tx.value(
-        "SELECT 1 FROM accounts t JOIN accounts f ON f.id = ?2
-         WHERE t.id = ?1 AND t.domain = '' AND t.suspended_at IS NULL AND t.deleted_at IS NULL
-           AND f.suspended_at IS NULL
-           AND NOT EXISTS (SELECT 1 FROM blocks WHERE account_id = ?1 AND target_id = ?2)
-           AND NOT EXISTS (SELECT 1 FROM mutes WHERE account_id = ?1 AND target_id = ?2
-             AND notifications = 1 AND (expires_at IS NULL OR expires_at > ?3))
-           AND NOT EXISTS (SELECT 1 FROM account_domain_blocks d WHERE d.account_id = ?1
-             AND d.domain = f.domain AND f.domain <> '')
-           AND NOT EXISTS (SELECT 1 FROM conversation_mutes m JOIN statuses s
-             ON s.conversation_id = m.conversation_id WHERE m.account_id = ?1 AND s.id = ?4)",
-        params![to, from, env.clock.now(), status.unwrap_or(Id::ZERO)],
-    )?;
-    Ok(found.is_some())
-}
-
-fn group_key(kind: Kind, id: Id, status: Option<Id>) -> String {
-    if !kind.is_grouped() {
-        return format!("ungrouped-{id}");
-    }
-    let span = id.time().as_ms() / GROUP_MS;
-    match status {
-        Some(status) => format!("{}-{status}-{span}", kind.name()),
-        None => format!("{}-{span}", kind.name()),
     }
 }
 

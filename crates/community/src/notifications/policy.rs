@@ -1,11 +1,12 @@
 //! Whose notifications a person wants at all, and what is put aside until they decide.
 
+use std::collections::{BTreeSet, HashMap};
+
 use serde::{Deserialize, Serialize};
 use weir_base::{Id, Timestamp};
-use weir_db::{Json, ToValue, Tx, ids, params};
+use weir_db::{Json, ToValue, Tx, Value, ids, params};
 
-use super::Kind;
-use crate::statuses::Visibility;
+use super::{Kind, Notice};
 use crate::streams::{Event, Topic};
 use crate::timelines::Range;
 use crate::{Env, Error};
@@ -97,83 +98,108 @@ pub fn pending(tx: &mut Tx, of: Id) -> Result<(i64, i64), Error> {
 struct Sender {
     following: bool,
     follower: bool,
-    created_at: Timestamp,
+    created_at: Option<Timestamp>,
     limited: bool,
     permitted: bool,
     staff: bool,
+    unasked: bool,
 }
 
-/// What is to become of a notification for `to` by `from`.
-pub(super) fn treat(
+/// What is to become of each of `notices`.
+pub(super) fn treat_each(
     tx: &mut Tx,
     env: &Env,
-    to: Id,
-    kind: Kind,
-    from: Id,
-    status: Option<Id>,
-) -> Result<Treatment, Error> {
-    let exempt = matches!(
-        kind,
-        Kind::Poll
-            | Kind::AdminReport
-            | Kind::AdminSignUp
-            | Kind::SeveredRelationships
-            | Kind::ModerationWarning
-    );
-    if exempt || to == from {
-        return Ok(Treatment::Accept);
-    }
-    let sender = tx.query_opt(
-        "SELECT (SELECT count(*) FROM follows WHERE account_id = ?1 AND target_id = a.id),
-           (SELECT count(*) FROM follows WHERE account_id = a.id AND target_id = ?1),
-           a.created_at, CASE WHEN a.silenced_at IS NULL THEN 0 ELSE 1 END,
-           (SELECT count(*) FROM notification_permissions
-             WHERE account_id = ?1 AND from_account_id = a.id),
-           (SELECT count(*) FROM users WHERE account_id = a.id AND role <> 'user')
-         FROM accounts a WHERE a.id = ?2",
-        params![to, from],
-        |row| {
-            Ok(Sender {
-                following: row.get(0)?,
-                follower: row.get(1)?,
-                created_at: row.get(2)?,
-                limited: row.get(3)?,
-                permitted: row.get(4)?,
-                staff: row.get(5)?,
-            })
-        },
-    )?;
-    let Some(sender) = sender else { return Ok(Treatment::Drop) };
+    notices: &[Notice],
+) -> Result<Vec<Treatment>, Error> {
+    let judged: Vec<&Notice> = notices.iter().filter(|notice| !is_exempt(notice)).collect();
+    let each = judged.iter().map(|notice| {
+        let mention = notice.status.filter(|_| notice.kind == Kind::Mention);
+        let mention = Value::Int(mention.unwrap_or(Id::ZERO).0);
+        [notice.to.to_value(), notice.from.to_value(), mention]
+    });
+    let mut senders = Vec::with_capacity(judged.len());
+    tx.query_each(SENDER, each, |row| {
+        senders.push(Sender {
+            following: row.get(0)?,
+            follower: row.get(1)?,
+            created_at: row.get(2)?,
+            limited: row.get(3)?,
+            permitted: row.get(4)?,
+            staff: row.get(5)?,
+            unasked: row.get::<Option<i64>>(6)?.is_some(),
+        });
+        Ok(())
+    })?;
+    let policies = policies(tx, &judged)?;
+    let now = env.clock.now();
+    let mut treatments = judged.iter().zip(senders).map(|(notice, sender)| {
+        let policy = policies.get(&notice.to).copied().unwrap_or_default();
+        treat(&sender, policy, now)
+    });
+    let treat = |notice: &Notice| match is_exempt(notice) {
+        true => Treatment::Accept,
+        false => treatments.next().unwrap_or(Treatment::Drop),
+    };
+    Ok(notices.iter().map(treat).collect())
+}
+
+/// What everybody is always told.
+fn is_exempt(notice: &Notice) -> bool {
+    let kinds = [
+        Kind::Poll,
+        Kind::AdminReport,
+        Kind::AdminSignUp,
+        Kind::SeveredRelationships,
+        Kind::ModerationWarning,
+    ];
+    kinds.contains(&notice.kind) || notice.to == notice.from
+}
+
+/// A row for each question: of an account that is not there all is as of a stranger, who came now.
+/// The last column says whether `?3` is a direct mention in a conversation that `?1` has not
+/// written in.
+const SENDER: &str =
+    "SELECT (SELECT count(*) FROM follows WHERE account_id = ?1 AND target_id = ?2),
+     (SELECT count(*) FROM follows WHERE account_id = ?2 AND target_id = ?1),
+     (SELECT created_at FROM accounts WHERE id = ?2),
+     (SELECT count(*) FROM accounts WHERE id = ?2 AND silenced_at IS NOT NULL),
+     (SELECT count(*) FROM notification_permissions
+       WHERE account_id = ?1 AND from_account_id = ?2),
+     (SELECT count(*) FROM users WHERE account_id = ?2 AND role <> 'user'),
+     (SELECT 1 FROM statuses s WHERE s.id = ?3 AND s.visibility = 3 AND NOT EXISTS (
+       SELECT 1 FROM statuses p WHERE p.id = s.in_reply_to_id AND p.account_id = ?1))";
+
+/// The policies of those whom `notices` are for, where they set one.
+fn policies(tx: &mut Tx, notices: &[&Notice]) -> Result<HashMap<Id, Policy>, Error> {
+    let people: BTreeSet<Id> = notices.iter().map(|notice| notice.to).collect();
+    let mut policies = HashMap::new();
+    let sql = "SELECT account_id, policy FROM notification_policies WHERE account_id = ?1";
+    tx.query_each(sql, people.iter().map(|of| [of.to_value()]), |row| {
+        policies.insert(row.get(0)?, row.get::<Json<Policy>>(1)?.0);
+        Ok(())
+    })?;
+    Ok(policies)
+}
+
+fn treat(sender: &Sender, policy: Policy, now: Timestamp) -> Treatment {
     if sender.permitted || sender.staff {
-        return Ok(Treatment::Accept);
+        return Treatment::Accept;
     }
-    let unasked = private_and_unasked(tx, to, kind, status)?;
-    let policy = policy(tx, to)?;
-    let new = env.clock.now().since_ms(sender.created_at) < NEW_ACCOUNT_MS;
+    let is_new = sender.created_at.is_some_and(|at| now.since_ms(at) < NEW_ACCOUNT_MS);
+    let stranger = !sender.following;
     let rules = [
-        (!sender.following, policy.for_not_following),
+        (stranger, policy.for_not_following),
         (!sender.follower, policy.for_not_followers),
-        (new && !sender.following, policy.for_new_accounts),
-        (unasked && !sender.following, policy.for_private_mentions),
-        (sender.limited && !sender.following, policy.for_limited_accounts),
+        (stranger && is_new, policy.for_new_accounts),
+        (stranger && sender.unasked, policy.for_private_mentions),
+        (stranger && sender.limited, policy.for_limited_accounts),
     ];
     let applying = || rules.iter().filter(|(applies, _)| *applies).map(|(_, rule)| *rule);
-    Ok(match () {
+    match () {
         () if applying().any(|rule| rule == Treatment::Drop) => Treatment::Drop,
         () if applying().any(|rule| rule == Treatment::Filter) => Treatment::Filter,
         () => Treatment::Accept,
-    })
-}
-
-/// Whether it is a direct mention in a conversation that `to` has not written in.
-fn private_and_unasked(tx: &mut Tx, to: Id, kind: Kind, status: Option<Id>) -> Result<bool, Error> {
-    let (Kind::Mention, Some(status)) = (kind, status) else { return Ok(false) };
-    let found: Option<i64> = tx.value(
-        "SELECT 1 FROM statuses s WHERE s.id = ?1 AND s.visibility = ?2 AND NOT EXISTS (
-           SELECT 1 FROM statuses p WHERE p.id = s.in_reply_to_id AND p.account_id = ?3)",
-        params![status, Visibility::Direct, to],
-    )?;
-    Ok(found.is_some())
+    }
 }
 
 /// Notes that `from` has something waiting for `to`.

@@ -68,22 +68,25 @@ impl Job for IndexAuthor {
     }
 }
 
-/// Notes that a post is new or was changed. Only what can be found by somebody (`searchable`) is
-/// indexed: posts from here, public ones of people who allow it, those for somebody here.
+/// Notes that posts are new or were changed. Only what can be found by somebody (`searchable`) is
+/// indexed: posts from here, public ones of people who allow it, those for somebody here. A boost
+/// from here makes what it boosts findable for who boosted.
 ///
 /// # Errors
 /// The database's.
-pub(crate) fn status_changed(
+pub(crate) fn statuses_changed<'s>(
     tx: &mut Tx,
     env: &Env,
-    status: &Status,
-    searchable: bool,
+    statuses: impl IntoIterator<Item = (&'s Status, bool)>,
 ) -> Result<(), Error> {
-    if let Some(of) = status.boost_of_id {
-        return if status.local { status_marked(tx, env, of) } else { Ok(()) };
-    }
-    if searchable {
-        env.jobs.enqueue(tx, &IndexStatus { status: status.id })?;
+    let indexed =
+        statuses.into_iter().filter_map(|(status, searchable)| match status.boost_of_id {
+            Some(of) => status.local.then_some(of),
+            None => searchable.then_some(status.id),
+        });
+    let jobs: Vec<IndexStatus> = indexed.map(|status| IndexStatus { status }).collect();
+    if !jobs.is_empty() {
+        env.jobs.enqueue_many(tx, &jobs)?;
     }
     Ok(())
 }

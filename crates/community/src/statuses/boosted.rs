@@ -7,7 +7,7 @@ use super::receive::{self, Receipt};
 use super::{Status, Visibility, by_uri, conversation, delete, marks};
 use crate::accounts::{self, Account};
 use crate::federation::order::{self, BoostNote, Event, Relation, Version};
-use crate::federation::{self, Wanted};
+use crate::federation::{self, Wanted, boosted_at};
 use crate::{Env, Error};
 
 /// Boosts that may wait for one post.
@@ -34,7 +34,7 @@ pub fn receive_like(
     settle_like(tx, env, by, object, step.old().is_some(), step.now().is_some())
 }
 
-fn settle_like(
+pub(super) fn settle_like(
     tx: &mut Tx,
     env: &Env,
     by: &Account,
@@ -77,7 +77,7 @@ pub fn receive_boost(
     if !concerns {
         return Ok(Receipt::Refused("irrelevant"));
     }
-    let at = published.unwrap_or(arrived).min(arrived).max(Timestamp::from_ms(1));
+    let at = boosted_at(published, arrived);
     let boost = Some(BoostNote { at, visibility: visibility.min(Visibility::Private) });
     let event = Event { version, undo: false, activity: activity.into(), boost };
     let step = order::note(tx, &by.uri, object, Relation::Boost, event)?;
@@ -85,7 +85,7 @@ pub fn receive_boost(
 }
 
 /// Brings the boost's row in line with what holds.
-fn settle_boost(
+pub(super) fn settle_boost(
     tx: &mut Tx,
     env: &Env,
     by: &Account,

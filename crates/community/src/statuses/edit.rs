@@ -92,7 +92,7 @@ pub fn edit(tx: &mut Tx, env: &Env, by: Id, id: Id, edit: &Edit) -> Result<(), E
     keep(tx, env, id, now, &after)?;
     write(tx, &new, now)?;
     relink(tx, env, &new, &people.iter().map(|(_, one)| one.id).collect::<Vec<_>>())?;
-    search::status_changed(tx, env, &new, true)?;
+    search::statuses_changed(tx, env, [(&new, true)])?;
     cards::changed(tx, env, id)?;
     tell(tx, env, &new)
 }

@@ -1,7 +1,7 @@
 //! Favouriting, boosting, bookmarking, pinning, and muting a conversation.
 
 use weir_base::Id;
-use weir_db::{Json, Tx, params};
+use weir_db::{Json, Tx, Value, params};
 
 use super::publish::Reach;
 use super::{
@@ -38,12 +38,7 @@ pub(crate) fn add_favourite(
     status: &Status,
 ) -> Result<Option<Id>, Error> {
     let id = env.ids.next();
-    let inserted = tx.execute(
-        "INSERT INTO favourites (id, account_id, status_id) VALUES (?1, ?2, ?3)
-         ON CONFLICT DO NOTHING",
-        params![id, by, status.id],
-    )?;
-    if inserted == 0 {
+    if tx.execute(FAVOURITE, &favourite_row(id, by, status.id))? == 0 {
         return Ok(None);
     }
     tx.execute(
@@ -52,6 +47,15 @@ pub(crate) fn add_favourite(
     )?;
     notifications::notify(tx, env, status.account_id, Kind::Favourite, by, Some(status.id))?;
     Ok(Some(id))
+}
+
+/// Writes a favourite, unless there is one already.
+pub(super) const FAVOURITE: &str =
+    "INSERT INTO favourites (id, account_id, status_id) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+
+/// A row for [`FAVOURITE`].
+pub(super) fn favourite_row(id: Id, by: Id, status: Id) -> [Value<'static>; 3] {
+    [id, by, status].map(|id| Value::Int(id.0))
 }
 
 /// `by` takes a favourite back. Without one it is no error.
@@ -358,7 +362,7 @@ pub fn marked(tx: &mut Tx, by: Id, mark: Mark, range: Range) -> Result<Vec<(Id, 
         "SELECT id, status_id FROM {table} WHERE account_id = ?1 AND {bounds}
          ORDER BY id {order} LIMIT ?4"
     );
-    let values = [by.0, above.0, below.0, range.limit as i64].map(weir_db::Value::Int);
+    let values = [by.0, above.0, below.0, range.limit as i64].map(Value::Int);
     let mut rows = tx.query(&sql, &values, |row| Ok((row.get(0)?, row.get(1)?)))?;
     if range.ascends() {
         rows.reverse();

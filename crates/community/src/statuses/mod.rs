@@ -8,6 +8,7 @@ mod keys;
 mod look;
 mod marks;
 mod plain;
+mod plain_marks;
 mod publish;
 mod receive;
 mod receive_vote;
@@ -36,7 +37,8 @@ pub use marks::{
     Mark, bookmark, boost, favourite, marked, mute_conversation, pin, pinned, set_pins, unbookmark,
     unboost, unfavourite, unmute_conversation, unpin,
 };
-pub(crate) use plain::{Coming, receive_plain};
+pub(crate) use plain::{Coming, Taken, receive_plain};
+pub(crate) use plain_marks::{ComingMark, receive_marks};
 pub use publish::{Draft, POLL_LIFE_S, PollDraft, publish};
 pub(crate) use receive::is_followed;
 pub use receive::{Cause, Receipt, mention_learnt, receive, receive_delete};

@@ -1,7 +1,6 @@
 //! Many posts of other servers taken in together, by statements for all of them: what a flood
-//! mostly is made of. Posts that anything here waits for (an answer, a boost, a tombstone), that
-//! answer what is known here, or that hold more than text, tags, people and media, are left to
-//! [`receive`](super::receive).
+//! mostly is made of. Posts that anything here waits for (an answer, a boost, a tombstone), or that
+//! hold more than text, tags, people and media, are left to [`receive`](super::receive).
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -9,13 +8,13 @@ use weir_base::{Id, Timestamp};
 use weir_db::{Json, ToValue, Tx, texts};
 
 use super::look::{Look, Question, look_each};
-use super::publish::{self, Reach};
+use super::publish::{self, Posted, Reach};
 use super::receive::{
     Addressee, MENTION, ask_for_missing, concerns_local, insert_media_each, named, of_remote,
     written_at,
 };
 use super::remote::RemoteStatus;
-use super::{Cause, Receipt, Status, Visibility, conversation};
+use super::{Cause, Status, Visibility, conversation};
 use crate::accounts::Account;
 use crate::federation::order::{self, Version};
 use crate::{Env, Error, emojis, tags};
@@ -37,7 +36,17 @@ struct New<'c> {
     coming: &'c Coming<'c>,
     status: Status,
     people: Vec<Addressee>,
+    named: Vec<Id>,
+    here: Vec<Id>,
     watched: bool,
+}
+
+/// What became of a post.
+pub(crate) enum Taken {
+    /// It stands, as this row.
+    New(Box<Status>),
+    /// It is not kept, and why.
+    Refused(&'static str),
 }
 
 /// Takes in those of `posts` that are plain; none for the others. Of posts that refer to each
@@ -46,11 +55,11 @@ pub(crate) fn receive_plain(
     tx: &mut Tx,
     env: &Env,
     posts: &[Coming<'_>],
-) -> Result<Vec<Option<Receipt>>, Error> {
-    let mut receipts = vec![None; posts.len()];
+) -> Result<Vec<Option<Taken>>, Error> {
+    let mut taken: Vec<Option<Taken>> = posts.iter().map(|_| None).collect();
     let chosen = unrelated(env, posts);
     if chosen.len() < 2 {
-        return Ok(receipts);
+        return Ok(taken);
     }
     let mut keys: Vec<&str> = chosen.iter().map(|one| posts[one.at].remote.uri.as_str()).collect();
     keys.extend(chosen.iter().filter_map(|one| posts[one.at].remote.in_reply_to.as_deref()));
@@ -61,11 +70,10 @@ pub(crate) fn receive_plain(
     };
     let looks = look_each(tx, chosen.iter().map(question))?;
     let answered = |one: &Chosen| posts[one.at].remote.in_reply_to.as_ref();
-    let parents = addresses(chosen.iter().filter_map(answered));
-    let known = known_among(tx, &parents)?;
+    let parents = Parents::find(tx, addresses(chosen.iter().filter_map(answered)))?;
     let free = |one: &Chosen, look: &Look| {
         let parent = posts[one.at].remote.in_reply_to.as_ref();
-        look.is_plain() && parent.is_none_or(|uri| !known.contains(uri))
+        look.is_plain() && parent.is_none_or(|uri| parents.are_plain(uri))
     };
     let plain: Vec<(Chosen, Look)> =
         chosen.into_iter().zip(looks).filter(|(one, look)| free(one, look)).collect();
@@ -75,17 +83,24 @@ pub(crate) fn receive_plain(
         let coming = &posts[at];
         let people = people.of(coming.remote);
         if !look.followed && !concerns_local(env, coming.remote, &people) {
-            receipts[at] = Some(Receipt::Refused("irrelevant"));
+            taken[at] = Some(Taken::Refused("irrelevant"));
             continue;
         }
-        receipts[at] = Some(Receipt::New(id));
-        let conversation = coming.remote.in_reply_to.as_deref().map(conversation::of_unknown);
-        let mut status = of_remote(coming.by, coming.remote, None, id, written);
+        let answered = coming.remote.in_reply_to.as_deref();
+        let parent = answered.and_then(|uri| parents.known.get(uri));
+        let mut status = of_remote(coming.by, coming.remote, parent, id, written);
+        let unknown = answered.map(conversation::of_unknown);
+        let conversation = parent.map(|parent| parent.conversation_id).or(unknown);
         status.conversation_id = conversation.unwrap_or(id);
-        new.push(New { coming, status, people, watched: look.watched });
+        let (named, here) = named(&people);
+        new.push((at, New { coming, status, people, named, here, watched: look.watched }));
     }
+    let (places, mut new): (Vec<usize>, Vec<New<'_>>) = new.into_iter().unzip();
     write(tx, env, &mut new)?;
-    Ok(receipts)
+    for (at, one) in places.into_iter().zip(new) {
+        taken[at] = Some(Taken::New(Box::new(one.status)));
+    }
+    Ok(taken)
 }
 
 /// A post that may be plain, with the id it would have.
@@ -106,9 +121,8 @@ fn unrelated(env: &Env, posts: &[Coming<'_>]) -> Vec<Chosen> {
         let related = uris.contains(uri)
             || parents.contains(uri)
             || remote.in_reply_to.as_deref().is_some_and(|parent| uris.contains(parent));
-        let answers_local = remote.in_reply_to.as_ref().is_some_and(|uri| env.site.is_local(uri));
         let more = remote.poll.is_some() || remote.visibility == Visibility::Direct;
-        if gone || related || answers_local || more {
+        if gone || related || more {
             continue;
         }
         let written = written_at(remote, *arrived);
@@ -129,20 +143,32 @@ fn addresses<'u>(uris: impl Iterator<Item = &'u String>) -> Vec<&'u str> {
     uris
 }
 
-/// Those of `uris` where a post stands, or stood.
-fn known_among(tx: &mut Tx, uris: &[&str]) -> Result<HashSet<String>, Error> {
-    if uris.is_empty() {
-        return Ok(HashSet::new());
+/// What posts answer.
+struct Parents {
+    /// By address.
+    known: HashMap<String, Status>,
+    /// Addresses where something stood.
+    buried: HashSet<String>,
+}
+
+impl Parents {
+    fn find(tx: &mut Tx, uris: Vec<&str>) -> Result<Self, Error> {
+        if uris.is_empty() {
+            return Ok(Self { known: HashMap::new(), buried: HashSet::new() });
+        }
+        let sql = "SELECT {} FROM statuses WHERE uri IN texts(?1)";
+        let known: Vec<Status> = tx.records(sql, &[texts(&uris)])?;
+        let known = known.into_iter().map(|status| (status.uri.clone(), status)).collect();
+        let buried =
+            tx.column("SELECT uri FROM tombstones WHERE uri IN texts(?1)", &[texts(&uris)])?;
+        Ok(Self { known, buried: buried.into_iter().collect() })
     }
-    let mut known = HashSet::new();
-    let each = uris.iter().map(|uri| [uri.to_value()]);
-    let sql = "SELECT uri FROM statuses WHERE uri = ?1
-               UNION SELECT uri FROM tombstones WHERE uri = ?1";
-    tx.query_each(sql, each, |row| {
-        known.insert(row.get(0)?);
-        Ok(())
-    })?;
-    Ok(known)
+
+    /// Whether what stands at `uri` is a post, or is not known at all.
+    fn are_plain(&self, uri: &str) -> bool {
+        let is_boost = self.known.get(uri).is_some_and(|parent| parent.boost_of_id.is_some());
+        !is_boost && !self.buried.contains(uri)
+    }
 }
 
 /// Those whom the posts are for, as far as they are known here: by address, id and server.
@@ -174,7 +200,7 @@ impl People {
     }
 }
 
-fn write(tx: &mut Tx, env: &Env, new: &mut [New<'_>]) -> Result<(), Error> {
+fn write<'w>(tx: &mut Tx, env: &Env, new: &'w mut [New<'_>]) -> Result<(), Error> {
     if new.is_empty() {
         return Ok(());
     }
@@ -184,6 +210,7 @@ fn write(tx: &mut Tx, env: &Env, new: &mut [New<'_>]) -> Result<(), Error> {
     for one in new.iter_mut() {
         one.status.media_ids = Json(media.get(&one.status.id).cloned().unwrap_or_default());
     }
+    let new: &'w [New<'_>] = new;
     publish::insert_each(tx, new.iter().map(|one| (&one.status, one.coming.version)))?;
     mention_each(tx, new)?;
     tag_each(tx, env, new)?;
@@ -191,11 +218,15 @@ fn write(tx: &mut Tx, env: &Env, new: &mut [New<'_>]) -> Result<(), Error> {
         emojis::upsert_remote(tx, env, &one.coming.by.domain, &one.coming.remote.emojis)?;
     }
     publish::count_each(tx, new.iter().map(|one| &one.status))?;
-    for one in new.iter() {
-        let (named, here) = named(&one.people);
+    let answers = new.iter().filter_map(|one| Some((one.status.in_reply_to_id?, &one.status)));
+    publish::answered_each(tx, answers)?;
+    let posted = |one: &'w New<'_>| {
         let open = one.coming.by.indexable && one.status.visibility == Visibility::Public;
-        let reach = Reach { searchable: open || !here.is_empty(), watched: one.watched };
-        publish::announce(tx, env, &one.status, &named, &here, reach)?;
+        let reach = Reach { searchable: open || !one.here.is_empty(), watched: one.watched };
+        Posted { status: &one.status, mentioned: &one.named, here: &one.here, reach }
+    };
+    publish::announce_each(tx, env, &new.iter().map(posted).collect::<Vec<_>>())?;
+    for one in new {
         let remote = one.coming.remote;
         ask_for_missing(tx, env, &one.status, remote, &one.people, Cause::Delivered)?;
     }

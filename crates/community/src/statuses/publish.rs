@@ -1,6 +1,6 @@
 //! Writing a post.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::{Deserialize, Serialize};
 use weir_base::{Id, Timestamp};
@@ -10,7 +10,7 @@ use super::{Status, Visibility, by_id, keys, visible_post, vote};
 use crate::accounts::{self, Account};
 use crate::federation::order::Version;
 use crate::federation::{self, Message};
-use crate::notifications::{self, Kind};
+use crate::notifications::{self, Kind, Notice};
 use crate::text::{self, Person, Piece};
 use crate::{Env, Error, cards, conversations, search, tags};
 
@@ -262,9 +262,9 @@ pub(crate) fn insert(tx: &mut Tx, status: &Status, version: Version) -> Result<b
 pub(super) fn insert_each<'s>(
     tx: &mut Tx,
     rows: impl IntoIterator<Item = (&'s Status, Version)>,
-) -> Result<(), Error> {
-    tx.execute_each(INSERT, rows.into_iter().map(|(status, version)| values(status, version)))?;
-    Ok(())
+) -> Result<Vec<bool>, Error> {
+    let rows = rows.into_iter().map(|(status, version)| values(status, version));
+    Ok(tx.execute_each(INSERT, rows)?)
 }
 
 const INSERT: &str =
@@ -375,13 +375,23 @@ pub(crate) fn link_names(
 /// Counts a new post for its author and its parent.
 pub(crate) fn count(tx: &mut Tx, status: &Status, parent: Option<&Status>) -> Result<(), Error> {
     count_each(tx, [status])?;
-    if let Some(parent) = parent {
-        // Also where nothing is added: whoever deletes the parent meanwhile must not miss this.
-        tx.execute(
-            "UPDATE statuses SET replies_count = replies_count + ?2 WHERE id = ?1",
-            params![parent.id, i64::from(status.visibility.is_open())],
-        )?;
+    answered_each(tx, parent.map(|parent| (parent.id, status)))
+}
+
+/// Counts new posts for what they answer.
+pub(super) fn answered_each<'s>(
+    tx: &mut Tx,
+    answers: impl IntoIterator<Item = (Id, &'s Status)>,
+) -> Result<(), Error> {
+    let mut counts: BTreeMap<Id, i64> = BTreeMap::new();
+    for (parent, status) in answers {
+        *counts.entry(parent).or_default() += i64::from(status.visibility.is_open());
     }
+    // Also where nothing is added: whoever deletes the parent meanwhile must not miss this.
+    tx.execute_each(
+        "UPDATE statuses SET replies_count = replies_count + ?2 WHERE id = ?1",
+        counts.iter().map(|(parent, count)| [parent.to_value(), count.to_value()]),
+    )?;
     Ok(())
 }
 
@@ -423,6 +433,15 @@ impl Reach {
     pub(crate) const UNKNOWN: Reach = Reach { searchable: true, watched: true };
 }
 
+/// A new post, and those whom it mentions.
+pub(crate) struct Posted<'p> {
+    pub(crate) status: &'p Status,
+    pub(crate) mentioned: &'p [Id],
+    /// Those of them who are local.
+    pub(crate) here: &'p [Id],
+    pub(crate) reach: Reach,
+}
+
 /// Tells everybody here whom a new post concerns: those mentioned (of whom `here` are local), those
 /// who asked to be told of the author's posts, timelines and streams. The same whichever way the
 /// post came in.
@@ -434,29 +453,46 @@ pub(crate) fn announce(
     here: &[Id],
     reach: Reach,
 ) -> Result<(), Error> {
-    env.feeds.posted(tx, status.account_id, status.id);
-    search::status_changed(tx, env, status, reach.searchable)?;
-    cards::wanted(tx, env, status)?;
-    conversations::add(tx, env, status, mentioned)?;
-    for &account in here {
-        notifications::notify(tx, env, account, Kind::Mention, status.account_id, Some(status.id))?;
+    announce_each(tx, env, &[Posted { status, mentioned, here, reach }])
+}
+
+/// As [`announce`], many, by statements for all of them.
+pub(crate) fn announce_each(tx: &mut Tx, env: &Env, posts: &[Posted<'_>]) -> Result<(), Error> {
+    let searchable = posts.iter().map(|post| (post.status, post.reach.searchable));
+    search::statuses_changed(tx, env, searchable)?;
+    let watchers = watchers(tx, posts)?;
+    let mut notices = Vec::new();
+    for Posted { status, mentioned, here, .. } in posts {
+        env.feeds.posted(tx, status.account_id, status.id);
+        cards::wanted(tx, env, status)?;
+        conversations::add(tx, env, status, mentioned)?;
+        let notice =
+            |kind, to| Notice { to, kind, from: status.account_id, status: Some(status.id) };
+        notices.extend(here.iter().map(|to| notice(Kind::Mention, *to)));
+        let to_other = status.in_reply_to_account_id.is_some_and(|to| to != status.account_id);
+        let told = |watcher: &&Id| !to_other && !mentioned.contains(watcher);
+        let watchers = watchers.get(&status.account_id).into_iter().flatten().filter(told);
+        let open = status.visibility != Visibility::Direct;
+        notices.extend(watchers.filter(|_| open).map(|to| notice(Kind::Status, *to)));
     }
-    if reach.watched && status.visibility != Visibility::Direct {
-        let watchers: Vec<Id> = tx.column(
-            "SELECT account_id FROM follows WHERE target_id = ?1 AND notify = 1",
-            params![status.account_id],
-        )?;
-        let is_reply_to_other =
-            status.in_reply_to_account_id.is_some_and(|to| to != status.account_id);
-        for watcher in watchers {
-            if !mentioned.contains(&watcher) && !is_reply_to_other {
-                let author = status.account_id;
-                notifications::notify(tx, env, watcher, Kind::Status, author, Some(status.id))?;
-            }
-        }
+    notifications::notify_each(tx, env, notices)?;
+    for Posted { status, mentioned, .. } in posts {
+        env.streams.status_created(tx, status, mentioned);
     }
-    env.streams.status_created(tx, status, mentioned);
     Ok(())
+}
+
+/// Those who asked to be told of posts of each of the authors.
+fn watchers(tx: &mut Tx, posts: &[Posted<'_>]) -> Result<HashMap<Id, Vec<Id>>, Error> {
+    let watched = posts.iter().filter(|post| post.reach.watched);
+    let authors: BTreeSet<Id> = watched.map(|post| post.status.account_id).collect();
+    let mut watchers: HashMap<Id, Vec<Id>> = HashMap::new();
+    let sql = "SELECT target_id, account_id FROM follows WHERE target_id = ?1 AND notify = 1";
+    tx.query_each(sql, authors.iter().map(|author| [author.to_value()]), |row| {
+        watchers.entry(row.get(0)?).or_default().push(row.get(1)?);
+        Ok(())
+    })?;
+    Ok(watchers)
 }
 
 /// The post whose reply `status` is, when it is known here.

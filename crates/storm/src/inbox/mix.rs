@@ -89,6 +89,7 @@ pub(super) fn plan(
         plan: Plan::default(),
         pairs: HashSet::new(),
         oversized: 0,
+        unseen: HashSet::new(),
     };
     while maker.plan.items.len() < count {
         maker.next(unknown_percent);
@@ -106,6 +107,9 @@ struct Maker<'m> {
     /// What each actor did already, since nobody likes, boosts or follows twice.
     pairs: HashSet<(usize, Pair)>,
     oversized: u64,
+    /// Notes that are told of by boosts alone: taken back before the note was fetched, nothing
+    /// would say whether it is to be there.
+    unseen: HashSet<usize>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -182,6 +186,7 @@ impl Maker<'_> {
                 let note = self.note(author, Kind::Plain);
                 // Only what everybody may see is boosted by others.
                 self.plan.notes[note].note.private = false;
+                self.unseen.insert(note);
                 self.boost(actor, Target::Remote(note))
             }
             Kind::Like => self.like(actor),
@@ -374,6 +379,9 @@ impl Maker<'_> {
             Kind::UndoBoost => {
                 let place = self.below(long_ago(self.plan.boosts.len())?);
                 let mark = self.plan.boosts.get_mut(place).filter(|mark| !mark.undone)?;
+                if matches!(mark.of, Target::Remote(note) if self.unseen.contains(&note)) {
+                    return None;
+                }
                 mark.undone = true;
                 let actor = mark.actor;
                 self.say(actor, Deed::UndoBoost(place));

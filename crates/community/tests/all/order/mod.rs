@@ -19,7 +19,7 @@ async fn work(community: &Community, batch: Vec<Incoming>) {
     let done = community
         .write(Class::Inbound, move |tx, env| {
             let mut senders = federation::Senders::read(tx, &batch)?;
-            let messages: Vec<&Incoming> = batch.iter().collect();
+            let messages: Vec<_> = batch.iter().map(|incoming| (incoming, None)).collect();
             let done = federation::receive_plain(tx, env, &mut senders, &messages)?;
             for (incoming, _) in batch.iter().zip(done).filter(|(_, done)| !done) {
                 let message = format!("{incoming:?}");

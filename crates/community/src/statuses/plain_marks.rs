@@ -1,0 +1,208 @@
+//! Many favourites and boosts of other servers taken in together, by statements for all of them.
+//! Those of posts that are not known, those that something was known of before, and those that may
+//! not be are left to [`receive_like`](super::receive_like) and
+//! [`receive_boost`](super::receive_boost).
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use weir_base::{Id, Timestamp};
+use weir_db::{ToValue, Tx, texts};
+
+use super::boosted::{settle_boost, settle_like};
+use super::publish::{self, Posted, Reach};
+use super::{Receipt, Status, Visibility, marks};
+use crate::accounts::Account;
+use crate::federation::order::{self, BoostNote, Event, News, Relation, Step, Version};
+use crate::notifications::{self, Kind, Notice};
+use crate::{Env, Error};
+
+/// A favourite or boost that was delivered.
+pub(crate) struct ComingMark<'m> {
+    /// Whose, who is remote and available.
+    pub(crate) by: &'m Account,
+    /// The address of the post.
+    pub(crate) object: &'m str,
+    /// The activity's own address.
+    pub(crate) activity: &'m str,
+    pub(crate) version: Version,
+    /// Of a boost: when, and to whom.
+    pub(crate) boost: Option<(Timestamp, Visibility)>,
+}
+
+impl ComingMark<'_> {
+    fn news(&self) -> News<'_> {
+        let boost = self.boost.map(|(at, visibility)| BoostNote { at, visibility });
+        let activity = self.activity.to_owned();
+        let event = Event { version: self.version, undo: false, activity, boost };
+        let relation = if boost.is_some() { Relation::Boost } else { Relation::Like };
+        News { actor: &self.by.uri, object: self.object, relation, event }
+    }
+}
+
+/// Takes in those of `marks` that can be together; none for the others.
+pub(crate) fn receive_marks(
+    tx: &mut Tx,
+    env: &Env,
+    marks: &[ComingMark<'_>],
+) -> Result<Vec<Option<Receipt>>, Error> {
+    let mut receipts = vec![None; marks.len()];
+    let posts = posts(tx, marks)?;
+    let followed = followed(tx, env, marks)?;
+    let (mut pairs, mut activities) = (HashSet::new(), HashSet::new());
+    let mut chosen = Vec::new();
+    for (at, mark) in marks.iter().enumerate() {
+        let is_boost = mark.boost.is_some();
+        if !env.site.is_local(mark.object) && !(is_boost && followed.contains(&mark.by.id)) {
+            let why = if is_boost { "irrelevant" } else { "another server's" };
+            receipts[at] = Some(Receipt::Refused(why));
+            continue;
+        }
+        let Some(post) = posts.get(mark.object) else { continue };
+        let fits = if is_boost {
+            post.boost_of_id.is_none() && post.visibility.is_open()
+        } else {
+            post.local
+        };
+        let alone = pairs.insert((is_boost, mark.by.id, mark.object))
+            && !mark.activity.is_empty()
+            && activities.insert(mark.activity);
+        if fits && alone {
+            chosen.push((at, post));
+        }
+    }
+    let news = chosen.iter().map(|(at, _)| marks[*at].news()).collect();
+    let steps = order::note_each(tx, news)?;
+    let (mut likes, mut boosts) = (Vec::new(), Vec::new());
+    for ((at, post), step) in chosen.into_iter().zip(steps) {
+        receipts[at] = Some(Receipt::Known(post.id));
+        let one = (&marks[at], post, step);
+        if one.0.boost.is_some() { boosts.push(one) } else { likes.push(one) }
+    }
+    let mut notices = like(tx, env, likes)?;
+    notices.extend(boost(tx, env, boosts)?);
+    notifications::notify_each(tx, env, notices)?;
+    Ok(receipts)
+}
+
+/// The posts that are marked, as far as they are known, by address.
+fn posts(tx: &mut Tx, marks: &[ComingMark<'_>]) -> Result<HashMap<String, Status>, Error> {
+    let objects: BTreeSet<&str> = marks.iter().map(|mark| mark.object).collect();
+    if objects.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let sql = "SELECT {} FROM statuses WHERE uri IN texts(?1)";
+    let found: Vec<Status> = tx.records(sql, &[texts(objects)])?;
+    Ok(found.into_iter().map(|post| (post.uri.clone(), post)).collect())
+}
+
+/// Those who boosted what is not from here, and whom somebody here follows, or asked to.
+fn followed(tx: &mut Tx, env: &Env, marks: &[ComingMark<'_>]) -> Result<HashSet<Id>, Error> {
+    let foreign = marks.iter().filter(|mark| mark.boost.is_some());
+    let foreign = foreign.filter(|mark| !env.site.is_local(mark.object));
+    let people: BTreeSet<Id> = foreign.map(|mark| mark.by.id).collect();
+    let mut followed = HashSet::new();
+    let sql = "SELECT id FROM accounts t WHERE id = ?1 AND (
+         EXISTS (SELECT 1 FROM follows f JOIN accounts a ON a.id = f.account_id
+           WHERE f.target_id = t.id AND a.domain = '')
+         OR EXISTS (SELECT 1 FROM follow_requests f JOIN accounts a ON a.id = f.account_id
+           WHERE f.target_id = t.id AND a.domain = ''))";
+    tx.query_each(sql, people.iter().map(|of| [of.to_value()]), |row| {
+        followed.insert(row.get(0)?);
+        Ok(())
+    })?;
+    Ok(followed)
+}
+
+type Noted<'n> = (&'n ComingMark<'n>, &'n Status, Step);
+
+/// Writes favourites that are new; who is to be told of them.
+fn like(tx: &mut Tx, env: &Env, likes: Vec<Noted<'_>>) -> Result<Vec<Notice>, Error> {
+    let mut new = Vec::new();
+    for (mark, post, step) in likes {
+        match (step.old().is_some(), step.now().is_some()) {
+            (false, true) => new.push((mark.by.id, post)),
+            (before, after) => {
+                settle_like(tx, env, mark.by, mark.object, before, after)?;
+            }
+        }
+    }
+    let rows = new.iter().map(|(by, post)| marks::favourite_row(env.ids.next(), *by, post.id));
+    let inserted = tx.execute_each(marks::FAVOURITE, rows)?;
+    let new: Vec<_> = new.into_iter().zip(inserted).filter(|(_, inserted)| *inserted).collect();
+    count(tx, "favourites_count", new.iter().map(|((_, post), _)| post.id))?;
+    let notice = |((from, post), _): ((Id, &Status), bool)| Notice {
+        to: post.account_id,
+        kind: Kind::Favourite,
+        from,
+        status: Some(post.id),
+    };
+    Ok(new.into_iter().map(notice).collect())
+}
+
+/// Writes boosts of which nothing was known and announces them; who is to be told of them.
+fn boost(tx: &mut Tx, env: &Env, boosts: Vec<Noted<'_>>) -> Result<Vec<Notice>, Error> {
+    let ids: Vec<Id> = boosts
+        .iter()
+        .map(|(mark, ..)| env.ids.at(mark.boost.map_or(mark.version.at, |(at, _)| at)))
+        .collect();
+    let each = boosts.iter().zip(&ids).map(|((mark, post, _), id)| {
+        [mark.activity.to_value(), post.id.to_value(), mark.by.id.to_value(), id.to_value()]
+    });
+    let mut free = Vec::with_capacity(boosts.len());
+    tx.query_each(
+        "SELECT (SELECT 1 FROM tombstones WHERE uri = ?1),
+           (SELECT 1 FROM statuses WHERE boost_of_id = ?2 AND account_id = ?3),
+           (SELECT 1 FROM statuses WHERE id = ?4),
+           (SELECT 1 FROM statuses WHERE uri = ?1)",
+        each,
+        |row| {
+            let is = |column| Ok::<_, weir_db::Error>(row.get::<Option<i64>>(column)?.is_some());
+            free.push(!(is(0)? || is(1)? || is(2)? || is(3)?));
+            Ok(())
+        },
+    )?;
+    let mut taken = HashSet::new();
+    let mut new = Vec::new();
+    for (((mark, post, step), id), free) in boosts.into_iter().zip(ids).zip(free) {
+        let holds = step.now().is_some_and(|event| event.activity == mark.activity);
+        if !(holds && free && taken.insert(id)) {
+            settle_boost(tx, env, mark.by, mark.object, step.now())?;
+            continue;
+        }
+        let visibility = mark.boost.map_or(Visibility::Public, |(_, visibility)| visibility);
+        let visibility = visibility.max(post.visibility);
+        let uri = mark.activity.to_owned();
+        new.push((marks::boost_row(env, post, mark.by.id, id, visibility, uri), post));
+    }
+    let version = |boost: &Status| Version { at: boost.created_at, seq: boost.id };
+    publish::insert_each(tx, new.iter().map(|(boost, _)| (boost, version(boost))))?;
+    count(tx, "boosts_count", new.iter().map(|(_, post)| post.id))?;
+    publish::count_each(tx, new.iter().map(|(boost, _)| boost))?;
+    let posted: Vec<Posted<'_>> = new
+        .iter()
+        .map(|(status, _)| Posted { status, mentioned: &[], here: &[], reach: Reach::UNKNOWN })
+        .collect();
+    publish::announce_each(tx, env, &posted)?;
+    let notice = |(boost, post): &(Status, &Status)| Notice {
+        to: post.account_id,
+        kind: Kind::Reblog,
+        from: boost.account_id,
+        status: Some(post.id),
+    };
+    Ok(new.iter().map(notice).collect())
+}
+
+/// Counts what was done to posts.
+fn count(
+    tx: &mut Tx,
+    column: &'static str,
+    posts: impl IntoIterator<Item = Id>,
+) -> Result<(), Error> {
+    let mut counts: BTreeMap<Id, i64> = BTreeMap::new();
+    for post in posts {
+        *counts.entry(post).or_default() += 1;
+    }
+    let sql = format!("UPDATE statuses SET {column} = {column} + ?2 WHERE id = ?1");
+    tx.execute_each(&sql, counts.iter().map(|(post, count)| [post.to_value(), count.to_value()]))?;
+    Ok(())
+}

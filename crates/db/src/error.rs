@@ -14,6 +14,19 @@ pub enum Error {
         /// What the driver says.
         reason: String,
     },
+    /// Another process works on this part of a SQLite database.
+    #[error(
+        "{holder} has the {part} of {path}, which one process at a time can have: stop that one, \
+         give this one a database of its own, or use PostgreSQL, which several share"
+    )]
+    Owned {
+        /// The database's file.
+        path: String,
+        /// Whose tables.
+        part: String,
+        /// Who has it.
+        holder: String,
+    },
     /// The database does not answer, or the connection broke; it is opened again by itself.
     #[error("the database does not answer ({0}); the request can be repeated")]
     Unavailable(String),

@@ -34,6 +34,7 @@ mod hooks;
 mod log;
 mod meters;
 mod migrate;
+mod owned;
 mod postgres;
 mod queue;
 mod record;
@@ -43,13 +44,14 @@ mod unit;
 mod value;
 mod writer;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 pub use dialect::Dialect;
 pub use error::Error;
 pub use migrate::Migration;
+pub use owned::Owned;
 pub use queue::Class;
 pub use record::Record;
 pub use tx::{Row, Tx};
@@ -72,7 +74,8 @@ pub struct Options {
     pub connections_max: usize,
     /// Whether commits wait for the disk. Off only in the test that shows what is lost then.
     pub sync: bool,
-    /// SQLite's write-ahead log is cut at this length, and reads that forbid that are cancelled.
+    /// SQLite's write-ahead log is cut soon after this length, at the latest at twice of it, and
+    /// reads that forbid that are cancelled.
     pub log_bytes_max: u64,
     /// SQLite's writer commits a group of units after about this much work.
     pub group_time_max: Duration,
@@ -108,6 +111,8 @@ struct Shared {
     writes: Arc<ClassQueue<Box<dyn Work>>>,
     /// SQLite's.
     log: Option<Arc<log::Log>>,
+    /// SQLite's file.
+    path: Option<PathBuf>,
     /// SQLite's writer is the last of them.
     threads: parking_lot::Mutex<Vec<std::thread::JoinHandle<()>>>,
 }
@@ -150,12 +155,26 @@ impl Db {
             let path = base.join(path.trim_start_matches("//"));
             let sqlite::Opened { reads, writes, log, threads } = sqlite::open(&path, &options)?;
             let threads = parking_lot::Mutex::new(threads);
-            Shared { dialect: Dialect::Sqlite, reads, writes, log: Some(log), threads }
+            Shared {
+                dialect: Dialect::Sqlite,
+                reads,
+                writes,
+                log: Some(log),
+                path: Some(path),
+                threads,
+            }
         } else if url.starts_with("postgres://") || url.starts_with("postgresql://") {
             let (queue, threads) = postgres::open(url, &options)?;
             let threads = parking_lot::Mutex::new(threads);
             let reads = queue.clone();
-            Shared { dialect: Dialect::Postgres, reads, writes: queue, log: None, threads }
+            Shared {
+                dialect: Dialect::Postgres,
+                reads,
+                writes: queue,
+                log: None,
+                path: None,
+                threads,
+            }
         } else {
             return Err(Error::Url);
         };
@@ -165,6 +184,19 @@ impl Db {
     /// Which database this is.
     pub fn dialect(&self) -> Dialect {
         self.shared.dialect
+    }
+
+    /// Takes the sole right to `part` (a crate's name) of a SQLite database, for what is kept in the
+    /// memory of one process only. It is free again when the answer is dropped or the process ends,
+    /// however it ends. On PostgreSQL there is nothing to take.
+    ///
+    /// # Errors
+    /// [`Error::Owned`] while another process has it.
+    pub fn own(&self, part: &str) -> Result<Owned, Error> {
+        match &self.shared.path {
+            Some(path) => Owned::take(path, part),
+            None => Ok(Owned::by_all()),
+        }
     }
 
     /// Units that wait now: (to read, to write). On PostgreSQL both are the one queue.

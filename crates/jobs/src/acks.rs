@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_util::future::join_all;
 use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
 use weir_db::{Class, Error};
@@ -21,8 +22,11 @@ pub(crate) const WAITING_MAX: usize = 64;
 pub(crate) const WRITERS: usize = 2;
 /// A group of so many is written at once.
 const GROUP_MIN: usize = 1_000;
-/// Ends of one transaction, about.
+/// Ends of one group, about.
 const GROUP_MAX: usize = 4_000;
+/// Ends of one unit of work: about half a millisecond of the writer, for which somebody who is
+/// more urgent has to wait.
+const UNIT_ENDS: usize = 768;
 /// How long the first of a group waits for others. With the commit this stays below the 50 ms
 /// after which an end is durable.
 const LINGER: Duration = Duration::from_millis(10);
@@ -62,9 +66,8 @@ pub(crate) async fn run(inner: Arc<Inner>, waiting: Waiting, cut: CancellationTo
         for acks in group {
             queues.entry(acks.state.name.clone()).or_default().push(acks);
         }
-        for (_, acks) in queues {
-            write(&inner, Arc::new(acks), &cut).await;
-        }
+        let units = queues.into_values().flat_map(units);
+        join_all(units.map(|acks| write(&inner, acks, &cut))).await;
     }
 }
 
@@ -92,6 +95,24 @@ async fn gather(waiting: &Waiting) -> Vec<Acks> {
         so_far = add(acks);
     }
     group
+}
+
+/// Parts of a group that are written at once, in one commit if nobody more urgent comes between.
+fn units(acks: Vec<Acks>) -> Vec<Arc<Vec<Acks>>> {
+    let mut units = Vec::new();
+    let (mut unit, mut count) = (Vec::new(), 0);
+    for acks in acks {
+        count += acks.ended.len();
+        unit.push(acks);
+        if count >= UNIT_ENDS {
+            units.push(Arc::new(std::mem::take(&mut unit)));
+            count = 0;
+        }
+    }
+    if !unit.is_empty() {
+        units.push(Arc::new(unit));
+    }
+    units
 }
 
 async fn write(inner: &Arc<Inner>, acks: Arc<Vec<Acks>>, cut: &CancellationToken) {

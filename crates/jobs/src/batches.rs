@@ -94,7 +94,7 @@ impl Batch<'_, '_> {
     /// # Errors
     /// As [`Jobs::enqueue`].
     pub fn add_many<J: Job>(&mut self, jobs: &[J]) -> Result<(), Error> {
-        let added = self.jobs.put_many(self.tx, jobs, Some(self.id))?;
+        let added = self.jobs.put_many(self.tx, jobs, None, Some(self.id))?;
         self.total += i64::try_from(added).unwrap_or(i64::MAX);
         Ok(())
     }
@@ -143,7 +143,12 @@ impl Batch<'_, '_> {
         let row = self.jobs.row(job, Some(rows::NEVER), self.parent)?;
         // Whatever its type says: a callback is neither kept away nor worthless after a time.
         let row = rows::NewRow { expires_at: None, ..row };
-        rows::insert_later(self.tx, rows::NEVER, rows::State::CalledBack, &row)?;
+        rows::insert_later(
+            self.tx,
+            rows::NEVER,
+            rows::State::CalledBack,
+            std::slice::from_ref(&row),
+        )?;
         Ok(row.id)
     }
 }
@@ -214,7 +219,7 @@ impl Jobs {
         if !widen(tx, batch, 1)? {
             return Ok(false);
         }
-        let added = self.put_many(tx, jobs, Some(batch))?;
+        let added = self.put_many(tx, jobs, None, Some(batch))?;
         let more = i64::try_from(added).unwrap_or(i64::MAX) - 1;
         self.inner.change_batches(tx, [(batch, Change { more, ..Change::default() })].into())?;
         Ok(true)

@@ -20,7 +20,8 @@ pub(crate) const TICK: Duration = Duration::from_millis(250);
 pub(crate) const START: usize = 64;
 /// No queue has fewer places than this.
 const FLOOR_MIN: usize = 4;
-/// The queues of one class keep one part in this many of the places that are given: 5 %.
+/// The queues of one class keep one part in this many of the places that are given: 5 %, shared
+/// among those that want more than they have.
 const SHARE_DIVISOR: usize = 20;
 /// A verdict on a limit rests on at least so many ticks …
 const WINDOW_TICKS_MIN: u64 = 2;
@@ -87,6 +88,8 @@ pub(crate) enum Fixed {
 pub(crate) struct Seen {
     pub(crate) name: Arc<str>,
     pub(crate) class: Class,
+    /// Its part of what its class has, beside other queues.
+    pub(crate) weight: u32,
     pub(crate) fixed: Option<Fixed>,
     /// Taken from by nobody, by command.
     pub(crate) paused: bool,
@@ -196,7 +199,32 @@ impl Controller {
                 self.seek(queue, seen, full);
             }
         }
+        self.keep_shares(seen);
         seen.iter().map(|queue| self.decide(queue, full, seen)).collect()
+    }
+
+    /// Raises the queues that want and have less than their class's share, which grows with what
+    /// the others get. What the budget does not have is taken from whoever has most.
+    fn keep_shares(&mut self, seen: &[Seen]) {
+        let free_of_rule = |it: &&Seen| it.fixed.is_none() && it.wants;
+        for queue in seen.iter().filter(free_of_rule) {
+            let floor = self.floor(queue, seen);
+            if self.limit(queue) >= floor {
+                continue;
+            }
+            if let Some(control) = self.controls.get_mut(&queue.name) {
+                control.trial = None;
+                control.limit = floor;
+            }
+            let excess = self.used(seen).saturating_sub(self.budget);
+            let most = seen.iter().filter(free_of_rule).max_by_key(|it| self.limit(it));
+            let Some(most) = most.filter(|_| excess > 0) else { continue };
+            let least = self.floor(most, seen);
+            if let Some(control) = self.controls.get_mut(&most.name) {
+                let fewer = control.limit.saturating_sub(excess).max(least);
+                control.set(fewer.min(control.limit), LimitedBy::Budget);
+            }
+        }
     }
 
     /// Takes note of what was seen of a queue.
@@ -302,7 +330,9 @@ impl Controller {
         let own = self.limit(queue);
         let may = |other: &&Seen| {
             let limit = self.limit(other);
-            let has_more = other.class == queue.class && limit > own.saturating_mul(2);
+            // Twice as much, for its weight.
+            let (had, has) = (own * weight(other), limit * weight(queue));
+            let has_more = other.class == queue.class && has > had.saturating_mul(2);
             other.fixed.is_none()
                 && other.wants
                 && (other.class > queue.class || has_more)
@@ -334,9 +364,10 @@ impl Controller {
 
     /// The places that a queue keeps whatever happens: those of its class, shared among its queues.
     fn floor(&self, queue: &Seen, seen: &[Seen]) -> usize {
-        let of_class = |it: &&Seen| it.class == queue.class && it.fixed.is_none() && it.waits;
-        let sharing = seen.iter().filter(of_class).count().max(1);
-        let share = self.used(seen).div_ceil(SHARE_DIVISOR).div_ceil(sharing);
+        let of_class = |it: &&Seen| it.class == queue.class && it.fixed.is_none() && it.wants;
+        let all: usize = seen.iter().filter(of_class).map(weight).sum();
+        let share = self.used(seen).div_ceil(SHARE_DIVISOR);
+        let share = (share * weight(queue)).div_ceil(all.max(weight(queue)));
         share.max(2 * self.cores).max(FLOOR_MIN).min(self.budget)
     }
 
@@ -368,6 +399,10 @@ impl Controller {
         let first = active.map(|it| it.class).min();
         queue.class > Class::Live && first.is_some_and(|first| queue.class > first)
     }
+}
+
+fn weight(queue: &Seen) -> usize {
+    queue.weight.max(1) as usize
 }
 
 impl Fixed {

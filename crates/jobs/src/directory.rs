@@ -2,15 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use parking_lot::{Mutex, RwLock};
-use tokio::sync::Notify;
 use weir_base::{Clock, Id, Timestamp};
 
+use super::places::Places;
+use super::sync::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Mutex, Notify, Ordering, RwLock};
 use crate::limits::LimitedBy;
-use crate::places::Places;
 use crate::turns::Turns;
 
 /// Payloads of one read take about this much memory at most.

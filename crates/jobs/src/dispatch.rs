@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -17,8 +18,10 @@ use crate::controller::Fixed;
 use crate::directory::QueueState;
 use crate::endings::Terms;
 use crate::jobs::Inner;
+use crate::line::Line;
 use crate::registry::{Handler, Run};
 use crate::rows::{self, Claim};
+use crate::tasks::Piece;
 use crate::turns::Pick;
 use crate::{Outcome, Queue, blocking, controller, tasks, units};
 
@@ -61,6 +64,11 @@ pub(crate) struct Worker {
     pub(crate) open_breakers: metrics::Gauge,
     pub(crate) acks: mpsc::Sender<Acks>,
     pub(crate) runs: TaskTracker,
+    /// Tasks of all queues on their way to their first poll, and the queue's place there.
+    pub(crate) line: Arc<Mutex<Line<Piece>>>,
+    pub(crate) number: usize,
+    /// All queues that are served.
+    pub(crate) beside: Arc<[(Queue, Arc<QueueState>)]>,
     /// Take nothing new.
     pub(crate) stop: CancellationToken,
     /// End what runs.
@@ -153,22 +161,35 @@ impl Worker {
         if closed {
             return Vec::new();
         }
+        let heaviest = if self.is_unit() { self.heaviest() } else { 0 };
         let mut turns = self.state.turns.lock();
         if turns.has_gates() {
             turns.at(self.inner.clock.now().as_ms());
         }
         let budget = if self.is_unit() {
             // The first batches are small: nothing is known of their jobs.
-            let most_ns = match turns.is_measured() {
+            let all_ns = match turns.is_measured() {
                 true => batch_ns(self.inner.db.dialect()),
                 false => FIRST_BATCH_NS,
             };
-            let fits = usize::try_from(most_ns / turns.job_ns()).unwrap_or(1);
-            if self.state.places.free() == 0 { 0 } else { fits.clamp(1, BATCH_JOBS_MAX) }
+            let most = batch_jobs(all_ns, turns.job_ns(), self.queue.weight, heaviest);
+            if self.state.places.free() == 0 { 0 } else { most }
         } else {
             self.room(turns.job_ns())
         };
         turns.select(budget.min(self.state.claim_max()))
+    }
+
+    /// The most weight of a queue of units in this one's class that has work.
+    fn heaviest(&self) -> u32 {
+        let own = self.queue.weight;
+        let heavier = self.beside.iter().filter(|(queue, state)| {
+            queue.class == self.queue.class
+                && queue.weight > own
+                && state.is_unit.load(Ordering::Relaxed)
+                && state.turns.lock().waiting()
+        });
+        heavier.map(|(queue, _)| queue.weight).max().unwrap_or(own)
     }
 
     /// How many tasks to take: as many as places are free, and of quick ones some ahead.
@@ -338,9 +359,32 @@ impl Worker {
     }
 }
 
+/// Jobs of a batch of about `all_ns`, of a queue with `weight` beside one with `heaviest`. Each has
+/// as many batches on their way as the other, so their sizes decide which part of the database's
+/// time is whose.
+fn batch_jobs(all_ns: i64, job_ns: i64, weight: u32, heaviest: u32) -> usize {
+    let most = usize::try_from(all_ns / job_ns.max(1)).unwrap_or(1).clamp(1, BATCH_JOBS_MAX);
+    let (weight, heaviest) = (weight.max(1) as usize, heaviest.max(weight).max(1) as usize);
+    (most * weight / heaviest).max(1)
+}
+
 /// What a panic said.
 pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
     format!("its handler panicked: {}", text.as_deref().unwrap_or("no message"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_of_units_are_as_large_as_their_queues_are_heavy() {
+        assert_eq!(batch_jobs(5_000_000, 5_000, 1, 1), 1_000);
+        assert_eq!(batch_jobs(5_000_000, 5_000, 2, 5), 400);
+        assert_eq!(batch_jobs(5_000_000, 5_000, 5, 2), 1_000, "a lighter one takes nothing away");
+        assert_eq!(batch_jobs(5_000_000, 1, 1, 10), BATCH_JOBS_MAX / 10);
+        assert_eq!(batch_jobs(5_000_000, i64::MAX, 1, 100), 1, "there is always one");
+    }
 }

@@ -96,8 +96,8 @@ pub enum StartError {
     },
     /// Two job types declare a queue of one name differently.
     #[error(
-        "queue {0} is declared in two ways (class, order, limit, or units beside tasks); let its \
-         job types share one constant, and give units and tasks a queue each"
+        "queue {0} is declared in two ways (class, order, weight, limit, or units and tasks); let \
+         its job types share one constant, and give units and tasks a queue each"
     )]
     QueueDiffers(String),
     /// A kind that another process runs, but no Redis to hand it over.

@@ -57,10 +57,12 @@ pub enum Order {
 pub struct Queue {
     /// The stable name in rows, commands and metrics.
     pub name: &'static str,
-    /// How urgent the engine's database work for it is.
+    /// How urgent it is: queues of a more urgent class go first, and each class keeps a twentieth.
     pub class: Class,
     /// Which waiting job of a lane is next.
     pub order: Order,
+    /// Its part of what its class has, beside the other queues of that class: 1 to 100.
+    pub weight: u32,
     /// The most jobs (of tasks) or batches (of units) that run at once; 0: the engine's default.
     pub running_max: usize,
     /// The most jobs of one lane that start in a second; 0: any number.
@@ -73,12 +75,21 @@ impl Queue {
     /// A queue that serves the oldest first, with the engine's default concurrency.
     pub const fn new(name: &'static str, class: Class) -> Self {
         let order = Order::OldestFirst;
-        Self { name, class, order, running_max: 0, lane_rate: 0, breaker_failures: 0 }
+        Self { name, class, order, weight: 1, running_max: 0, lane_rate: 0, breaker_failures: 0 }
     }
 
     /// The same queue, newest first.
     pub const fn newest_first(self) -> Self {
         Self { order: Order::NewestFirst, ..self }
+    }
+
+    /// The same queue with `weight` (1 to 100) times the part of a queue of the same class that
+    /// declares none: of the processor's time, if they are queues of tasks, of the writer's, if
+    /// they are of units, and of the places that are given away when these are short. A queue that
+    /// is empty leaves its part to the others. Between classes the order is strict, but for the
+    /// twentieth that each keeps.
+    pub const fn weight(self, weight: u32) -> Self {
+        Self { weight, ..self }
     }
 
     /// The same queue with at most `running_max` jobs or batches at once.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use weir_base::{Clock, Id, IdGenerator, Random, Timestamp};
-use weir_db::{Class, Db, Dialect, Tx};
+use weir_db::{Class, Db, Dialect, Owned, Tx};
 
 use crate::cursors::Cursors;
 use crate::directory::{Directory, QueueState};
@@ -38,6 +38,8 @@ pub struct Jobs {
 }
 
 pub(crate) struct Inner {
+    /// Nobody else has the jobs of a SQLite database meanwhile.
+    _owned: Owned,
     pub(crate) db: Db,
     pub(crate) clock: Clock,
     pub(crate) random: Random,
@@ -79,7 +81,8 @@ impl Jobs {
     /// on. Blocks the calling thread meanwhile.
     ///
     /// # Errors
-    /// [`Error::Db`].
+    /// [`Error::Db`], which on SQLite is [`weir_db::Error::Owned`] while another process has its
+    /// jobs open: what waits is known to one of them only.
     pub fn open(db: Db, clock: Clock, random: Random) -> Result<Jobs, Error> {
         Self::open_as(db, clock, random, NodeOptions::default())
     }
@@ -95,6 +98,7 @@ impl Jobs {
         options: NodeOptions,
     ) -> Result<Jobs, Error> {
         let inner = Inner {
+            _owned: db.own(schema::PART)?,
             ids: IdGenerator::new(clock.clone(), random.clone()),
             db,
             clock,
@@ -138,7 +142,7 @@ impl Jobs {
     /// # Errors
     /// As [`enqueue`](Self::enqueue).
     pub fn enqueue_many<J: Job>(&self, tx: &mut Tx, jobs: &[J]) -> Result<(), weir_db::Error> {
-        self.put_many(tx, jobs, None).map(|_| ())
+        self.put_many(tx, jobs, None, None).map(|_| ())
     }
 
     /// Enqueues `job` to become ready at `at` (now, when that has passed). What becomes ready
@@ -153,6 +157,20 @@ impl Jobs {
         job: &J,
     ) -> Result<Id, weir_db::Error> {
         self.put(tx, job, Some(at), None)
+    }
+
+    /// Enqueues `jobs`, in their order, to become ready at `at` (now, when that has passed), many
+    /// rows a statement.
+    ///
+    /// # Errors
+    /// As [`enqueue`](Self::enqueue).
+    pub fn enqueue_many_at<J: Job>(
+        &self,
+        tx: &mut Tx,
+        at: Timestamp,
+        jobs: &[J],
+    ) -> Result<(), weir_db::Error> {
+        self.put_many(tx, jobs, Some(at), None).map(|_| ())
     }
 
     /// Enqueues `job` to become ready at `at`, unless a job with the same `key` waits already
@@ -178,7 +196,7 @@ impl Jobs {
         }
         let id = row.id;
         row.unique_key = Some(key);
-        self.insert_at(tx, at, row)?;
+        self.insert_at(tx, at, vec![row])?;
         Ok(Some(id))
     }
 
@@ -196,7 +214,7 @@ impl Jobs {
             return Ok(other);
         }
         match at {
-            Some(at) => self.insert_at(tx, at, row)?,
+            Some(at) => self.insert_at(tx, at, vec![row])?,
             None => self.insert(tx, vec![row])?,
         }
         Ok(id)
@@ -207,17 +225,21 @@ impl Jobs {
         &self,
         tx: &mut Tx,
         jobs: &[J],
+        at: Option<Timestamp>,
         batch_id: Option<Id>,
     ) -> Result<usize, weir_db::Error> {
         let mut rows = Vec::with_capacity(jobs.len());
         for job in jobs {
-            let mut row = self.row(job, None, batch_id)?;
+            let mut row = self.row(job, at, batch_id)?;
             if self.claim_key(tx, job, &mut row)?.is_none() {
                 rows.push(row);
             }
         }
         let count = rows.len();
-        self.insert(tx, rows)?;
+        match at {
+            Some(at) => self.insert_at(tx, at, rows)?,
+            None => self.insert(tx, rows)?,
+        }
         Ok(count)
     }
 
@@ -238,11 +260,16 @@ impl Jobs {
         Ok(other)
     }
 
-    fn insert_at(&self, tx: &mut Tx, at: Timestamp, row: NewRow) -> Result<(), weir_db::Error> {
+    fn insert_at(
+        &self,
+        tx: &mut Tx,
+        at: Timestamp,
+        rows: Vec<NewRow>,
+    ) -> Result<(), weir_db::Error> {
         if at <= self.inner.clock.now() {
-            return self.insert(tx, vec![row]);
+            return self.insert(tx, rows);
         }
-        rows::insert_later(tx, at, rows::State::Scheduled, &row)?;
+        rows::insert_later(tx, at, rows::State::Scheduled, &rows)?;
         let inner = self.inner.clone();
         tx.after_commit(move || inner.later.due(at));
         Ok(())

@@ -32,7 +32,8 @@
 //!   crash ([`Claimed::save_cursor`]): what was done after the last save is done again.
 //! - *Failures of the database are not failures of the job*: it waits, and no attempt is counted.
 //!
-//! On SQLite one process works on a database: the last that started. On PostgreSQL several share
+//! On SQLite one process has the jobs of a database, and a second is refused as long as the first
+//! lives ([`weir_db::Error::Owned`]). On PostgreSQL several share
 //! it: each lane is worked on by one of them, and what one that died had taken goes on elsewhere
 //! after 8 to 12 s ([`NodeOptions`]), or at once in the process that takes its place
 //! ([`Jobs::set_place`]). Periodic jobs are started by one of them
@@ -66,6 +67,7 @@ mod journal;
 mod keeper;
 mod later;
 mod limits;
+mod line;
 mod load;
 mod many;
 mod mend;
@@ -79,12 +81,15 @@ mod registry;
 mod retry;
 mod rows;
 mod running;
+#[cfg(test)]
+mod schedules;
 mod schema;
 mod search;
 pub mod sidekiq;
 mod slots;
 mod steering;
 mod suspects;
+mod sync;
 mod tasks;
 mod turns;
 mod unique;

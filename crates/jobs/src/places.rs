@@ -1,8 +1,6 @@
 //! How much of a queue may run at once.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-
-use tokio::sync::Notify;
+use super::sync::{AtomicBool, AtomicUsize, Notify, Ordering};
 
 /// Places of one queue: a job (of tasks) or a batch (of units) that runs holds one.
 pub(crate) struct Places {

@@ -51,30 +51,26 @@ const CHUNKS: [usize; 3] = [100, 10, 1];
 
 /// Writes `rows` into the ready set.
 pub(crate) fn insert_ready(tx: &mut Tx, rows: &[NewRow]) -> Result<(), Error> {
-    let plain = rows.iter().all(|row| row.batch_id.is_none() && row.expires_at.is_none());
-    if tx.dialect() == Dialect::Sqlite {
-        return match plain {
-            true => tx.execute_each(INSERT, rows.iter().map(NewRow::values)).map(|_| ()),
-            false => tx.execute_each(INSERT_ALL, rows.iter().map(NewRow::values_all)).map(|_| ()),
-        };
+    if rows.iter().all(|row| row.batch_id.is_none() && row.expires_at.is_none()) {
+        insert_each(tx, INSERT, rows, NewRow::values)
+    } else {
+        insert_each(tx, INSERT_ALL, rows, NewRow::values_all)
     }
-    let mut rest = rows;
-    for chunk in CHUNKS {
-        if rest.len() < chunk {
-            continue;
-        }
-        let sql = insert_sql(chunk, plain);
-        while rest.len() >= chunk {
-            let (now, later) = rest.split_at(chunk);
-            let values: Vec<Value<'_>> = match plain {
-                true => now.iter().flat_map(NewRow::values).collect(),
-                false => now.iter().flat_map(NewRow::values_all).collect(),
-            };
-            tx.execute(&sql, &values)?;
-            rest = later;
-        }
-    }
-    Ok(())
+}
+
+/// Writes `rows` into the schedule.
+pub(crate) fn insert_later(
+    tx: &mut Tx,
+    due_at: Timestamp,
+    state: State,
+    rows: &[NewRow],
+) -> Result<(), Error> {
+    insert_each(tx, INSERT_LATER, rows, |row| {
+        let [queue, lane, id, kind, failures, enqueued_at, key, payload, batch, expires] =
+            row.values_all();
+        let (due_at, state) = (Value::Int(due_at.as_ms()), Value::Int(state as i64));
+        [queue, lane, id, kind, failures, enqueued_at, key, payload, batch, expires, due_at, state]
+    })
 }
 
 const INSERT: &str = "INSERT INTO jobs
@@ -83,11 +79,39 @@ const INSERT: &str = "INSERT INTO jobs
 const INSERT_ALL: &str = "INSERT INTO jobs
   (queue, lane, id, kind, failures, enqueued_at, unique_key, payload, batch_id, expires_at)
   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+const INSERT_LATER: &str = "INSERT INTO jobs_later
+  (queue, lane, id, kind, failures, enqueued_at, unique_key, payload, batch_id, expires_at,
+   due_at, state)
+  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
 
-fn insert_sql(rows: usize, plain: bool) -> String {
-    let columns = if plain { COLUMNS } else { COLUMNS_ALL };
-    let head = if plain { INSERT } else { INSERT_ALL };
-    let head = head.split_once("VALUES").map_or(head, |(head, _)| head);
+/// Runs `sql`, which writes one row, for each of `rows`: on PostgreSQL many in one statement.
+fn insert_each<'r, const N: usize>(
+    tx: &mut Tx,
+    sql: &str,
+    rows: &'r [NewRow],
+    values: impl Fn(&'r NewRow) -> [Value<'r>; N],
+) -> Result<(), Error> {
+    if tx.dialect() == Dialect::Sqlite {
+        return tx.execute_each(sql, rows.iter().map(values)).map(|_| ());
+    }
+    let mut rest = rows;
+    for chunk in CHUNKS {
+        if rest.len() < chunk {
+            continue;
+        }
+        let sql = insert_sql(sql, chunk, N);
+        while rest.len() >= chunk {
+            let (now, later) = rest.split_at(chunk);
+            let values: Vec<Value<'_>> = now.iter().flat_map(&values).collect();
+            tx.execute(&sql, &values)?;
+            rest = later;
+        }
+    }
+    Ok(())
+}
+
+fn insert_sql(one: &str, rows: usize, columns: usize) -> String {
+    let head = one.split_once("VALUES").map_or(one, |(head, _)| head);
     let mut sql = format!("{head}VALUES ");
     for row in 0..rows {
         let list: Vec<String> =
@@ -131,34 +155,6 @@ pub(crate) enum State {
     Scheduled = 0,
     /// Its batch.
     CalledBack = 2,
-}
-
-/// Writes `row` into the schedule.
-pub(crate) fn insert_later(
-    tx: &mut Tx,
-    due_at: Timestamp,
-    state: State,
-    row: &NewRow,
-) -> Result<(), Error> {
-    tx.execute(
-        "INSERT INTO jobs_later (due_at, id, state, queue, lane, kind, failures, enqueued_at,
-           unique_key, payload, batch_id, expires_at)
-         VALUES (?1, ?2, ?11, ?3, ?4, ?5, 0, ?6, ?7, ?8, ?9, ?10)",
-        params![
-            due_at,
-            row.id,
-            row.queue,
-            row.lane,
-            row.kind,
-            row.enqueued_at,
-            row.unique_key,
-            row.payload,
-            row.batch_id,
-            row.expires_at,
-            state as i64
-        ],
-    )?;
-    Ok(())
 }
 
 /// Writes a failed job into the retry set.

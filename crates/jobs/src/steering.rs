@@ -132,6 +132,7 @@ impl Worker {
         Seen {
             name: state.name.clone(),
             class: self.queue.class,
+            weight: self.queue.weight,
             fixed: self.fixed(),
             paused: self.inner.quiet.load(Ordering::Relaxed)
                 || state.paused.load(Ordering::Relaxed),

@@ -11,6 +11,9 @@ use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::error::TrySendError;
 
 use crate::Outcome;
 use crate::acks::{Acks, Ended};
@@ -18,6 +21,7 @@ use crate::dispatch::{Worker, panic_text};
 use crate::endings::Terms;
 use crate::gates::{Breaker, End};
 use crate::journal::{Journal, Slot};
+use crate::line::{Line, Served};
 use crate::registry::{Handler, RunTask};
 use crate::rows::Claim;
 use crate::running::Site;
@@ -42,6 +46,14 @@ struct Run {
     blocked_told_s: Arc<AtomicI64>,
 }
 
+/// A part of a run: neighbours that are worked off before anything else has the thread.
+pub(crate) struct Piece {
+    run: Arc<Run>,
+    claims: Vec<Claim>,
+    /// A place was taken for the first of them.
+    has_place: bool,
+}
+
 /// How the first poll of a job went.
 enum First {
     Ended(Outcome),
@@ -62,19 +74,64 @@ pub(crate) fn start(worker: &Arc<Worker>, handler: &Handler, run: &RunTask, clai
     });
     let fits = usize::try_from(RUN_NS / worker.state.turns.lock().job_ns()).unwrap_or(1);
     let mut claims = claims.into_iter();
-    loop {
+    let next = || {
         let some: Vec<Claim> = claims.by_ref().take(fits.clamp(1, RUN_JOBS_MAX)).collect();
-        if some.is_empty() {
-            return;
+        (!some.is_empty()).then(|| Piece { run: run.clone(), claims: some, has_place: false })
+    };
+    worker.begin(std::iter::from_fn(next).collect());
+}
+
+impl Worker {
+    /// Has `pieces` worked off when it is their queue's turn.
+    fn begin(self: &Arc<Self>, pieces: Vec<Piece>) {
+        let servers_max = Handle::current().metrics().num_workers();
+        let servers = self.line.lock().push(self.number, pieces, servers_max);
+        for _ in 0..servers {
+            self.runs.spawn(serve(Server { line: self.line.clone(), serves: true }));
         }
-        worker.runs.spawn(run.clone().all(some));
+    }
+}
+
+/// One of the few that work off the line.
+struct Server {
+    line: Arc<Mutex<Line<Piece>>>,
+    serves: bool,
+}
+
+async fn serve(mut server: Server) {
+    let mut done: Option<(Served, i64)> = None;
+    // In an expression of its own the lock is given back before the work.
+    let next = |done| server.line.lock().next(done);
+    while let Some((served, piece)) = next(done.take()) {
+        let since = Instant::now();
+        let run = piece.run.clone();
+        if catch_unwind(AssertUnwindSafe(|| run.all(piece))).is_err() {
+            tracing::error!("a run of jobs ended with a panic of the engine: they run again later");
+        }
+        let took_ns = i64::try_from(since.elapsed().as_nanos()).unwrap_or(i64::MAX);
+        done = Some((served, took_ns));
+        // Whatever else became ready goes first.
+        tokio::task::yield_now().await;
+    }
+    server.serves = false;
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Dropped by the runtime, which is gone, and with it whoever could go on.
+        if self.serves {
+            // Dropped when the lock is free again: a piece may be the last to hold the line.
+            let pieces = self.line.lock().abandon();
+            drop(pieces);
+        }
     }
 }
 
 impl Run {
-    /// Runs `claims` one after the other, as places become free.
-    async fn all(self: Arc<Self>, claims: Vec<Claim>) {
-        let mut waiting = claims.into_iter();
+    /// Runs the jobs of `piece` to their first wait, one after the other, and waits for nothing.
+    fn all(self: &Arc<Self>, piece: Piece) {
+        let mut has_place = piece.has_place;
+        let mut waiting = piece.claims.into_iter();
         let mut ended: Vec<Ended> = Vec::with_capacity(waiting.len());
         let mut full: Vec<Arc<str>> = Vec::new();
         let mut released: Vec<Claim> = Vec::new();
@@ -86,14 +143,10 @@ impl Run {
                 released.push(claim);
                 continue;
             }
-            if !self.worker.state.places.try_take() {
-                self.settle(&mut ended, &mut work).await;
-                if !self.place().await {
-                    released.push(claim);
-                    released.extend(waiting.by_ref());
-                    break;
-                }
-                before = Instant::now();
+            if !std::mem::take(&mut has_place) && !self.worker.state.places.try_take() {
+                let rest = std::iter::once(claim).chain(waiting.by_ref()).collect();
+                self.worker.runs.spawn(self.clone().later(rest));
+                break;
             }
             slot.iter().for_each(|slot| slot.set(claim.id));
             match self.first(&claim) {
@@ -123,8 +176,24 @@ impl Run {
             }
         }
         drop(slot);
-        self.settle(&mut ended, &mut work).await;
-        self.worker.give_back_tasks(&released);
+        if has_place {
+            self.worker.state.places.give();
+        }
+        self.settle(&mut ended, &mut work);
+        if !released.is_empty() {
+            self.worker.give_back_tasks(&released);
+        }
+    }
+
+    /// Waits for a place and begins `claims` then; at a stop they are handed back.
+    async fn later(self: Arc<Self>, claims: Vec<Claim>) {
+        let worker = &self.worker;
+        tokio::select! {
+            () = worker.state.places.take() => {
+                worker.begin(vec![Piece { run: self.clone(), claims, has_place: true }]);
+            }
+            () = worker.stop.cancelled() => worker.give_back_tasks(&claims),
+        }
     }
 
     /// Whether the breaker of the job's lane has opened since it was taken.
@@ -144,14 +213,6 @@ impl Run {
             self.blocked_told_s.store(now_s, Ordering::Relaxed);
             let ms = ns / 1_000_000;
             tracing::warn!(kind, ms, "the job blocks a thread of the runtime: register it as such");
-        }
-    }
-
-    /// Waits for a place; false when it is time to stop.
-    async fn place(&self) -> bool {
-        tokio::select! {
-            () = self.worker.state.places.take() => true,
-            () = self.worker.stop.cancelled() => false,
         }
     }
 
@@ -214,7 +275,7 @@ impl Run {
         state.places.give();
         let mut work = Vec::new();
         add(&mut work, &claim.lane, &mut { since });
-        self.settle(&mut vec![Ended { claim, outcome }], &mut work).await;
+        self.settle(&mut vec![Ended { claim, outcome }], &mut work);
     }
 
     /// Tells the lanes' breakers how jobs ended.
@@ -245,7 +306,7 @@ impl Run {
     }
 
     /// Hands what ended over to be written, and tells the directory of the work it was.
-    async fn settle(&self, ended: &mut Vec<Ended>, work: &mut Vec<(Arc<str>, usize, i64)>) {
+    fn settle(&self, ended: &mut Vec<Ended>, work: &mut Vec<(Arc<str>, usize, i64)>) {
         if ended.is_empty() {
             return;
         }
@@ -260,8 +321,20 @@ impl Run {
         self.worker.state.meter.ended(count, ns);
         work.clear();
         let ended = std::mem::take(ended);
-        self.worker.acknowledge(Acks::new(&self.worker, self.terms, ended)).await;
-        self.worker.state.untaken(count);
+        let worker = &self.worker;
+        match worker.acks.try_send(Acks::new(worker, self.terms, ended)) {
+            Ok(()) => worker.state.untaken(count),
+            // Nobody else is held up meanwhile; how many may wait so is limited by what is taken.
+            Err(TrySendError::Full(acks)) => {
+                let worker = worker.clone();
+                self.worker.runs.spawn(async move {
+                    worker.acknowledge(acks).await;
+                    worker.state.untaken(count);
+                });
+            }
+            // The writers go last of all.
+            Err(TrySendError::Closed(_)) => worker.state.untaken(count),
+        }
     }
 }
 

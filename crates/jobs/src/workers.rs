@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::JoinAll;
+use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -13,6 +14,7 @@ use weir_db::Dialect;
 
 use crate::dispatch::Worker;
 use crate::keeper::Keeper;
+use crate::line::Line;
 use crate::registry::Periodic;
 use crate::steering::Senses;
 use crate::suspects::{self, Trial};
@@ -75,7 +77,11 @@ impl Jobs {
         loops.push(tokio::spawn(history::run(self.inner.clone(), shutdown.clone())));
         let handlers = Arc::new(handlers);
         let mut steered = Vec::new();
-        for queue in queues.into_values() {
+        let declared = queues.values().map(|queue| (queue.class, queue.weight));
+        let line = Arc::new(Mutex::new(Line::new(declared)));
+        let state = |queue: &Queue| (*queue, self.inner.directory.queue(queue.name));
+        let beside: Arc<[_]> = queues.values().map(state).collect();
+        for (number, queue) in queues.into_values().enumerate() {
             let worker = Arc::new(Worker {
                 inner: self.inner.clone(),
                 queue,
@@ -87,6 +93,9 @@ impl Jobs {
                     "queue" => queue.name),
                 acks: sender.clone(),
                 runs: runs.clone(),
+                line: line.clone(),
+                number,
+                beside: beside.clone(),
                 stop: shutdown.clone(),
                 cut: cut.clone(),
             });

@@ -23,6 +23,7 @@ fn played(name: &str, class: Class) -> Played {
     let seen = Seen {
         name: name.into(),
         class,
+        weight: 1,
         fixed: None,
         paused: false,
         waits: false,
@@ -226,9 +227,9 @@ proptest! {
                 let of_class = queues.iter().zip(&decisions);
                 let of_class = of_class.filter(|(it, _)| it.seen.class == class && it.seen.wants);
                 let limits: Vec<usize> = of_class.map(|(_, it)| it.limit).collect();
-                let least = controller.used(&seen) / SHARE_DIVISOR / 2;
+                let least = controller.used(&seen) / SHARE_DIVISOR;
                 let sum: usize = limits.iter().sum();
-                prop_assert!(limits.is_empty() || sum >= least.min(START), "{all} {decisions:?}");
+                prop_assert!(limits.is_empty() || sum >= least, "{all} {decisions:?}");
             }
             prop_assert!(decisions.iter().all(|it| it.limit >= FLOOR_MIN.min(budget)));
         }

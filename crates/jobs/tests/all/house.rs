@@ -52,7 +52,8 @@ impl House {
 
     /// The same database as the next process would open it.
     pub fn reopened(self) -> Self {
-        let Self { clock, fixture, .. } = self;
+        let Self { clock, fixture, db, jobs } = self;
+        drop((jobs, db));
         let db = fixture.open_again();
         let jobs = open(&db, &clock, 8);
         Self { jobs, db, clock, fixture }

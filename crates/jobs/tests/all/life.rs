@@ -2,7 +2,7 @@
 
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 use weir_base::Timestamp;
-use weir_db::params;
+use weir_db::{Tx, params};
 use weir_jobs::{Claimed, Failure, Registry, Set};
 
 use crate::house::{Call, House, houses, soon, until};
@@ -46,6 +46,39 @@ async fn scheduled_jobs_run_in_order_of_their_time_and_not_before() {
         assert_eq!(soon(runs.recv()).await, Some(4));
         running.stop().await;
         assert_eq!(house.rows("jobs_later").await, 0);
+    }
+}
+
+#[tokio::test]
+async fn many_are_scheduled_at_once_and_what_is_past_is_ready_at_once() {
+    for house in houses() {
+        let (registry, mut runs) = telling();
+        let running = house.start(registry);
+        let (jobs, now) = (house.jobs.clone(), house.clock.now());
+        let calls = |from: i64| (from..from + 250).map(|number| Call { number }).collect();
+        let (later, at_once): (Vec<Call>, Vec<Call>) = (calls(1_000), calls(0));
+        let write = move |tx: &mut Tx| {
+            jobs.enqueue_many_at(tx, now.plus_ms(5_000), &later)?;
+            jobs.enqueue_many_at(tx, now.plus_ms(-1), &at_once)
+        };
+        house.write(write).await;
+        let mut ran: Vec<i64> = Vec::new();
+        for _ in 0..250 {
+            ran.push(soon(runs.recv()).await.unwrap());
+        }
+        ran.sort_unstable();
+        assert_eq!(ran, (0..250).collect::<Vec<_>>(), "{}", house.fixture.name);
+        assert_eq!(house.rows("jobs_later").await, 250);
+        house.advance(4_999);
+        assert!(runs.try_recv().is_err());
+        house.advance(1);
+        let mut ran: Vec<i64> = Vec::new();
+        for _ in 0..250 {
+            ran.push(soon(runs.recv()).await.unwrap());
+        }
+        ran.sort_unstable();
+        assert_eq!(ran, (1_000..1_250).collect::<Vec<_>>());
+        running.stop().await;
     }
 }
 

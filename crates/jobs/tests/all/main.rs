@@ -1,5 +1,6 @@
 //! The engine on both databases.
 
+mod alone;
 mod batches;
 mod conformance;
 mod cursors;

@@ -1,7 +1,8 @@
 //! Looking for jobs and steering many of them.
 
-use weir_db::Tx;
-use weir_jobs::{Action, Claimed, Failure, Outcome, Registry, Search, Set};
+use serde::{Deserialize, Serialize};
+use weir_db::{Class, Tx};
+use weir_jobs::{Action, Claimed, Error, Failure, Job, Outcome, Queue, Registry, Search, Set};
 
 use crate::house::{Call, House, Note, houses, soon, until};
 
@@ -95,5 +96,56 @@ async fn the_history_tells_each_minute_and_outlives_the_process() {
         house.advance(24 * 3_600 * 1_000);
         assert_eq!(soon(house.jobs.history(1_440)).await.unwrap(), []);
         assert_eq!(house.rows("jobs_history").await, 0, "what is older than a day is gone");
+    }
+}
+
+/// A task in a queue that is not in a hurry.
+#[derive(Serialize, Deserialize)]
+struct Slow(i64);
+
+impl Job for Slow {
+    const KIND: &'static str = "slow";
+    const QUEUE: Queue = Queue::new("slow calls", Class::Housekeeping);
+}
+
+#[tokio::test]
+async fn jobs_that_wait_move_to_another_queue_of_their_sort_and_are_worked_off_there() {
+    for house in houses() {
+        let (told, mut runs) = tokio::sync::mpsc::unbounded_channel();
+        let mut registry = Registry::new();
+        registry.task(move |claimed: Claimed<Call>| {
+            let _ = told.send(claimed.job.number);
+            async { Ok(()) }
+        });
+        registry.task(|_: Claimed<Slow>| async { Ok(()) });
+        registry.simple_unit::<Note, _>(|_, notes| Ok(vec![Outcome::Done; notes.len()]));
+        // As weir-jobs itself makes the queues, when work begins.
+        let running = house.start(registry);
+        let jobs = &house.jobs;
+        for queue in ["calls", "slow calls"] {
+            jobs.pause(queue).await.unwrap();
+        }
+        let enqueuing = jobs.clone();
+        let calls: Vec<Call> = (0..1_500).map(|number| Call { number }).collect();
+        house.write(move |tx| enqueuing.enqueue_many(tx, &calls)).await;
+        let depth = |name: &str| {
+            jobs.queues().iter().find(|it| &*it.name == name).map_or(0, |queue| queue.depth)
+        };
+        until("they wait", async || depth("calls") == 1_500).await;
+        let swept = jobs.move_queue("calls", "slow calls", |_| ()).await.unwrap();
+        assert_eq!(swept.changed, 1_500, "{}", house.fixture.name);
+        until("the move", async || depth("slow calls") == 1_500 && depth("calls") == 0).await;
+        assert!(runs.try_recv().is_err());
+        jobs.resume("slow calls").await.unwrap();
+        let mut ran = Vec::new();
+        for _ in 0..1_500 {
+            ran.push(soon(runs.recv()).await.unwrap());
+        }
+        ran.sort_unstable();
+        assert_eq!(ran, (0..1_500).collect::<Vec<_>>());
+        let refused = jobs.move_queue("calls", "notes", |_| ()).await;
+        assert!(matches!(refused, Err(Error::QueuesDiffer { .. })), "{refused:?}");
+        running.stop().await;
+        assert_eq!(house.rows("jobs").await, 0);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
@@ -288,4 +288,31 @@ async fn jobs_that_block_have_threads_of_their_own_and_their_failures_count() {
         go.send(()).unwrap();
         running.stop().await;
     }
+}
+
+#[tokio::test]
+async fn a_task_that_blocks_the_runtime_is_counted_and_a_quick_one_is_not() {
+    let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
+    let counted = recorder.handle();
+    // This test's runtime has no other thread.
+    let _recording = metrics::set_default_local_recorder(&recorder);
+    for house in houses() {
+        call(&house, 2).await;
+        let (registry, mut runs) = telling(|claimed| {
+            let begun = Instant::now();
+            // As a computation that takes longer than others should wait.
+            while claimed.job.number == 1 && begun.elapsed() < Duration::from_millis(60) {
+                std::hint::spin_loop();
+            }
+            Ok(())
+        });
+        let running = house.start(registry);
+        for _ in 0..2 {
+            soon(runs.recv()).await.unwrap();
+        }
+        running.stop().await;
+    }
+    let most = houses().len();
+    let blocked = format!("weir_jobs_blocked_total{{kind=\"call\"}} {most}");
+    assert!(counted.render().contains(&blocked), "{}", counted.render());
 }

@@ -131,10 +131,11 @@ impl QueueState {
         self.wake.notify_one();
     }
 
-    /// Row `id` of `lane` was removed by hand.
-    pub(crate) fn removed(&self, lane: &str, id: i64) {
-        self.turns.lock().removed(lane, id);
+    /// Row `id` of `lane` was removed by hand; false when it did not wait here.
+    pub(crate) fn removed(&self, lane: &str, id: i64) -> bool {
+        let waited = self.turns.lock().removed(lane, id);
         self.wake.notify_one();
+        waited
     }
 
     /// Jobs ended: lane, how many, ns of work in all.

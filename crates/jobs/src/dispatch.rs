@@ -230,9 +230,10 @@ impl Worker {
         picks: Arc<Vec<Pick>>,
     ) -> Result<Vec<Vec<Claim>>, weir_db::Error> {
         let (handlers, me) = (self.handlers.clone(), self.inner.nodes.me());
+        let queue = self.queue.name;
         let read = move |tx: &mut weir_db::Tx| {
             let known = |kind: &str| handlers.get_key_value(kind).map(|(kind, _)| *kind);
-            rows::read(tx, &picks, &known, me)
+            rows::read(tx, queue, &picks, &known, me)
         };
         let since = Instant::now();
         let found = self.inner.db.read(self.queue.class, read).await;

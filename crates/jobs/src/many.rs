@@ -1,10 +1,12 @@
 //! Steering many jobs by hand: those that a search finds, a thousand in a transaction.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use weir_base::Id;
-use weir_db::{Class, Tx, ids, params};
+use weir_db::{Class, Dialect, Tx, ids, params};
 
+use crate::directory::QueueState;
 use crate::mend::Gone;
 use crate::{Entry, Error, Jobs, Search, Set};
 
@@ -113,6 +115,9 @@ impl Jobs {
     /// Moves the waiting jobs of `from` to queue `to`, in whose turns they wait from then on, and
     /// tells how many. Both queues must be served, and hold tasks both or units both.
     ///
+    /// Where nodes share a PostgreSQL, tasks in other nodes' lanes move only while `from` is paused,
+    /// since nobody here knows which of them run: one that still does runs again in `to`.
+    ///
     /// # Errors
     /// [`Error::NoQueue`], [`Error::QueuesDiffer`], [`Error::Db`].
     pub async fn move_queue(
@@ -126,7 +131,7 @@ impl Jobs {
             found.ok_or_else(|| Error::NoQueue(name.to_owned()))
         };
         let (old, new) = (queue(from)?, queue(to)?);
-        let is_unit = |state: &crate::directory::QueueState| state.is_unit.load(Ordering::Relaxed);
+        let is_unit = |state: &QueueState| state.is_unit.load(Ordering::Relaxed);
         if self.inner.redis.get().is_some() || is_unit(&old) != is_unit(&new) || from == to {
             return Err(Error::QueuesDiffer { from: from.to_owned(), to: to.to_owned() });
         }
@@ -136,8 +141,8 @@ impl Jobs {
         loop {
             let look = self.look_here(&search, after).await?;
             swept.looked += look.looked;
-            let (jobs, name) = (self.clone(), to.to_owned());
-            let write = move |tx: &mut Tx| jobs.move_some(tx, &look.found, &name);
+            let (jobs, old, name) = (self.clone(), old.clone(), to.to_owned());
+            let write = move |tx: &mut Tx| jobs.move_some(tx, &look.found, &old, &name);
             swept.changed += self.inner.db.write(Class::Housekeeping, write).await?;
             told(swept);
             after = look.last;
@@ -285,20 +290,39 @@ impl Jobs {
         Ok(())
     }
 
-    fn move_some(&self, tx: &mut Tx, found: &[Entry], to: &str) -> Result<u64, weir_db::Error> {
-        let list = self.waiting(found);
-        let sql = "UPDATE jobs SET queue = ?1 WHERE id IN ids(?2) RETURNING id";
+    fn move_some(
+        &self,
+        tx: &mut Tx,
+        found: &[Entry],
+        from: &Arc<QueueState>,
+        to: &str,
+    ) -> Result<u64, weir_db::Error> {
+        let is_unit = from.is_unit.load(Ordering::Relaxed);
+        let paused = from.paused.load(Ordering::Relaxed);
+        let may = |entry: &&Entry| is_unit || paused || !self.inner.is_elsewhere(from, &entry.lane);
+        let found: Vec<Entry> = found.iter().filter(may).cloned().collect();
+        let list = self.waiting(&found);
+        let sql = match tx.dialect() {
+            Dialect::Sqlite => "UPDATE jobs SET queue = ?1 WHERE id IN ids(?2) RETURNING id",
+            // As a new row it is news to the node that it belongs to now.
+            Dialect::Postgres => {
+                "UPDATE jobs SET queue = ?1, xid = DEFAULT WHERE id IN ids(?2) RETURNING id"
+            }
+        };
         let mut moved: Vec<Id> = tx.column(sql, params![to, ids(&list)])?;
         moved.sort_unstable();
-        self.forget(tx, found, moved.clone());
-        let (inner, to) = (self.inner.clone(), to.to_owned());
-        let mut added: Vec<(String, String, Id)> = found
-            .iter()
+        let (inner, from, to) = (self.inner.clone(), from.clone(), to.to_owned());
+        let mut rows: Vec<(String, String, Id)> = found
+            .into_iter()
             .filter(|entry| moved.binary_search(&entry.id).is_ok())
-            .map(|entry| (to.clone(), entry.lane.clone(), entry.id))
+            .map(|entry| (to.clone(), entry.lane, entry.id))
             .collect();
-        added.sort_unstable();
-        tx.after_commit(move || inner.added(&added));
+        rows.sort_unstable();
+        tx.after_commit(move || {
+            // What was taken meanwhile ends where it was taken.
+            rows.retain(|(_, lane, id)| from.removed(lane, id.0));
+            inner.added(&rows);
+        });
         Ok(moved.len() as u64)
     }
 }

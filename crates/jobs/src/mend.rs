@@ -55,7 +55,9 @@ impl Jobs {
         if !is_unit && self.inner.is_elsewhere(&state, &entry.lane) {
             self.ask_to_cancel(tx, id)?;
         }
-        tx.after_commit(move || state.removed(&entry.lane, id.0));
+        tx.after_commit(move || {
+            state.removed(&entry.lane, id.0);
+        });
         Ok(true)
     }
 

@@ -232,10 +232,11 @@ pub(crate) fn free_key(tx: &mut Tx, key: &str, id: Id) -> Result<(), Error> {
 /// Node `?2` was not taken for dead: what it was silent for too long to keep is another's.
 const LIVES: &str = "EXISTS (SELECT 1 FROM jobs_nodes WHERE node = ?2)";
 
-/// Reads the rows that `picks` tell, one list for each pick, in order of id. What is gone is left
-/// out.
+/// Reads the rows of `queue` that `picks` tell, one list for each pick, in order of id. What is gone
+/// is left out.
 pub(crate) fn read(
     tx: &mut Tx,
+    queue: &str,
     picks: &[Pick],
     kinds: Kinds<'_>,
     me: Option<Id>,
@@ -260,13 +261,14 @@ pub(crate) fn read(
     };
     match tx.dialect() {
         Dialect::Sqlite => {
+            // Whoever moves jobs to another queue is in this process, and takes them out of turn.
             let params = wanted.iter().map(|(id, _)| [Value::Int(*id)]);
             tx.query_each(&format!("{columns} WHERE id = ?1"), params, &mut one)?;
         }
         Dialect::Postgres => {
             let list: Vec<Id> = wanted.iter().map(|(id, _)| Id(*id)).collect();
-            let sql = format!("{columns} WHERE id IN ids(?1) AND {LIVES}");
-            tx.query(&sql, params![ids(&list), me], &mut one)?;
+            let sql = format!("{columns} WHERE id IN ids(?1) AND queue = ?3 AND {LIVES}");
+            tx.query(&sql, params![ids(&list), me, queue], &mut one)?;
             for claims in &mut found {
                 claims.sort_unstable_by_key(|claim| claim.id);
             }

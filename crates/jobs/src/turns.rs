@@ -373,22 +373,27 @@ impl Turns {
         }
     }
 
-    /// Row `id` of `lane` was removed by hand.
-    pub(crate) fn removed(&mut self, lane: &str, id: i64) {
-        let Some((name, _)) = self.lanes.get_key_value(lane) else { return };
+    /// Row `id` of `lane` was removed by hand; false when it did not wait here.
+    pub(crate) fn removed(&mut self, lane: &str, id: i64) -> bool {
+        let Some((name, _)) = self.lanes.get_key_value(lane) else { return false };
         let name = name.clone();
-        let Some(found) = self.lanes.get_mut(&name) else { return };
-        if let Ok(at) = found.ids.binary_search(&id) {
+        let Some(found) = self.lanes.get_mut(&name) else { return false };
+        let waited = if let Ok(at) = found.ids.binary_search(&id) {
             found.ids.remove(at);
             self.held -= 1;
             self.depth -= 1;
+            true
         } else if found.more > 0 && found.is_beyond(id) {
             found.more -= 1;
             self.more -= 1;
             self.depth -= 1;
-        }
-        // Otherwise it is taken, and settled by whoever took it.
+            true
+        } else {
+            // It is taken, and settled by whoever took it.
+            false
+        };
         self.line_up(&name);
+        waited
     }
 
     /// Takes row `id` of `lane` out of turn; none when it does not wait, or is not held.

@@ -119,7 +119,7 @@ impl Relay {
             let (to_read, relay) = (picks.clone(), self.clone());
             let read = move |tx: &mut Tx| {
                 let known = |kind: &str| relay.targets.get_key_value(kind).map(|(kind, _)| *kind);
-                rows::read(tx, &to_read, &known, relay.inner.nodes.me())
+                rows::read(tx, queue.name, &to_read, &known, relay.inner.nodes.me())
             };
             match self.inner.db.read::<_, weir_db::Error, _>(queue.class, read).await {
                 Ok(found) => room = self.pass_on(queue.class, &state, &picks, found).await,

@@ -165,6 +165,15 @@ impl Job for Call {
     const QUEUE: Queue = Queue::new("calls", Class::Outbound);
 }
 
+/// A task in a queue that is not in a hurry, where calls may wait too.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SlowCall;
+
+impl Job for SlowCall {
+    const KIND: &'static str = "slow";
+    const QUEUE: Queue = Queue::new("slow calls", Class::Housekeeping);
+}
+
 /// Writes `number` behind what is there.
 pub fn write_effect(tx: &mut Tx, number: i64) -> Result<(), Error> {
     tx.execute(

@@ -1,10 +1,9 @@
 //! Looking for jobs and steering many of them.
 
-use serde::{Deserialize, Serialize};
-use weir_db::{Class, Tx};
-use weir_jobs::{Action, Claimed, Error, Failure, Job, Outcome, Queue, Registry, Search, Set};
+use weir_db::Tx;
+use weir_jobs::{Action, Claimed, Error, Failure, Outcome, Registry, Search, Set};
 
-use crate::house::{Call, House, Note, houses, soon, until};
+use crate::house::{Call, House, Note, SlowCall, houses, soon, until};
 
 async fn enqueue(house: &House, count: i64) {
     let jobs = house.jobs.clone();
@@ -99,15 +98,6 @@ async fn the_history_tells_each_minute_and_outlives_the_process() {
     }
 }
 
-/// A task in a queue that is not in a hurry.
-#[derive(Serialize, Deserialize)]
-struct Slow(i64);
-
-impl Job for Slow {
-    const KIND: &'static str = "slow";
-    const QUEUE: Queue = Queue::new("slow calls", Class::Housekeeping);
-}
-
 #[tokio::test]
 async fn jobs_that_wait_move_to_another_queue_of_their_sort_and_are_worked_off_there() {
     for house in houses() {
@@ -117,7 +107,7 @@ async fn jobs_that_wait_move_to_another_queue_of_their_sort_and_are_worked_off_t
             let _ = told.send(claimed.job.number);
             async { Ok(()) }
         });
-        registry.task(|_: Claimed<Slow>| async { Ok(()) });
+        registry.task(|_: Claimed<SlowCall>| async { Ok(()) });
         registry.simple_unit::<Note, _>(|_, notes| Ok(vec![Outcome::Done; notes.len()]));
         // As weir-jobs itself makes the queues, when work begins.
         let running = house.start(registry);

@@ -11,7 +11,7 @@ use weir_db::{Class, Db, Tx};
 use weir_jobs::sidekiq::Options;
 use weir_jobs::{Claimed, Failure, Jobs, NodeOptions, Outcome, Prepared, Registry, Workers};
 
-use crate::house::{Call, House, NODES, Note, numbers, until, write_effect};
+use crate::house::{Call, House, NODES, Note, SlowCall, numbers, until, write_effect};
 use crate::redis_server::RedisServer;
 
 const LANES: i64 = 40;
@@ -103,6 +103,7 @@ fn registry(permits: Arc<Semaphore>) -> Registry {
         }
         Ok::<(), Failure>(())
     });
+    registry.task(|_: Claimed<SlowCall>| async { Ok(()) });
     registry
 }
 
@@ -334,4 +335,36 @@ async fn while_the_database_is_away_jobs_wait_and_then_each_is_had_once() {
     assert_eq!(effects, numbers(501), "each effect is had once, and no failure was counted");
     assert_eq!(house.jobs.stats().await.unwrap().retries, 0);
     running.stop().await;
+}
+
+#[test]
+fn tasks_in_another_nodes_lanes_move_to_another_queue_only_while_theirs_is_paused() {
+    let Some(house) = house() else { return };
+    let (first, second) = (Node::start(&house, 71, 100_000), Node::start(&house, 72, 100_000));
+    both(&first, &second, "a share for each", async || two_hold(&house).await);
+    let enqueue = |number: i64| {
+        let jobs = house.jobs.clone();
+        let call = move |tx: &mut Tx| jobs.enqueue(tx, &Call { number });
+        first.runtime.block_on(house.write(call))
+    };
+    let endless = enqueue(ENDLESS);
+    both(&first, &second, "it runs", async || {
+        first.jobs.running().len() + second.jobs.running().len() == 1
+    });
+    let other = if first.jobs.running().is_empty() { &first } else { &second };
+    let moved = || other.runtime.block_on(other.jobs.move_queue("calls", "slow calls", |_| ()));
+    assert_eq!(moved().unwrap().changed, 0, "whether it runs is not known here");
+    assert!(other.runtime.block_on(other.jobs.cancel_now(endless)).unwrap());
+    other.runtime.block_on(other.jobs.pause("calls")).unwrap();
+    both(&first, &second, "it is cut off, and both know of the pause", async || {
+        let paused = |node: &Node| {
+            node.jobs.queues().iter().any(|queue| queue.name == "calls" && queue.paused)
+        };
+        paused(&first) && paused(&second) && house.rows("jobs").await == 0
+    });
+    enqueue(1);
+    assert_eq!(moved().unwrap().changed, 1);
+    both(&first, &second, "it runs in the other queue", async || house.rows("jobs").await == 0);
+    first.leave();
+    second.leave();
 }

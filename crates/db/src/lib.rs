@@ -186,9 +186,9 @@ impl Db {
         self.shared.dialect
     }
 
-    /// Takes the sole right to `part` (a crate's name) of a SQLite database, for what is kept in the
-    /// memory of one process only. It is free again when the answer is dropped or the process ends,
-    /// however it ends. On PostgreSQL there is nothing to take.
+    /// Takes the sole right to `part` (a crate's name) of a SQLite database, for what is kept in
+    /// the memory of one process only. It is free again when the answer is dropped or the process
+    /// ends, however it ends. On PostgreSQL there is nothing to take.
     ///
     /// # Errors
     /// [`Error::Owned`] while another process has it.

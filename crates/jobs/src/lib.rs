@@ -81,8 +81,6 @@ mod registry;
 mod retry;
 mod rows;
 mod running;
-#[cfg(test)]
-mod schedules;
 mod schema;
 mod search;
 pub mod sidekiq;
@@ -91,6 +89,8 @@ mod steering;
 mod suspects;
 mod sync;
 mod tasks;
+#[cfg(test)]
+mod tests;
 mod turns;
 mod unique;
 mod units;

@@ -115,8 +115,8 @@ impl Jobs {
     /// Moves the waiting jobs of `from` to queue `to`, in whose turns they wait from then on, and
     /// tells how many. Both queues must be served, and hold tasks both or units both.
     ///
-    /// Where nodes share a PostgreSQL, tasks in other nodes' lanes move only while `from` is paused,
-    /// since nobody here knows which of them run: one that still does runs again in `to`.
+    /// Where nodes share a PostgreSQL, tasks in other nodes' lanes move only while `from` is
+    /// paused, since nobody here knows which of them run: one that still does runs again in `to`.
     ///
     /// # Errors
     /// [`Error::NoQueue`], [`Error::QueuesDiffer`], [`Error::Db`].

@@ -232,8 +232,8 @@ pub(crate) fn free_key(tx: &mut Tx, key: &str, id: Id) -> Result<(), Error> {
 /// Node `?2` was not taken for dead: what it was silent for too long to keep is another's.
 const LIVES: &str = "EXISTS (SELECT 1 FROM jobs_nodes WHERE node = ?2)";
 
-/// Reads the rows of `queue` that `picks` tell, one list for each pick, in order of id. What is gone
-/// is left out.
+/// Reads the rows of `queue` that `picks` tell, one list for each pick, in order of id. What is
+/// gone is left out.
 pub(crate) fn read(
     tx: &mut Tx,
     queue: &str,

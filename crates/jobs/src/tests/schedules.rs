@@ -4,11 +4,15 @@
 //! Shuttle runs one thread at a time and chooses the next at each lock, atomic and wait. Where all
 //! wait for each other it fails, so a wake-up that is lost is seen as well as a job that is.
 
-#![allow(dead_code, reason = "the parts are compiled again, and not all of them are used")]
+#![allow(
+    dead_code,
+    clippy::duplicate_mod,
+    reason = "the parts are compiled again, of other parts, and not all of them are used"
+)]
 
-#[path = "directory.rs"]
+#[path = "../directory.rs"]
 mod directory;
-#[path = "places.rs"]
+#[path = "../places.rs"]
 mod places;
 mod sync;
 

@@ -39,6 +39,7 @@ mod postgres;
 mod queue;
 mod record;
 mod sqlite;
+mod synced;
 mod tx;
 mod unit;
 mod value;
@@ -113,7 +114,7 @@ struct Shared {
     log: Option<Arc<log::Log>>,
     /// SQLite's file.
     path: Option<PathBuf>,
-    /// SQLite's writer is the last of them.
+    /// The last of them are SQLite's writer and the thread that follows up its commits.
     threads: parking_lot::Mutex<Vec<std::thread::JoinHandle<()>>>,
 }
 
@@ -124,12 +125,18 @@ impl Drop for Shared {
             log.close();
         }
         let mut threads = std::mem::take(self.threads.get_mut());
+        let (follower, writer) = (threads.pop(), threads.pop());
         // SQLite's writer closes last: the last connection empties the log, and of two that close
         // at the same moment neither is the last.
-        let writer = threads.pop();
         threads.into_iter().for_each(join);
         self.writes.close();
-        writer.into_iter().for_each(join);
+        let is_current = |thread: &std::thread::JoinHandle<()>| {
+            thread.thread().id() == std::thread::current().id()
+        };
+        // The writer may wait for its follower, and so ends by itself after this one.
+        if !follower.as_ref().is_some_and(is_current) {
+            writer.into_iter().chain(follower).for_each(join);
+        }
     }
 }
 

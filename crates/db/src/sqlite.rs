@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -13,6 +15,7 @@ use rusqlite::{ErrorCode, OpenFlags, ffi};
 use crate::log::{Log, Snapshot};
 use crate::meters::Meters;
 use crate::queue::ClassQueue;
+use crate::synced::{Disk, GROUPS_MAX};
 use crate::tx::{Connection, Failure};
 use crate::unit::Work;
 use crate::writer::Writer;
@@ -29,7 +32,7 @@ pub(crate) struct Opened {
     pub(crate) reads: Queue,
     pub(crate) writes: Queue,
     pub(crate) log: Arc<Log>,
-    /// The writer is the last.
+    /// The writer and its follower are the last.
     pub(crate) threads: Vec<JoinHandle<()>>,
 }
 
@@ -54,7 +57,12 @@ pub(crate) fn open(path: &Path, options: &Options) -> Result<Opened, Error> {
     let log = Arc::new(Log::new(snapshots.clone(), options.log_bytes_max));
     log.follow(&mut writer).map_err(refused)?;
 
-    let mut writer = Writer::new(writer, writes.clone(), log.clone(), options.group_time_max);
+    let failed = Arc::new(AtomicBool::new(false));
+    let disk = Disk::new(path, options.sync, failed.clone());
+    let group_time_max = options.group_time_max;
+    let (committed, follow) = sync_channel(GROUPS_MAX);
+    let mut writer =
+        Writer::new(writer, writes.clone(), log.clone(), group_time_max, committed, failed);
     let beside = log.clone();
     let mut bodies: Vec<(String, Body)> =
         vec![("db-checkpoint".into(), Box::new(move || beside.run_checkpoints(&checkpoints)))];
@@ -64,6 +72,7 @@ pub(crate) fn open(path: &Path, options: &Options) -> Result<Opened, Error> {
         bodies.push((format!("db-read-{number}"), Box::new(body)));
     }
     bodies.push(("db-writer".into(), Box::new(move || writer.run())));
+    bodies.push(("db-sync".into(), Box::new(move || disk.run(&follow))));
     let mut threads = Vec::new();
     for (name, body) in bodies {
         match std::thread::Builder::new().name(name).spawn(body) {
@@ -95,7 +104,8 @@ fn connect(path: &Path, options: &Options, writes: bool) -> rusqlite::Result<rus
     // that value changes: at each use. Conditions of partial indexes are written out in the SQL.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.busy_timeout(BUSY_WAIT)?;
-    let sync = if options.sync { "FULL" } else { "OFF" };
+    // Commits wait for the disk beside the writer; see `synced`.
+    let sync = if options.sync { "NORMAL" } else { "OFF" };
     let cache_kib = if writes { 16_384 } else { 4_096 };
     connection.execute_batch(&format!(
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = {sync}; PRAGMA wal_autocheckpoint = 0;

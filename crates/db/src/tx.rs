@@ -69,7 +69,7 @@ impl<'c> Tx<'c> {
         self.started.elapsed()
     }
 
-    /// Runs `hook` after the commit, in commit order, on the thread that committed. It must be
+    /// Runs `hook` after the commit, in commit order, on a thread of the database. It must be
     /// short, and is dropped when the unit fails or runs again.
     pub fn after_commit(&mut self, hook: impl FnOnce() + Send + 'static) {
         self.hooks.push(Box::new(hook));

@@ -1,13 +1,16 @@
 //! The one thread that writes to SQLite: groups of units, each in its savepoint, in one commit.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
-use crate::hooks::{self, Hook};
+use crate::hooks::Hook;
 use crate::log::Log;
 use crate::meters::Meters;
 use crate::queue::{Done, Turn};
 use crate::sqlite::{Queue, begin};
+use crate::synced::{Committed, lost};
 use crate::tx::Connection;
 use crate::unit::Work;
 use crate::{Error, Tx};
@@ -20,6 +23,9 @@ pub(crate) struct Writer {
     queue: Queue,
     log: Arc<Log>,
     group_time_max: Duration,
+    /// Where groups go when they are committed.
+    committed: SyncSender<Committed>,
+    disk_failed: Arc<AtomicBool>,
     meters: Meters,
     group_units: metrics::Histogram,
     commit_seconds: metrics::Histogram,
@@ -32,12 +38,16 @@ impl Writer {
         queue: Queue,
         log: Arc<Log>,
         group_time_max: Duration,
+        committed: SyncSender<Committed>,
+        disk_failed: Arc<AtomicBool>,
     ) -> Self {
         Self {
             connection,
             queue,
             log,
             group_time_max,
+            committed,
+            disk_failed,
             meters: Meters::new("write"),
             group_units: metrics::histogram!("weir_db_group_units"),
             commit_seconds: metrics::histogram!("weir_db_commit_seconds"),
@@ -53,10 +63,21 @@ impl Writer {
         }
     }
 
-    /// Runs units in one transaction, each in its savepoint, until the group is due; commits; then
-    /// runs what follows and answers. Gives back the last turn if the queue was not told yet.
+    /// Hands a group on that was committed.
+    fn hand_on(&self, units: Vec<Box<dyn Work>>, hooks: Vec<Hook>) {
+        if let Err(rest) = self.committed.send(Committed { units, hooks }) {
+            rest.0.units.into_iter().for_each(|work| work.fail(lost()));
+        }
+    }
+
+    /// Runs units in one transaction, each in its savepoint, until the group is due, commits, and
+    /// hands it on. Gives back the last turn if the queue was not told yet.
     fn group(&self, mut turn: Turn, mut work: Box<dyn Work>) -> Option<Done> {
         let started = Instant::now();
+        if self.disk_failed.load(Ordering::Acquire) {
+            work.fail(lost());
+            return Some((turn, started.elapsed()));
+        }
         if let Err(failure) = begin(&self.connection, "BEGIN IMMEDIATE") {
             work.fail(failure.error);
             return Some((turn, started.elapsed()));
@@ -87,10 +108,7 @@ impl Writer {
         };
         self.group_units.record(units.len() as f64);
         match self.commit() {
-            Ok(()) => {
-                hooks::run(hooks);
-                units.into_iter().for_each(|work| work.answer());
-            }
+            Ok(()) => self.hand_on(units, hooks),
             Err(error) => {
                 self.retried.increment(1);
                 tracing::warn!(%error, units = units.len(), "a commit failed; its units run alone");
@@ -164,10 +182,7 @@ impl Writer {
             return work.answer();
         }
         match self.commit() {
-            Ok(()) => {
-                hooks::run(hooks);
-                work.answer();
-            }
+            Ok(()) => self.hand_on(vec![work], hooks),
             Err(error) => work.fail(error),
         }
     }

@@ -1,0 +1,143 @@
+//! What follows a commit on SQLite: the log reaches the disk, hooks run, and units are answered.
+//! It happens beside the writer, which goes on with the next group meanwhile; however many groups
+//! were committed while the disk was busy reach it at once.
+//!
+//! SQLite itself writes the log without waiting for the disk (`synchronous = NORMAL`), so others
+//! may read what does not lie there yet. Nobody was told that it was done, and nothing follows from
+//! it before it lies there: after a power cut the log ends with some commit, and whatever was
+//! answered stands before that.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Receiver;
+use std::time::Instant;
+
+use crate::Error;
+use crate::hooks::{self, Hook};
+use crate::unit::Work;
+
+/// Groups that may wait for the disk; the writer waits when there are more.
+pub(crate) const GROUPS_MAX: usize = 8;
+
+/// A group that was committed.
+pub(crate) struct Committed {
+    pub(crate) units: Vec<Box<dyn Work>>,
+    pub(crate) hooks: Vec<Hook>,
+}
+
+/// Brings the log to the disk.
+pub(crate) struct Disk {
+    log: PathBuf,
+    file: Option<File>,
+    is_wanted: bool,
+    failed: Arc<AtomicBool>,
+    seconds: metrics::Histogram,
+    groups: metrics::Histogram,
+}
+
+impl Disk {
+    /// Of the database at `path`. Without `is_wanted` nothing waits for the disk. Once it failed,
+    /// `failed` is set: what then lies there nobody knows until the database is opened again.
+    pub(crate) fn new(path: &std::path::Path, is_wanted: bool, failed: Arc<AtomicBool>) -> Self {
+        let mut log = path.as_os_str().to_owned();
+        log.push("-wal");
+        Self {
+            log: log.into(),
+            file: None,
+            is_wanted,
+            failed,
+            seconds: metrics::histogram!("weir_db_sync_seconds"),
+            groups: metrics::histogram!("weir_db_sync_groups"),
+        }
+    }
+
+    /// Follows up commits, in their order, until the writer ends.
+    pub(crate) fn run(mut self, committed: &Receiver<Committed>) {
+        while let Ok(first) = committed.recv() {
+            let mut groups = vec![first];
+            groups.extend(committed.try_iter().take(GROUPS_MAX));
+            self.groups.record(groups.len() as f64);
+            match self.sync() {
+                Ok(()) => groups.into_iter().for_each(|group| {
+                    hooks::run(group.hooks);
+                    group.units.into_iter().for_each(|work| work.answer());
+                }),
+                Err(error) => {
+                    self.failed.store(true, Ordering::Release);
+                    tracing::error!(%error, "the disk did not keep what was written");
+                    let units = groups.into_iter().flat_map(|group| group.units);
+                    units.for_each(|work| work.fail(lost()));
+                }
+            }
+        }
+    }
+
+    fn sync(&mut self) -> std::io::Result<()> {
+        if !self.is_wanted {
+            return Ok(());
+        }
+        if self.failed.load(Ordering::Acquire) {
+            return Err(std::io::Error::other("an earlier failure left the log in doubt"));
+        }
+        let started = Instant::now();
+        let file = match &self.file {
+            Some(file) => file,
+            // It is there from the first commit on, and no lock is held through it.
+            None => self.file.insert(File::open(&self.log)?),
+        };
+        file.sync_data()?;
+        self.seconds.record(started.elapsed().as_secs_f64());
+        Ok(())
+    }
+}
+
+/// What is said of whatever is written after the disk failed.
+pub(crate) fn lost() -> Error {
+    let reason = "the disk failed while it was written to: check it, then start Weir again";
+    Error::Unavailable(reason.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::sync_channel;
+
+    use super::*;
+    use crate::Tx;
+    use crate::unit::{Unit, wait};
+
+    /// Hands one group on whose unit is done and sets a flag in its hook: what it is told, whether
+    /// the hook ran, and whether the disk failed.
+    fn follow(folder: &std::path::Path) -> (Result<(), Error>, bool, bool) {
+        let (failed, ran) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        let (mut unit, answer) = Unit::boxed(|_: &mut Tx| Ok::<_, Error>(()), false);
+        let connection = rusqlite::Connection::open_in_memory().unwrap();
+        unit.run(&mut Tx::new(crate::tx::Connection::Sqlite(&connection)));
+        let (committed, list) = sync_channel(1);
+        let seen = ran.clone();
+        let hook: Hook = Box::new(move || seen.store(true, Ordering::Release));
+        committed.send(Committed { units: vec![unit], hooks: vec![hook] }).unwrap();
+        drop(committed);
+        Disk::new(&folder.join("weir.db"), true, failed.clone()).run(&list);
+        let told = wait(answer).unwrap();
+        (told, ran.load(Ordering::Acquire), failed.load(Ordering::Acquire))
+    }
+
+    #[test]
+    fn who_wrote_is_answered_once_the_log_lies_on_the_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("weir.db-wal"), "log").unwrap();
+        let (told, ran, failed) = follow(folder.path());
+        told.unwrap();
+        assert!(ran && !failed);
+    }
+
+    #[test]
+    fn what_the_disk_does_not_keep_was_never_done() {
+        let folder = tempfile::tempdir().unwrap();
+        let (told, ran, failed) = follow(folder.path());
+        assert!(matches!(told, Err(Error::Unavailable(_))), "{told:?}");
+        assert!(!ran && failed);
+    }
+}

@@ -1,10 +1,16 @@
 //! Fresh databases for tests: one on SQLite and one on PostgreSQL, gone when they are dropped.
 
+mod postgres_server;
+mod small_disk;
+
 use std::path::Path;
 
 use tempfile::TempDir;
 use weir_base::Random;
 use weir_db::{Db, Options};
+
+pub use postgres_server::PostgresServer;
+pub use small_disk::on_small_disk;
 
 /// Where PostgreSQL is for tests: a URL whose user may create databases.
 const POSTGRES_VARIABLE: &str = "WEIR_TEST_POSTGRES";
@@ -27,6 +33,8 @@ enum Place {
     Directory(TempDir),
     /// The server's URL, and the name of the database on it.
     Server { url: String, database: String },
+    /// The database goes with its server.
+    Own,
 }
 
 /// An empty SQLite database, and an empty PostgreSQL database on the server that the variable
@@ -112,7 +120,7 @@ impl Fixture {
     pub fn directory(&self) -> &Path {
         match &self.place {
             Place::Directory(directory) => directory.path(),
-            Place::Server { .. } => Path::new("/"),
+            Place::Server { .. } | Place::Own => Path::new("/"),
         }
     }
 }

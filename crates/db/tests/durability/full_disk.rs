@@ -1,40 +1,18 @@
-//! A disk that fills: a small one in memory, in a mount namespace of its own.
+//! A disk that fills.
 
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::process::Command;
 
 use weir_db::{Db, Error, Options};
+use weir_storm::fixture::on_small_disk;
 
 use crate::{CLASS, insert, make_table, marks};
 
-/// Set for the child: where the small disk is mounted.
-const DISK_VARIABLE: &str = "WEIR_TEST_FULL_DISK";
-
 #[test]
 fn a_full_disk_is_told_loses_nothing_and_is_no_trouble_once_there_is_room() {
-    if let Ok(disk) = std::env::var(DISK_VARIABLE) {
-        return fill(Path::new(&disk));
-    }
-    let disk = tempfile::tempdir().unwrap();
-    let is_root = std::fs::metadata("/proc/self").unwrap().uid() == 0;
-    let child = Command::new("unshare")
-        .arg(if is_root { "-m" } else { "-Urm" })
-        .args([
-            "sh",
-            "-c",
-            "mount -t tmpfs -o size=8m weir \"$WEIR_TEST_FULL_DISK\" && exec \"$@\"",
-        ])
-        .arg("sh")
-        .arg(std::env::current_exe().unwrap())
-        .args(["--exact", "--nocapture", "--test-threads=1"])
-        .arg("full_disk::a_full_disk_is_told_loses_nothing_and_is_no_trouble_once_there_is_room")
-        .env(DISK_VARIABLE, disk.path())
-        .output()
-        .expect("unshare, of util-linux, gives the small disk");
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    assert!(child.status.success(), "{}\n{}", text(&child.stdout), text(&child.stderr));
-    assert!(text(&child.stdout).contains("1 passed"), "{}", text(&child.stdout));
+    on_small_disk(
+        "full_disk::a_full_disk_is_told_loses_nothing_and_is_no_trouble_once_there_is_room",
+        fill,
+    );
 }
 
 fn fill(disk: &Path) {

@@ -4,7 +4,6 @@
 mod full_disk;
 mod outage;
 mod power_cut;
-mod server;
 mod silence;
 mod tls;
 

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 
 use weir_db::{Db, Error};
+use weir_storm::fixture::PostgresServer;
 
-use crate::server::Server;
 use crate::{CLASS, insert, is_long, make_table, marks};
 
 const TASKS: usize = 8;
@@ -25,7 +25,7 @@ fn commit(db: &Db, next: &AtomicI64, stop: &AtomicBool, tell: &Sender<i64>) {
 
 #[test]
 fn while_postgres_crashes_and_returns_units_succeed_or_say_so_and_none_that_succeeded_is_lost() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = PostgresServer::start() else { return };
     let db = &server.open(true);
     make_table(db);
     let (next, stop) = (&AtomicI64::new(1), &AtomicBool::new(false));
@@ -57,7 +57,7 @@ fn while_postgres_crashes_and_returns_units_succeed_or_say_so_and_none_that_succ
 
 #[test]
 fn a_crash_loses_acknowledged_units_only_when_commits_do_not_wait_for_the_disk() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = PostgresServer::start() else { return };
     make_table(&server.open(true));
     let after_crash = |sync: bool, ids: std::ops::Range<i64>| {
         let db = server.open(sync);

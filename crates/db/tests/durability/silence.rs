@@ -5,8 +5,8 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use weir_db::{Error, Options, Tx, params};
+use weir_storm::fixture::PostgresServer;
 
-use crate::server::Server;
 use crate::{CLASS, insert, make_table, marks};
 
 fn impatient(connections_max: usize) -> Options {
@@ -19,7 +19,7 @@ fn impatient(connections_max: usize) -> Options {
 
 #[test]
 fn a_statement_that_waits_too_long_for_a_lock_fails_and_the_connection_goes_on() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = PostgresServer::start() else { return };
     let db = &server.open_with(&impatient(2));
     make_table(db);
     db.write_blocking(CLASS, |tx| insert(tx, 1, "")).unwrap();
@@ -49,7 +49,7 @@ fn a_statement_that_waits_too_long_for_a_lock_fails_and_the_connection_goes_on()
 
 #[test]
 fn a_migration_may_take_longer_than_any_other_statement() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = PostgresServer::start() else { return };
     let db = server.open_with(&impatient(1));
     const SLOW: weir_db::Migration =
         weir_db::Migration { number: 1, name: "slow", sql: "SELECT pg_sleep(0.7)" };
@@ -62,7 +62,7 @@ fn a_migration_may_take_longer_than_any_other_statement() {
 
 #[test]
 fn a_server_that_stands_still_holds_no_unit_for_ever_and_is_used_again_when_it_goes_on() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = PostgresServer::start() else { return };
     let db = server.open_with(&impatient(1));
     make_table(&db);
     let pid = |tx: &mut Tx| tx.column::<i64>("SELECT CAST(pg_backend_pid() AS BIGINT)", &[]);

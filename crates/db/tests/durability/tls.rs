@@ -4,13 +4,13 @@ use std::net::TcpListener;
 use std::path::Path;
 
 use weir_db::{Db, Error, Options, Tx};
+use weir_storm::fixture::PostgresServer;
 
 use crate::CLASS;
-use crate::server::Server;
 
 /// A server that offers TLS as `localhost`, the port, and the path of its certificate.
-fn server() -> Option<(Server, u16, String)> {
-    let server = Server::prepare()?;
+fn server() -> Option<(PostgresServer, u16, String)> {
+    let server = PostgresServer::prepare()?;
     let signed = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let cert = server.file("cert.pem", &signed.cert.pem());
     let key = server.file("key.pem", &signed.signing_key.serialize_pem());
@@ -60,7 +60,7 @@ fn the_url_decides_on_tls_to_postgres_and_on_who_the_server_must_be() {
 
 #[test]
 fn a_server_without_tls_is_refused_when_tls_is_required() {
-    let Some(server) = Server::prepare() else { return };
+    let Some(server) = PostgresServer::prepare() else { return };
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     server.begin_with(&format!("-c listen_addresses=127.0.0.1 -p {port}"));
     assert!(!is_encrypted("localhost", port, "?sslmode=prefer").unwrap());

@@ -1,8 +1,6 @@
-//! A disk that fills while jobs are enqueued and run: a small one, in a mount namespace of its own.
+//! A disk that fills while jobs are enqueued and run.
 
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -10,11 +8,11 @@ use tokio_util::sync::CancellationToken;
 use weir_base::{Clock, Random};
 use weir_db::{Class, Db, Error, Options, Tx, params};
 use weir_jobs::{Claimed, Job, Jobs, Outcome, Queue, Registry};
+use weir_storm::fixture::on_small_disk;
 
 use crate::house::until;
 
-/// Set for the child: where the small disk is mounted.
-const DISK_VARIABLE: &str = "WEIR_JOBS_TEST_FULL_DISK";
+/// The path of the test below.
 const TEST: &str = "full_disk::on_a_full_disk_jobs_are_refused_or_wait_and_then_each_is_had_once";
 
 /// A unit that writes its text.
@@ -43,24 +41,7 @@ impl Job for Tell {
 
 #[test]
 fn on_a_full_disk_jobs_are_refused_or_wait_and_then_each_is_had_once() {
-    if let Ok(disk) = std::env::var(DISK_VARIABLE) {
-        return tokio::runtime::Runtime::new().unwrap().block_on(fill(Path::new(&disk)));
-    }
-    let disk = tempfile::tempdir().unwrap();
-    let is_root = std::fs::metadata("/proc/self").unwrap().uid() == 0;
-    let child = Command::new("unshare")
-        .arg(if is_root { "-m" } else { "-Urm" })
-        .args(["sh", "-c"])
-        .arg(format!("mount -t tmpfs -o size=8m weir \"${DISK_VARIABLE}\" && exec \"$@\""))
-        .arg("sh")
-        .arg(std::env::current_exe().unwrap())
-        .args(["--exact", "--nocapture", "--test-threads=1", TEST])
-        .env(DISK_VARIABLE, disk.path())
-        .output()
-        .expect("unshare, of util-linux, gives the small disk");
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    assert!(child.status.success(), "{}\n{}", text(&child.stdout), text(&child.stderr));
-    assert!(text(&child.stdout).contains("1 passed"), "{}", text(&child.stdout));
+    on_small_disk(TEST, |disk| tokio::runtime::Runtime::new().unwrap().block_on(fill(disk)));
 }
 
 async fn fill(disk: &Path) {

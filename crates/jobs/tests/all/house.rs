@@ -21,6 +21,12 @@ const TABLES: &[Migration] = &[Migration {
 /// How long a test waits for what should come at once: far beyond any slowness.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// How long what is away stays away.
+pub fn outage() -> Duration {
+    let is_long = std::env::var_os("WEIR_TEST_LONG").is_some();
+    if is_long { Duration::from_secs(60) } else { Duration::from_millis(300) }
+}
+
 pub struct House {
     pub jobs: Jobs,
     pub db: Db,

@@ -15,6 +15,7 @@ mod life;
 mod limits;
 mod many;
 mod nodes;
+mod outage;
 mod poison;
 mod redis_batches;
 mod redis_faults;

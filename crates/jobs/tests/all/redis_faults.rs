@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use weir_base::{Clock, Random};
 use weir_db::{Class, Db, Error, Migration, Tx, params};
@@ -13,7 +14,7 @@ use weir_jobs::sidekiq::{Options, QueueOrder};
 use weir_jobs::{Claimed, Failure, Job, Jobs, Outcome, Queue, Registry, Workers};
 use weir_storm::fixture::sqlite;
 
-use crate::house::{soon, until};
+use crate::house::{outage, soon, until};
 use crate::redis_server::RedisServer;
 
 const TABLES: &[Migration] = &[Migration {
@@ -245,6 +246,7 @@ async fn workers_wait_for_a_redis_that_is_away_and_go_on() {
     for number in 2..50 {
         enqueue(number).await;
     }
+    assert!(timeout(outage(), tells.recv()).await.is_err(), "nothing is handed over meanwhile");
     let late = {
         let (jobs, at) = (jobs.clone(), Clock::system().now().plus_ms(200));
         write(&fixture.db, move |tx| jobs.enqueue_at(tx, at, &Tell { number: 50 })).await

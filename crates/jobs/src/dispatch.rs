@@ -40,6 +40,11 @@ const fn batch_ns(dialect: Dialect) -> i64 {
 }
 /// The same of the first batches, by a guess.
 const FIRST_BATCH_NS: i64 = 5_000_000;
+/// On PostgreSQL a batch may take so long, in ns, until it has this many jobs: its statements'
+/// ways are the same for few, so that a batch that is small because it took long would take no
+/// less.
+const SMALL_BATCH_NS: i64 = 1_000_000_000;
+const SMALL_BATCH_JOBS: i64 = 100;
 /// Jobs in one batch of units.
 const BATCH_JOBS_MAX: usize = 2_000;
 /// Tasks are taken ahead for about this much work, in ns, so that quick ones never wait for a read.
@@ -172,7 +177,14 @@ impl Worker {
                 true => batch_ns(self.inner.db.dialect()),
                 false => FIRST_BATCH_NS,
             };
-            let most = batch_jobs(all_ns, turns.job_ns(), self.queue.weight, heaviest);
+            let job_ns = turns.job_ns().max(1);
+            let least = match self.inner.db.dialect() {
+                Dialect::Postgres if turns.is_measured() => {
+                    (SMALL_BATCH_NS / job_ns).min(SMALL_BATCH_JOBS)
+                }
+                _ => 1,
+            };
+            let most = batch_jobs((all_ns / job_ns).max(least), self.queue.weight, heaviest);
             if self.state.places.free() == 0 { 0 } else { most }
         } else {
             self.room(turns.job_ns())
@@ -360,11 +372,11 @@ impl Worker {
     }
 }
 
-/// Jobs of a batch of about `all_ns`, of a queue with `weight` beside one with `heaviest`. Each has
+/// Jobs of a batch, of at most `jobs`, of a queue with `weight` beside one with `heaviest`. Each has
 /// as many batches on their way as the other, so their sizes decide which part of the database's
 /// time is whose.
-fn batch_jobs(all_ns: i64, job_ns: i64, weight: u32, heaviest: u32) -> usize {
-    let most = usize::try_from(all_ns / job_ns.max(1)).unwrap_or(1).clamp(1, BATCH_JOBS_MAX);
+fn batch_jobs(jobs: i64, weight: u32, heaviest: u32) -> usize {
+    let most = usize::try_from(jobs).unwrap_or(1).clamp(1, BATCH_JOBS_MAX);
     let (weight, heaviest) = (weight.max(1) as usize, heaviest.max(weight).max(1) as usize);
     (most * weight / heaviest).max(1)
 }
@@ -382,10 +394,10 @@ mod tests {
 
     #[test]
     fn batches_of_units_are_as_large_as_their_queues_are_heavy() {
-        assert_eq!(batch_jobs(5_000_000, 5_000, 1, 1), 1_000);
-        assert_eq!(batch_jobs(5_000_000, 5_000, 2, 5), 400);
-        assert_eq!(batch_jobs(5_000_000, 5_000, 5, 2), 1_000, "a lighter one takes nothing away");
-        assert_eq!(batch_jobs(5_000_000, 1, 1, 10), BATCH_JOBS_MAX / 10);
-        assert_eq!(batch_jobs(5_000_000, i64::MAX, 1, 100), 1, "there is always one");
+        assert_eq!(batch_jobs(1_000, 1, 1), 1_000);
+        assert_eq!(batch_jobs(1_000, 2, 5), 400);
+        assert_eq!(batch_jobs(1_000, 5, 2), 1_000, "a lighter one takes nothing away");
+        assert_eq!(batch_jobs(5_000_000, 1, 10), BATCH_JOBS_MAX / 10);
+        assert_eq!(batch_jobs(0, 1, 100), 1, "there is always one");
     }
 }

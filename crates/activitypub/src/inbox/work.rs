@@ -20,8 +20,9 @@ use crate::wire;
 
 /// Where they wait.
 pub(super) const QUEUE: Queue = Queue::new("inbound", Class::Inbound).newest_first();
-/// Where those wait that come late. They have a queue of their own so that what is new never stands
-/// behind what is old and came after it, as after an outage everything does.
+/// Where those wait that come late, or do not say when they were written. They have a queue of
+/// their own so that what is new never stands behind what is old and came after it, as after an
+/// outage everything does.
 pub(super) const LATE_QUEUE: Queue = Queue::new("inbound_late", Class::Inbound).newest_first();
 /// What was published so long before it came is late, in ms.
 const LATE_MS: i64 = 60_000;
@@ -53,7 +54,7 @@ impl Job for Inbound {
     }
 }
 
-/// A message that the door let in and that tells of something long ago.
+/// A message that the door let in and that may tell of something long ago.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Late(pub(crate) Inbound);
@@ -68,15 +69,15 @@ impl Job for Late {
     }
 }
 
-/// Whether a message that came at `arrived` tells of something long ago. What gives no time of its
-/// own counts as new.
+/// Whether a message that came at `arrived` may tell of something long ago: only what gives its
+/// time is known to be new.
 pub(super) fn is_late(activity: &wire::Activity, arrived: Timestamp) -> bool {
     let of_post = match activity.object.embedded() {
         Some(wire::Object::Post(post)) => post.updated.or(post.published),
         _ => None,
     };
     let published = of_post.or(activity.published);
-    published.is_some_and(|published| arrived.since_ms(published) > LATE_MS)
+    published.is_none_or(|published| arrived.since_ms(published) > LATE_MS)
 }
 
 pub(super) fn register(registry: &mut Registry, face: &ActivityPub) {

@@ -7,9 +7,9 @@ use std::sync::{Arc, mpsc};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-/// How much the threads step back: while all processors are wanted each has about a tenth of what
-/// another thread has.
-const STEP_BACK: i32 = 10;
+/// How much the threads step back: while all processors are wanted each has about a twentieth of
+/// what another thread has.
+const STEP_BACK: i32 = 13;
 
 type Work = Box<dyn FnOnce() + Send>;
 

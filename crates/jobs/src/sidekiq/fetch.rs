@@ -24,8 +24,8 @@ const FETCH_MAX: usize = 1_000;
 const WAIT_S: f64 = 5.0;
 /// When what came was taken by others, the next look is this much later.
 const LOST_RACE: Duration = Duration::from_millis(20);
-/// How often a paused queue is looked at.
-const PAUSED_LOOK: Duration = Duration::from_millis(250);
+/// How often a queue is looked at that is paused or has no free place.
+const CLOSED_LOOK: Duration = Duration::from_millis(250);
 
 /// Fetches until it is told to stop.
 pub(crate) struct Fetcher {
@@ -78,6 +78,8 @@ impl Fetcher {
             if room.min(left) == 0 || core.inner.quiet.load(Ordering::Relaxed) {
                 tokio::select! {
                     () = core.freed.notified() => {}
+                    // Nobody tells of a limit that was raised, or of the end of quiet.
+                    () = tokio::time::sleep(CLOSED_LOOK) => {}
                     () = core.stop.cancelled() => {}
                 }
                 continue;
@@ -129,8 +131,8 @@ impl Fetcher {
         for at in order.iter().filter(is_open) {
             core.sources[*at].armed.notify_one();
         }
-        let lease = core.shared.options.lease;
-        let again = if self.paused.is_empty() { lease } else { PAUSED_LOOK };
+        let all_open = order.iter().all(|at| is_open(&at));
+        let again = if all_open { core.shared.options.lease } else { CLOSED_LOOK };
         tokio::select! {
             () = core.arrived.notified() => true,
             () = tokio::time::sleep(again) => false,

@@ -199,3 +199,37 @@ async fn on_redis_a_dead_host_gets_no_more_and_what_lies_there_already_waits_for
     stop.cancel();
     workers.finish(std::time::Duration::from_secs(60)).await;
 }
+
+#[tokio::test]
+async fn on_redis_a_lane_is_handed_over_no_faster_than_its_rate_and_holds_up_no_other() {
+    let (house, redis) = (houses().remove(0), RedisServer::start());
+    let (told, mut runs) = mpsc::unbounded_channel();
+    let mut registry = Registry::new();
+    registry.task(move |claimed: Claimed<Ping>| {
+        let _ = told.send(claimed.job.host);
+        async { Ok(()) }
+    });
+    let stop = CancellationToken::new();
+    let workers = house.jobs.start_on_redis(registry, redis.options(), stop.clone()).unwrap();
+    let ping = |host: &str| Ping { host: host.into() };
+    enqueue(&house, vec![ping("busy.test"); 5]).await;
+    for ran in 1..=5 {
+        assert_eq!(soon(runs.recv()).await.unwrap(), "busy.test");
+        if ran == 5 {
+            break;
+        }
+        let waits = || lane(&house, "pings", "busy.test").and_then(|lane| lane.waits_until);
+        until("it waits for its time", async || waits().is_some()).await;
+        if ran == 2 {
+            enqueue(&house, vec![ping("other.test")]).await;
+            assert_eq!(soon(runs.recv()).await.unwrap(), "other.test");
+        }
+        assert_eq!(redis.ask::<u64>(&["LLEN", "queue:pings"]), 0, "the rest is in the database");
+        assert!(runs.try_recv().is_err(), "the clock stands");
+        let until_ms = waits().unwrap().since_ms(house.clock.now());
+        assert!((1..=101).contains(&until_ms), "{until_ms}");
+        house.advance(until_ms);
+    }
+    stop.cancel();
+    workers.finish(std::time::Duration::from_secs(60)).await;
+}

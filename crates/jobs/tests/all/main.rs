@@ -19,6 +19,7 @@ mod outage;
 mod poison;
 mod redis_batches;
 mod redis_faults;
+mod redis_limits;
 mod redis_relay;
 mod redis_server;
 mod ruby;

@@ -1,0 +1,108 @@
+//! How many jobs from Redis run at once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use weir_db::Class;
+use weir_jobs::{Claimed, Job, Queue, Registry};
+
+use crate::house::{Call, House, houses, numbers, until};
+use crate::redis_server::RedisServer;
+
+/// A task of which three may run at once.
+#[derive(Clone, Serialize, Deserialize)]
+struct Narrow;
+
+impl Job for Narrow {
+    const KIND: &'static str = "narrow";
+    const QUEUE: Queue = Queue::new("narrow", Class::Outbound).running_max(3);
+}
+
+/// What waits to be let go.
+struct Held {
+    gate: Semaphore,
+    running: AtomicUsize,
+    most: AtomicUsize,
+}
+
+impl Held {
+    fn new() -> Arc<Self> {
+        let count = || AtomicUsize::new(0);
+        Arc::new(Self { gate: Semaphore::new(0), running: count(), most: count() })
+    }
+
+    fn register<J: Job>(self: &Arc<Self>, registry: &mut Registry) {
+        let held = self.clone();
+        registry.task(move |_: Claimed<J>| {
+            let held = held.clone();
+            async move {
+                let running = held.running.fetch_add(1, Ordering::Relaxed) + 1;
+                held.most.fetch_max(running, Ordering::Relaxed);
+                held.gate.acquire().await.unwrap().forget();
+                held.running.fetch_sub(1, Ordering::Relaxed);
+                Ok(())
+            }
+        });
+    }
+
+    async fn until_running(&self, count: usize) {
+        until("as many run as may", async || self.running.load(Ordering::Relaxed) == count).await;
+    }
+
+    fn most(&self) -> usize {
+        self.most.load(Ordering::Relaxed)
+    }
+}
+
+async fn enqueue<J: Job + Clone>(house: &House, list: Vec<J>) {
+    let jobs = house.jobs.clone();
+    house.write(move |tx| jobs.enqueue_many(tx, &list)).await;
+}
+
+async fn until_ended(redis: &RedisServer, count: u64) {
+    let processed = || redis.ask::<Option<u64>>(&["GET", "stat:processed"]).unwrap_or(0);
+    until("all ended", async || processed() == count).await;
+}
+
+#[tokio::test]
+async fn on_redis_no_more_run_at_once_than_the_queue_declares() {
+    let (house, redis, held) = (houses().remove(0), RedisServer::start(), Held::new());
+    let mut registry = Registry::new();
+    held.register::<Narrow>(&mut registry);
+    let stop = CancellationToken::new();
+    let workers = house.jobs.start_on_redis(registry, redis.options(), stop.clone()).unwrap();
+    enqueue(&house, vec![Narrow; 20]).await;
+    held.until_running(3).await;
+    held.gate.add_permits(20);
+    until_ended(&redis, 20).await;
+    assert_eq!(held.most(), 3);
+    stop.cancel();
+    workers.finish(std::time::Duration::from_secs(60)).await;
+}
+
+#[tokio::test]
+async fn on_redis_a_limit_set_by_hand_holds_and_is_changed_while_all_places_are_taken() {
+    let (house, redis, held) = (houses().remove(0), RedisServer::start(), Held::new());
+    let mut registry = Registry::new();
+    held.register::<Call>(&mut registry);
+    house.jobs.set_limit("calls", Some(5)).await.unwrap_err();
+    let stop = CancellationToken::new();
+    let workers = house.jobs.start_on_redis(registry, redis.options(), stop.clone()).unwrap();
+    house.jobs.set_limit("calls", Some(5)).await.unwrap();
+    enqueue(&house, numbers(20).into_iter().map(|number| Call { number }).collect()).await;
+    held.until_running(5).await;
+    until("the rest is there", async || redis.ask::<u64>(&["LLEN", "queue:calls"]) == 15).await;
+    assert_eq!(held.most(), 5);
+    house.jobs.set_limit("calls", Some(8)).await.unwrap();
+    held.until_running(8).await;
+    assert_eq!(held.most(), 8);
+    house.jobs.set_limit("calls", None).await.unwrap();
+    held.until_running(20).await;
+    held.gate.add_permits(20);
+    until_ended(&redis, 20).await;
+    stop.cancel();
+    workers.finish(std::time::Duration::from_secs(60)).await;
+}

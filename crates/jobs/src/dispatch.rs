@@ -372,9 +372,9 @@ impl Worker {
     }
 }
 
-/// Jobs of a batch, of at most `jobs`, of a queue with `weight` beside one with `heaviest`. Each has
-/// as many batches on their way as the other, so their sizes decide which part of the database's
-/// time is whose.
+/// Jobs of a batch, of at most `jobs`, of a queue with `weight` beside one with `heaviest`. Each
+/// has as many batches on their way as the other, so their sizes decide which part of the
+/// database's time is whose.
 fn batch_jobs(jobs: i64, weight: u32, heaviest: u32) -> usize {
     let most = usize::try_from(jobs).unwrap_or(1).clamp(1, BATCH_JOBS_MAX);
     let (weight, heaviest) = (weight.max(1) as usize, heaviest.max(weight).max(1) as usize);

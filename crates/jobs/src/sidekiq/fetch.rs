@@ -78,7 +78,7 @@ impl Fetcher {
             if room.min(left) == 0 || core.inner.quiet.load(Ordering::Relaxed) {
                 tokio::select! {
                     () = core.freed.notified() => {}
-                    // Nobody tells of a limit that was raised, or of the end of quiet.
+                    // Nobody tells of a limit that was raised.
                     () = tokio::time::sleep(CLOSED_LOOK) => {}
                     () = core.stop.cancelled() => {}
                 }

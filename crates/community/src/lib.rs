@@ -16,6 +16,7 @@ mod error;
 pub mod federation;
 pub mod filters;
 pub mod hosts;
+pub mod housekeeping;
 pub mod instance;
 pub mod lists;
 pub mod mail;

@@ -6,7 +6,7 @@ use weir_db::{Json, ToValue, Tx, Value, ids, params};
 use crate::federation::{self, Message};
 use crate::notifications;
 use crate::timelines::Range;
-use crate::{Env, Error, accounts};
+use crate::{Env, Error, accounts, statuses};
 
 /// The longest comment, in characters.
 const COMMENT_CHARACTERS_MAX: usize = 1_000;
@@ -82,6 +82,10 @@ pub fn create(tx: &mut Tx, env: &Env, by: Id, new: &NewReport, uri: &str) -> Res
         "SELECT id FROM statuses WHERE account_id = ?1 AND id IN ids(?2) ORDER BY id",
         &[target.id.to_value(), ids(&named)],
     )?;
+    accounts::hold(tx, target.id)?;
+    for status in &status_ids {
+        statuses::hold(tx, *status)?;
+    }
     let report = Report {
         id: env.ids.next(),
         account_id: by,

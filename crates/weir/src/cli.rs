@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::command::{AccountCommand, FederationCommand, JobsCommand};
+use crate::command::{AccountCommand, FederationCommand, HousekeepingCommand, JobsCommand};
 use crate::config::Flag;
 
 /// The community server that does not fall over.
@@ -56,6 +56,13 @@ pub enum Verb {
         /// What to do.
         #[command(subcommand)]
         command: FederationCommand,
+    },
+    /// Look at what is removed in time, and have it done now.
+    #[command(after_help = "Example:\n  weir housekeeping status")]
+    Housekeeping {
+        /// What to do.
+        #[command(subcommand)]
+        command: HousekeepingCommand,
     },
     /// Put load on Weir, or on any server of that kind, and measure it.
     #[command(disable_help_flag = true)]

@@ -75,6 +75,7 @@ fn run(cli: &Cli) -> Result<(), String> {
         }
         Verb::Jobs { command } => act(cli, command::Command::Jobs(command.clone())),
         Verb::Federation { command } => act(cli, command::Command::Federation(command.clone())),
+        Verb::Housekeeping { command } => act(cli, command::Command::Housekeeping(command.clone())),
         Verb::Storm { words } => {
             // Hosts of a load listen on an address each.
             process::raise_descriptor_limit();

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use weir_base::{Clock, Random};
+use weir_community::housekeeping::Keep;
 use weir_community::{Community, Setup, Site};
 use weir_db::{Db, Options};
 use weir_jobs::Jobs;
@@ -36,6 +37,8 @@ pub struct Parts {
     pub jobs: Jobs,
     /// The nouns and the rules.
     pub community: Community,
+    /// How long things are kept.
+    pub keep: Keep,
     /// Where passwords that are made up come from.
     pub random: Random,
 }
@@ -64,6 +67,7 @@ impl Parts {
             site,
             data: data.to_owned(),
         })?;
-        Ok(Self { db, jobs, community, random })
+        let keep = Keep { remote_days: config.retention.remote_days };
+        Ok(Self { db, jobs, community, keep, random })
     }
 }

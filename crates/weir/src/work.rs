@@ -5,7 +5,9 @@ use std::path::Path;
 use tokio_util::sync::CancellationToken;
 use weir_activitypub::ActivityPub;
 use weir_community::mail::{self, MailError, Mailer};
-use weir_community::{accounts, cards, federation, media, moderation, search, statuses};
+use weir_community::{
+    accounts, cards, federation, housekeeping, media, moderation, search, statuses,
+};
 use weir_jobs::sidekiq::Options;
 use weir_jobs::{Jobs, Registry, StartError, Workers};
 
@@ -40,6 +42,7 @@ pub fn registry(
     weir_mastodon::push::register(&mut registry, community.clone(), fetch, vapid);
     statuses::register(&mut registry, community);
     federation::chores::register(&mut registry, community);
+    housekeeping::register(&mut registry, community, parts.keep);
     match servers {
         Some(face) => weir_activitypub::register_jobs(&mut registry, face),
         None => alone::register(&mut registry),

@@ -150,6 +150,8 @@ enum Parsed {
     Ready(Box<Work>),
     Profile(Box<wire::Actor>),
     Move(wire::Uri, Box<Work>),
+    /// The actor is not known any more, though its key was when the message came.
+    Unknown(wire::Uri),
     Nothing(String),
 }
 
@@ -199,6 +201,10 @@ impl ActivityPub {
                 tracing::debug!(why, "nothing to do");
                 Prepared::Not(Outcome::Done)
             }
+            Parsed::Unknown(actor) => match self.refresh(&actor).await {
+                Ok(_) => Prepared::Not(Outcome::retry("its actor was fetched again")),
+                Err(error) => failed(error),
+            },
             // The profile in the message may be of another name: its server is asked.
             Parsed::Profile(actor) => match self.refresh(&actor.id).await {
                 Ok(_) => Prepared::Not(Outcome::Done),
@@ -221,7 +227,8 @@ fn parse(
 ) -> Parsed {
     let job = &claimed.job;
     let Some(by) = known.get(&job.actor) else {
-        return Parsed::Nothing("the actor is not known".into());
+        let nobody = |_| Parsed::Nothing("the actor is not known".into());
+        return job.actor.parse().map_or_else(nobody, Parsed::Unknown);
     };
     let activity = match wire::parse_activity(job.body.as_bytes()) {
         Ok(activity) => activity,

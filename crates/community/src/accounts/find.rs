@@ -1,7 +1,7 @@
 //! Finding accounts.
 
 use weir_base::Id;
-use weir_db::{Tx, ids, params};
+use weir_db::{Dialect, Tx, ids, params};
 
 use super::Account;
 use crate::{Env, Error};
@@ -13,6 +13,17 @@ use crate::{Env, Error};
 pub fn by_id(tx: &mut Tx, id: Id) -> Result<Account, Error> {
     tx.record("SELECT {} FROM accounts WHERE id = ?1", params![id])?
         .ok_or(Error::NotFound("Account"))
+}
+
+/// To be called before something is hung on account `id` of another server that keeps it and does
+/// not change its row: where the database runs several units at once, one that removes it meanwhile
+/// is repeated, and then sees it.
+pub(crate) fn hold(tx: &mut Tx, id: Id) -> Result<(), Error> {
+    if tx.dialect() == Dialect::Postgres {
+        let sql = "UPDATE accounts SET deleted_at = deleted_at WHERE id = ?1 AND domain <> ''";
+        tx.execute(sql, params![id])?;
+    }
+    Ok(())
 }
 
 /// The accounts with these ids, in no order; missing ones are left out.

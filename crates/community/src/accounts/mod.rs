@@ -15,6 +15,7 @@ use crate::{Env, Error};
 
 pub use create::{NewAccount, create, username_problem};
 pub use delete::{EraseAccount, delete, delete_remote, erase_step, register_erasure};
+pub(crate) use find::hold;
 pub use find::{
     DirectoryPage, by_address, by_id, by_ids, by_uri, by_uris, directory, lookup, parse_address,
 };

@@ -1,5 +1,4 @@
-//! Work that follows from what came in and is too much for one unit, and what is forgotten in
-//! time.
+//! Work that follows from what came in and is too much for one unit.
 
 use std::borrow::Cow;
 
@@ -8,15 +7,10 @@ use weir_base::Id;
 use weir_db::{Class, Tx, params};
 use weir_jobs::{Claimed, Job, Outcome, Queue, Registry};
 
-use super::order::KEPT_MS;
 use crate::{Community, Env, Error, accounts, relationships};
 
 /// Where they wait.
 const UPKEEP: Queue = Queue::new("upkeep", Class::Housekeeping);
-/// How often what is old is forgotten, in ms.
-const FORGET_EVERY_MS: i64 = 60 * 60 * 1_000;
-/// Rows forgotten in one unit.
-const FORGET_ROWS: i64 = 500;
 /// Followers that one unit moves.
 const MIGRATED_PER_STEP: i64 = 20;
 
@@ -38,26 +32,12 @@ impl Job for MigrateFollowers {
     }
 }
 
-/// Forgets what is too old to matter for the order of things.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Forget {}
-
-impl Job for Forget {
-    const KIND: &'static str = "forget";
-    const QUEUE: Queue = UPKEEP;
-}
-
 /// Registers the handlers of these jobs.
 pub fn register(registry: &mut Registry, community: &Community) {
     let env = community.env().clone();
     registry.simple_unit(move |tx: &mut Tx, jobs: &[Claimed<MigrateFollowers>]| {
         each(tx, jobs, |tx, job| migrate(tx, &env, job))
     });
-    let env = community.env().clone();
-    registry.simple_unit(move |tx: &mut Tx, jobs: &[Claimed<Forget>]| {
-        each(tx, jobs, |tx, _| forget(tx, &env))
-    });
-    registry.periodic("forget", FORGET_EVERY_MS, || Forget {});
 }
 
 /// Runs each job so that its failure undoes only itself.
@@ -90,25 +70,6 @@ fn migrate(tx: &mut Tx, env: &Env, job: &MigrateFollowers) -> Result<(), Error> 
     }
     if followers.len() as i64 == MIGRATED_PER_STEP {
         env.jobs.enqueue(tx, job)?;
-    }
-    Ok(())
-}
-
-fn forget(tx: &mut Tx, env: &Env) -> Result<(), Error> {
-    let before = env.clock.now().plus_ms(-KEPT_MS);
-    let versions = tx.execute(
-        "DELETE FROM versions WHERE version_seq IN (
-           SELECT version_seq FROM versions WHERE version_seq < ?1 AND relation <> 'profile'
-           ORDER BY version_seq LIMIT ?2) AND relation <> 'profile'",
-        params![Id::first_at(before), FORGET_ROWS],
-    )?;
-    let tombstones = tx.execute(
-        "DELETE FROM tombstones WHERE uri IN (
-           SELECT uri FROM tombstones WHERE deleted_at < ?1 LIMIT ?2)",
-        params![before, FORGET_ROWS],
-    )?;
-    if (versions.max(tombstones) as i64) >= FORGET_ROWS {
-        env.jobs.enqueue(tx, &Forget {})?;
     }
     Ok(())
 }

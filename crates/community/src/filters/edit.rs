@@ -273,6 +273,7 @@ pub fn add_status(
 ) -> Result<StatusEntry, Error> {
     get(tx, by, filter)?;
     let status = statuses::visible(tx, Some(by), status)?.id;
+    statuses::hold(tx, status)?;
     let count = "SELECT count(*) FROM filter_statuses WHERE filter_id = ?1";
     if tx.value::<i64>(count, params![filter])?.unwrap_or(0) >= ENTRIES_MAX {
         return Err(Error::invalid("status_id", "ERR_TOO_MANY", "limit of posts reached"));

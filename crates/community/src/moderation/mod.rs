@@ -13,6 +13,7 @@ pub use networks::{
 pub use people::{
     SeverFollows, delete_status, sensitize, set_disabled, silence, suspend, unsuspend,
 };
+pub(crate) use sign_ups::forget_sign_up;
 pub use sign_ups::{announce_sign_up, approve, pending, reject};
 
 use weir_jobs::Registry;

@@ -74,6 +74,13 @@ pub fn approve(tx: &mut Tx, env: &Env, by: Id, account: Id) -> Result<(), Error>
 /// As [`approve`].
 pub fn reject(tx: &mut Tx, env: &Env, by: Id, account: Id) -> Result<(), Error> {
     let (person, user) = waiting(tx, by, account)?;
+    forget_sign_up(tx, env, account)?;
+    tracing::info!(staff = %by, %account, name = person.username, "moderation: reject");
+    mail::send(tx, env, Letter::Rejected { email: user.email, username: person.username })
+}
+
+/// Removes everything of somebody who never was here; the name is free again.
+pub(crate) fn forget_sign_up(tx: &mut Tx, env: &Env, account: Id) -> Result<(), Error> {
     oauth::revoke_all(tx, env, account)?;
     for sql in [
         "DELETE FROM users WHERE account_id = ?1",
@@ -85,6 +92,5 @@ pub fn reject(tx: &mut Tx, env: &Env, by: Id, account: Id) -> Result<(), Error> 
     ] {
         tx.execute(sql, params![account])?;
     }
-    tracing::info!(staff = %by, %account, name = person.username, "moderation: reject");
-    mail::send(tx, env, Letter::Rejected { email: user.email, username: person.username })
+    Ok(())
 }

@@ -17,6 +17,7 @@ pub fn block(tx: &mut Tx, env: &Env, by: Id, target: Id, uri: &str) -> Result<()
     if by == target {
         return Err(Error::Forbidden("This action is not allowed"));
     }
+    accounts::hold(tx, target)?;
     follow::unfollow(tx, env, by, target)?;
     follow::remove_follower(tx, env, by, target)?;
     tx.execute(
@@ -76,6 +77,7 @@ pub fn mute(
     if by == target {
         return Err(Error::Forbidden("This action is not allowed"));
     }
+    accounts::hold(tx, target)?;
     tx.execute(
         "INSERT INTO mutes (account_id, target_id, id, notifications, expires_at)
          VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (account_id, target_id) DO UPDATE

@@ -26,6 +26,7 @@ pub fn set_note(tx: &mut Tx, by: Id, target: Id, comment: &str) -> Result<(), Er
         )?;
         return Ok(());
     }
+    accounts::hold(tx, target)?;
     tx.execute(
         "INSERT INTO account_notes (account_id, target_id, comment) VALUES (?1, ?2, ?3)
          ON CONFLICT (account_id, target_id) DO UPDATE SET comment = excluded.comment",

@@ -48,6 +48,7 @@ CREATE TABLE accounts (
 CREATE UNIQUE INDEX accounts_by_name ON accounts (username_key, domain);
 CREATE UNIQUE INDEX accounts_by_uri ON accounts (uri);
 CREATE INDEX accounts_by_domain ON accounts (domain, id) WHERE domain <> '';
+CREATE INDEX accounts_by_new_home ON accounts (moved_to_id) WHERE moved_to_id IS NOT NULL;
 
 -- When people here moved out, and where to.
 CREATE TABLE migrations (
@@ -57,6 +58,7 @@ CREATE TABLE migrations (
   followers BIGINT NOT NULL
 );
 CREATE INDEX migrations_by_account ON migrations (account_id, id);
+CREATE INDEX migrations_by_target ON migrations (target_id);
 
 -- Keys by which an account signs. Local accounts have the private part.
 CREATE TABLE account_keys (
@@ -89,6 +91,7 @@ CREATE TABLE users (
   last_sign_in_at BIGINT
 );
 CREATE UNIQUE INDEX users_by_email ON users (email_key);
+CREATE INDEX users_unconfirmed ON users (created_at) WHERE confirmed_at IS NULL;
 
 -- Links sent by mail (confirm an address, reset a password); the token is hashed.
 CREATE TABLE mail_tokens (
@@ -99,6 +102,7 @@ CREATE TABLE mail_tokens (
   expires_at BIGINT NOT NULL
 );
 CREATE INDEX mail_tokens_by_account ON mail_tokens (account_id);
+CREATE INDEX mail_tokens_by_expiry ON mail_tokens (expires_at);
 
 -- Log-ins in a browser.
 CREATE TABLE web_sessions (
@@ -112,6 +116,7 @@ CREATE TABLE web_sessions (
 );
 CREATE UNIQUE INDEX web_sessions_by_token ON web_sessions (token_hash);
 CREATE INDEX web_sessions_by_account ON web_sessions (account_id);
+CREATE INDEX web_sessions_by_use ON web_sessions (last_used_at);
 
 CREATE TABLE invites (
   id BIGINT NOT NULL PRIMARY KEY,
@@ -159,6 +164,8 @@ CREATE TABLE oauth_tokens (
 );
 CREATE UNIQUE INDEX oauth_tokens_by_token ON oauth_tokens (token_hash);
 CREATE INDEX oauth_tokens_by_account ON oauth_tokens (account_id);
+CREATE INDEX oauth_tokens_by_app ON oauth_tokens (app_id);
+CREATE INDEX oauth_tokens_of_apps ON oauth_tokens (last_used_at) WHERE account_id IS NULL;
 
 CREATE TABLE push_subscriptions (
   id BIGINT NOT NULL PRIMARY KEY,
@@ -213,6 +220,7 @@ CREATE INDEX statuses_by_missing_parent ON statuses (in_reply_to_uri)
 CREATE UNIQUE INDEX statuses_by_boost ON statuses (boost_of_id, account_id)
   WHERE boost_of_id IS NOT NULL;
 CREATE INDEX statuses_by_card ON statuses (card_id, id) WHERE card_id IS NOT NULL;
+CREATE INDEX statuses_by_app ON statuses (app_id) WHERE app_id IS NOT NULL;
 CREATE INDEX statuses_public ON statuses (id) WHERE visibility = 0 AND boost_of_id IS NULL;
 CREATE INDEX statuses_public_local ON statuses (id)
   WHERE visibility = 0 AND boost_of_id IS NULL AND local = 1;
@@ -267,6 +275,7 @@ CREATE TABLE featured_tags (
   tag_id BIGINT NOT NULL
 );
 CREATE UNIQUE INDEX featured_tags_by_account ON featured_tags (account_id, tag_id);
+CREATE INDEX featured_tags_by_tag ON featured_tags (tag_id);
 
 CREATE TABLE polls (
   id BIGINT NOT NULL PRIMARY KEY,
@@ -287,6 +296,7 @@ CREATE TABLE poll_votes (
   uri TEXT NOT NULL DEFAULT '',
   PRIMARY KEY (poll_id, account_id, choice)
 ) WITHOUT ROWID;
+CREATE INDEX poll_votes_by_account ON poll_votes (account_id);
 
 -- Attachments; `file` and `thumbnail` name objects of the media store, `remote_url` the origin.
 CREATE TABLE media (
@@ -397,6 +407,7 @@ CREATE TABLE mutes (
   PRIMARY KEY (account_id, target_id)
 ) WITHOUT ROWID;
 CREATE INDEX mutes_by_expiry ON mutes (expires_at) WHERE expires_at IS NOT NULL;
+CREATE INDEX mutes_by_target ON mutes (target_id);
 
 CREATE TABLE account_domain_blocks (
   account_id BIGINT NOT NULL,
@@ -411,6 +422,7 @@ CREATE TABLE account_notes (
   comment TEXT NOT NULL,
   PRIMARY KEY (account_id, target_id)
 ) WITHOUT ROWID;
+CREATE INDEX account_notes_by_target ON account_notes (target_id);
 
 CREATE TABLE endorsements (
   account_id BIGINT NOT NULL,
@@ -418,6 +430,7 @@ CREATE TABLE endorsements (
   id BIGINT NOT NULL,
   PRIMARY KEY (account_id, target_id)
 ) WITHOUT ROWID;
+CREATE INDEX endorsements_by_target ON endorsements (target_id);
 
 CREATE TABLE dismissed_suggestions (
   account_id BIGINT NOT NULL,
@@ -458,6 +471,7 @@ CREATE UNIQUE INDEX notifications_once
 CREATE INDEX notifications_by_account ON notifications (account_id, id);
 CREATE INDEX notifications_by_status ON notifications (status_id) WHERE status_id <> 0;
 CREATE INDEX notifications_by_sender ON notifications (account_id, from_account_id);
+CREATE INDEX notifications_from ON notifications (from_account_id);
 
 CREATE TABLE notification_policies (
   account_id BIGINT NOT NULL PRIMARY KEY,
@@ -468,6 +482,7 @@ CREATE TABLE notification_permissions (
   from_account_id BIGINT NOT NULL,
   PRIMARY KEY (account_id, from_account_id)
 ) WITHOUT ROWID;
+CREATE INDEX notification_permissions_by_sender ON notification_permissions (from_account_id);
 CREATE TABLE notification_requests (
   id BIGINT NOT NULL PRIMARY KEY,
   account_id BIGINT NOT NULL,
@@ -500,6 +515,7 @@ CREATE TABLE filter_statuses (
   status_id BIGINT NOT NULL
 );
 CREATE UNIQUE INDEX filter_statuses_by_filter ON filter_statuses (filter_id, status_id);
+CREATE INDEX filter_statuses_by_status ON filter_statuses (status_id);
 
 CREATE TABLE markers (
   account_id BIGINT NOT NULL,
@@ -514,10 +530,13 @@ CREATE TABLE scheduled_statuses (
   id BIGINT NOT NULL PRIMARY KEY,
   account_id BIGINT NOT NULL,
   scheduled_at BIGINT NOT NULL,
+  in_reply_to_id BIGINT,
   draft TEXT NOT NULL,
   job_id BIGINT NOT NULL
 );
 CREATE INDEX scheduled_statuses_by_account ON scheduled_statuses (account_id, id);
+CREATE INDEX scheduled_statuses_by_parent ON scheduled_statuses (in_reply_to_id)
+  WHERE in_reply_to_id IS NOT NULL;
 
 CREATE TABLE idempotency_keys (
   account_id BIGINT NOT NULL,
@@ -567,6 +586,8 @@ CREATE TABLE reports (
   action_taken_by_id BIGINT
 );
 CREATE INDEX reports_open ON reports (id) WHERE action_taken_at IS NULL;
+CREATE INDEX reports_by_account ON reports (account_id);
+CREATE INDEX reports_by_target ON reports (target_id);
 
 -- What staff told people about their accounts.
 CREATE TABLE account_warnings (
@@ -683,7 +704,7 @@ CREATE TABLE versions (
   activity TEXT NOT NULL DEFAULT '',
   PRIMARY KEY (actor, object, relation)
 ) WITHOUT ROWID;
-CREATE INDEX versions_by_age ON versions (version_seq);
+CREATE INDEX versions_by_age ON versions (version_seq) WHERE relation <> 'profile';
 CREATE INDEX versions_by_object ON versions (object, relation);
 CREATE INDEX versions_by_activity ON versions (activity) WHERE activity <> '';
 CREATE TABLE tombstones (
@@ -693,6 +714,7 @@ CREATE TABLE tombstones (
   conversation_id BIGINT
 );
 CREATE INDEX tombstones_by_host ON tombstones (host, deleted_at);
+CREATE INDEX tombstones_by_age ON tombstones (deleted_at);
 CREATE INDEX tombstones_by_conversation ON tombstones (conversation_id)
   WHERE conversation_id IS NOT NULL;
 
@@ -741,6 +763,21 @@ CREATE TABLE undelivered (
   reason TEXT NOT NULL,
   PRIMARY KEY (payload_id, host, inbox)
 ) WITHOUT ROWID;
+
+-- What is removed in time: how far each kind of it is, and what its runs did.
+CREATE TABLE chores (
+  name TEXT NOT NULL PRIMARY KEY,
+  -- The run that goes on (no end yet), or the last one; no beginning: it is due at once.
+  began_at BIGINT,
+  ended_at BIGINT,
+  place TEXT NOT NULL DEFAULT '',
+  looked_at BIGINT NOT NULL DEFAULT 0,
+  removed BIGINT NOT NULL DEFAULT 0,
+  bytes BIGINT NOT NULL DEFAULT 0,
+  -- Of all runs.
+  removed_ever BIGINT NOT NULL DEFAULT 0,
+  bytes_ever BIGINT NOT NULL DEFAULT 0
+);
 
 -- What posts and people are found by: words and facts, made alike for both databases.
 -- only: sqlite

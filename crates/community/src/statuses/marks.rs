@@ -217,6 +217,7 @@ pub fn unboost(tx: &mut Tx, env: &Env, by: Id, id: Id) -> Result<Id, Error> {
 /// [`Error::NotFound`].
 pub fn bookmark(tx: &mut Tx, env: &Env, by: Id, id: Id) -> Result<Id, Error> {
     let status = visible_post(tx, Some(by), id)?;
+    super::hold(tx, status.id)?;
     tx.execute(
         "INSERT INTO bookmarks (id, account_id, status_id) VALUES (?1, ?2, ?3)
          ON CONFLICT DO NOTHING",
@@ -307,6 +308,7 @@ pub fn set_pins(tx: &mut Tx, env: &Env, of: Id, posts: &[Id]) -> Result<(), Erro
 /// [`Error::NotFound`].
 pub fn mute_conversation(tx: &mut Tx, by: Id, id: Id) -> Result<Id, Error> {
     let status = visible_post(tx, Some(by), id)?;
+    super::hold(tx, status.id)?;
     tx.execute(
         "INSERT INTO conversation_mutes (account_id, conversation_id) VALUES (?1, ?2)
          ON CONFLICT DO NOTHING",

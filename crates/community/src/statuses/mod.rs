@@ -23,7 +23,7 @@ mod vote;
 
 use serde::{Deserialize, Serialize};
 use weir_base::{Id, Timestamp};
-use weir_db::{Error as DbError, FromColumn, Json, Row, ToValue, Tx, Value, params};
+use weir_db::{Dialect, Error as DbError, FromColumn, Json, Row, ToValue, Tx, Value, params};
 use weir_jobs::Registry;
 
 use crate::{Community, Error};
@@ -33,6 +33,7 @@ pub(crate) use boosted::undo_mark;
 pub use boosted::{receive_boost, receive_like};
 pub use delete::{delete, erase};
 pub use edit::{Edit, Version, edit, history};
+pub(crate) use keys::KEY_LIFE_MS;
 pub use marks::{
     Mark, bookmark, boost, favourite, marked, mute_conversation, pin, pinned, set_pins, unbookmark,
     unboost, unfavourite, unmute_conversation, unpin,
@@ -167,11 +168,10 @@ weir_db::record! {
     }
 }
 
-/// Handles the jobs of this noun: polls that end, posts that appear in their time, pruning.
+/// Handles the jobs of this noun: polls that end, posts that appear in their time.
 pub fn register(registry: &mut Registry, community: &Community) {
     vote::register(registry, community);
     scheduled::register(registry, community);
-    keys::register(registry, community);
 }
 
 /// The status with this id, whoever may see it.
@@ -181,6 +181,17 @@ pub fn register(registry: &mut Registry, community: &Community) {
 pub fn by_id(tx: &mut Tx, id: Id) -> Result<Status, Error> {
     tx.record("SELECT {} FROM statuses WHERE id = ?1", params![id])?
         .ok_or(Error::NotFound("Status"))
+}
+
+/// To be called before something is hung on post `id` that keeps it and does not change its row:
+/// where the database runs several units at once, one that removes it meanwhile is repeated, and
+/// then sees it.
+pub(crate) fn hold(tx: &mut Tx, id: Id) -> Result<(), Error> {
+    if tx.dialect() == Dialect::Postgres {
+        let sql = "UPDATE statuses SET boosts_count = boosts_count WHERE id = ?1";
+        tx.execute(sql, params![id])?;
+    }
+    Ok(())
 }
 
 /// The status with this address on the network, whoever may see it.

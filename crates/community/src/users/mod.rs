@@ -23,6 +23,7 @@ pub use invites::{Invite, NewInvite, create_invite, invites_of, open_invite, rev
 pub use password::{
     PASSWORD_BYTES_MAX, PASSWORD_CHARACTERS_MIN, check_password, hash_password, verify_password,
 };
+pub(crate) use sessions::IDLE_MS_MAX as SESSION_IDLE_MS_MAX;
 pub use sessions::{
     NewSession, Session, Standing, end_other_sessions, end_session, session, sessions_of,
     start_session, touch_session,

@@ -9,7 +9,7 @@ use crate::oauth::hash;
 use crate::{Env, Error};
 
 /// How long a session lives without being used, in ms: 90 days.
-const IDLE_MS_MAX: i64 = 90 * 24 * 60 * 60 * 1_000;
+pub(crate) const IDLE_MS_MAX: i64 = 90 * 24 * 60 * 60 * 1_000;
 /// How old the time of last use may be before it is written again, in ms.
 const LAST_USED_STEP_MS: i64 = 60 * 60 * 1_000;
 /// Sessions a person may have; the longest unused ones end first.

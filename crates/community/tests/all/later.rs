@@ -1,6 +1,7 @@
 //! What happens at its time, with workers that run: polls end, posts appear, keys are forgotten.
 
 use weir_base::{Id, Timestamp};
+use weir_community::housekeeping::{self, Keep};
 use weir_community::media::{self, Body, NewMedia};
 use weir_community::notifications::{self, Kind, Page};
 use weir_community::statuses::{self, Draft, PollDraft, Visibility};
@@ -151,7 +152,9 @@ async fn keys_of_requests_are_forgotten_after_an_hour_and_not_before() {
             place.write(move |tx, env| statuses::publish(tx, env, alice, &draft)).await.unwrap()
         };
         let first = send("one").await;
-        let running = place.start(statuses::register);
+        let running = place.start(|registry, community| {
+            housekeeping::register(registry, community, Keep { remote_days: 0 });
+        });
         assert_eq!(send("one").await, first);
         place.clock.advance(30 * MINUTE_MS);
         let later = send("two").await;

@@ -5,6 +5,7 @@ mod cards;
 mod emojis;
 mod fanout;
 mod hostile_html;
+mod housekeeping;
 mod later;
 mod media;
 mod migration;

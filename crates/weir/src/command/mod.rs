@@ -18,6 +18,8 @@ pub enum Command {
     Jobs(JobsCommand),
     /// About other servers.
     Federation(FederationCommand),
+    /// About what is removed in time.
+    Housekeeping(HousekeepingCommand),
 }
 
 /// Where a command that takes long says how far it is.
@@ -32,13 +34,16 @@ pub async fn execute(parts: &Parts, command: Command, told: Told) -> Result<Valu
         Command::Account(command) => account::execute(parts, command).await,
         Command::Jobs(command) => jobs::execute(&parts.jobs, command, told).await,
         Command::Federation(command) => federation::execute(parts, command).await,
+        Command::Housekeeping(command) => housekeeping::execute(parts, command, told).await,
     }
 }
 
 mod account;
 mod federation;
+mod housekeeping;
 mod jobs;
 
 pub use account::AccountCommand;
 pub use federation::FederationCommand;
+pub use housekeeping::HousekeepingCommand;
 pub use jobs::JobsCommand;

@@ -220,6 +220,13 @@ settings! {
         resolve: BTreeMap<String, IpAddr> = BTreeMap::new();
     }
 
+    /// How long things are kept that nobody here asked for.
+    section retention: Retention {
+        /// Days for which posts and accounts of other servers are kept though nobody here follows
+        /// or touched them; see docs/housekeeping.md. 0: for good.
+        remote_days: u32 = 30;
+    }
+
     /// Who may sign up. What staff sets while the server runs wins over this.
     section registrations: Registrations {
         /// open, approval, invite or closed.

@@ -1,0 +1,230 @@
+//! What is removed in time, so that the database stays as large as what people here care about:
+//! posts of other servers that nobody here follows or touched, accounts that nothing is known of
+//! any more, hashtags and previews without a post, and all that has expired.
+//!
+//! Each kind is a [`Chore`]: it goes through its rows in slices of a few milliseconds, each one
+//! unit. How far it is stands in a row that the slice writes with what it removes, so a run that
+//! was cut off goes on where it was. Nothing that is removed here leaves a tombstone: what is
+//! needed again is fetched again.
+//!
+//! | file | what it removes |
+//! | --- | --- |
+//! | `posts` | posts and boosts of other servers |
+//! | `accounts` | accounts of other servers |
+//! | `unused` | hashtags, link previews, apps |
+//! | `expired` | tokens, sessions, sign-ups, keys of requests, tombstones, the memory of order |
+//! | `figures` | what the runs did, and how large the database is |
+
+mod accounts;
+mod expired;
+mod figures;
+mod posts;
+mod unused;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use weir_base::{Id, Timestamp};
+use weir_db::{Class, ToValue, Tx, Value, params};
+use weir_jobs::{Claimed, Failure, Job, Queue, Registry, Unique};
+
+use crate::{Community, Env, Error};
+
+pub use figures::{Figures, Size, figures, size};
+
+/// Of what is due each time it is looked: less than that, in ms.
+const SOON_MS: i64 = 5 * 60 * 1_000;
+const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
+/// How often it is looked for chores that are due, in ms.
+const EVERY_MS: i64 = 10 * 60 * 1_000;
+/// How long a slice may take before the rest is left to another unit, in ms.
+const SLICE_MS_MAX: u128 = 5;
+
+/// How long things are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Keep {
+    /// Days for which what comes from other servers is kept though nobody here follows or touched
+    /// it; 0: for good.
+    pub remote_days: u32,
+}
+
+impl Keep {
+    /// What came before it may go; none where all is kept.
+    fn remote_before(self, env: &Env) -> Option<Timestamp> {
+        (self.remote_days > 0)
+            .then(|| env.clock.now().plus_ms(-DAY_MS * i64::from(self.remote_days)))
+    }
+}
+
+/// One kind of things that are removed in time.
+pub struct Chore {
+    /// Its stable name in rows, commands and metrics.
+    pub name: &'static str,
+    /// What it removes, for people.
+    pub removes: &'static str,
+    /// How long after the beginning of one run the next one begins, in ms.
+    pub every_ms: i64,
+    slice: fn(&mut Tx, &Env, Keep, &str) -> Result<Slice, Error>,
+    /// The statements by which it finds and removes what can go.
+    statements: &'static [&'static [&'static str]],
+}
+
+/// All chores, in the order in which they are done: what goes frees what comes after it.
+pub const CHORES: &[Chore] = &[
+    posts::CHORE,
+    accounts::CHORE,
+    unused::TAGS,
+    unused::CARDS,
+    unused::APPS,
+    expired::GRANTS,
+    expired::TOKENS,
+    expired::SESSIONS,
+    expired::MAIL_TOKENS,
+    expired::SIGN_UPS,
+    expired::KEYS,
+    expired::TOMBSTONES,
+    expired::ORDER,
+];
+
+/// The statements by which chores find and remove what can go. Each goes by indexes: a test holds
+/// it.
+pub fn statements() -> impl Iterator<Item = &'static str> {
+    CHORES.iter().flat_map(|chore| chore.statements.iter().copied().flatten().copied())
+}
+
+/// What one slice did.
+#[derive(Debug, Default)]
+struct Slice {
+    /// Rows that were looked at.
+    looked_at: u64,
+    /// Rows that were removed; what hangs on them is not counted.
+    removed: u64,
+    /// The length of what they said, in bytes.
+    bytes: u64,
+    /// Where the next slice begins; none when all has been looked at.
+    next: Option<String>,
+}
+
+impl Slice {
+    fn goes_on_at(self, place: &impl Serialize) -> Self {
+        // Places are numbers and texts: they always have a form as JSON.
+        Self { next: serde_json::to_string(place).ok(), ..self }
+    }
+}
+
+/// The place that an earlier slice left; the beginning for the first one, and where it cannot be
+/// read since another release wrote it.
+fn place<T: DeserializeOwned + Default>(text: &str) -> T {
+    serde_json::from_str(text).unwrap_or_default()
+}
+
+/// Does the chores that are due.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Housekeep {}
+
+impl Job for Housekeep {
+    const KIND: &'static str = "housekeep";
+    const QUEUE: Queue = Queue::new("housekeeping", Class::Housekeeping).running_max(1);
+    const UNIQUE: Unique = Unique::UntilDone;
+    const TIMEOUT_S: u64 = 6 * 3_600;
+
+    fn unique_key(&self) -> Option<std::borrow::Cow<'_, str>> {
+        Some("".into())
+    }
+}
+
+/// Handles [`Housekeep`].
+pub fn register(registry: &mut Registry, community: &Community, keep: Keep) {
+    let community = community.clone();
+    registry.task(move |_: Claimed<Housekeep>| {
+        let community = community.clone();
+        async move {
+            for chore in CHORES {
+                run(&community, chore, keep, |_| ()).await.map_err(Failure::retry)?;
+            }
+            Ok(())
+        }
+    });
+    registry.periodic("housekeeping", EVERY_MS, || Housekeep {});
+}
+
+/// Does `chore` if it is due, or goes on with it, to its end; `told` hears of each slice how far
+/// the run is.
+///
+/// # Errors
+/// The database's.
+pub async fn run(
+    community: &Community,
+    chore: &'static Chore,
+    keep: Keep,
+    mut told: impl FnMut(Figures),
+) -> Result<(), Error> {
+    let unit = move |tx: &mut Tx, env: &Env| step(tx, env, chore, keep);
+    while let Some(figures) = community.write(Class::Housekeeping, unit).await? {
+        told(figures);
+    }
+    Ok(())
+}
+
+/// Makes `chore` due at once. A run that goes on is not begun anew.
+///
+/// # Errors
+/// The database's.
+pub fn ask_for(tx: &mut Tx, chore: &Chore) -> Result<(), Error> {
+    tx.execute(
+        "UPDATE chores SET began_at = NULL WHERE name = ?1 AND ended_at IS NOT NULL",
+        params![chore.name],
+    )?;
+    Ok(())
+}
+
+/// One slice of `chore`; none when there is nothing to do for it now.
+///
+/// # Errors
+/// The database's.
+pub fn step(
+    tx: &mut Tx,
+    env: &Env,
+    chore: &'static Chore,
+    keep: Keep,
+) -> Result<Option<Figures>, Error> {
+    let now = env.clock.now();
+    let mut at = figures::of(tx, chore)?;
+    let (began, ended) = (at.began_at, at.ended_at);
+    match (began, ended) {
+        (Some(_), None) => {}
+        (Some(began), Some(_)) if now.since_ms(began) < chore.every_ms => return Ok(None),
+        _ => at.begin(now),
+    }
+    let slice = (chore.slice)(tx, env, keep, &at.place)?;
+    at.add(&slice, now);
+    figures::keep(tx, &at)?;
+    let Slice { looked_at, removed, bytes, .. } = slice;
+    tx.after_commit(move || {
+        let count = |name, value| metrics::counter!(name, "chore" => chore.name).increment(value);
+        count("weir_community_housekeeping_looked_at_total", looked_at);
+        count("weir_community_housekeeping_removed_total", removed);
+        count("weir_community_housekeeping_bytes_total", bytes);
+    });
+    Ok(Some(at))
+}
+
+/// Whether a slice has had its time.
+fn is_over(tx: &Tx) -> bool {
+    tx.elapsed().as_millis() >= SLICE_MS_MAX
+}
+
+/// Removes what has expired: rows of one table whose `age` lies before `before`, `rows` at a time.
+fn expire(tx: &mut Tx, delete: &str, before: impl ToValue, rows: i64) -> Result<Slice, Error> {
+    let mut slice = Slice::default();
+    loop {
+        let gone = tx.execute(delete, &[before.to_value(), Value::Int(rows)])?;
+        slice.looked_at += gone;
+        slice.removed += gone;
+        if gone < rows as u64 {
+            return Ok(slice);
+        }
+        if is_over(tx) {
+            return Ok(slice.goes_on_at(&Id::ZERO));
+        }
+    }
+}

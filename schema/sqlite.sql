@@ -117,6 +117,19 @@ CREATE TABLE cards (
   remote_image TEXT NOT NULL DEFAULT '',
   fetched_at BIGINT NOT NULL
 );
+CREATE TABLE chores (
+  name TEXT NOT NULL PRIMARY KEY,
+  -- The run that goes on (no end yet), or the last one; no beginning: it is due at once.
+  began_at BIGINT,
+  ended_at BIGINT,
+  place TEXT NOT NULL DEFAULT '',
+  looked_at BIGINT NOT NULL DEFAULT 0,
+  removed BIGINT NOT NULL DEFAULT 0,
+  bytes BIGINT NOT NULL DEFAULT 0,
+  -- Of all runs.
+  removed_ever BIGINT NOT NULL DEFAULT 0,
+  bytes_ever BIGINT NOT NULL DEFAULT 0
+);
 CREATE TABLE conversation_mutes (
   account_id BIGINT NOT NULL,
   conversation_id BIGINT NOT NULL,
@@ -576,6 +589,7 @@ CREATE TABLE scheduled_statuses (
   id BIGINT NOT NULL PRIMARY KEY,
   account_id BIGINT NOT NULL,
   scheduled_at BIGINT NOT NULL,
+  in_reply_to_id BIGINT,
   draft TEXT NOT NULL,
   job_id BIGINT NOT NULL
 );
@@ -711,9 +725,11 @@ CREATE TABLE web_sessions (
   user_agent TEXT NOT NULL DEFAULT ''
 );
 CREATE INDEX account_keys_by_account ON account_keys (account_id);
+CREATE INDEX account_notes_by_target ON account_notes (target_id);
 CREATE INDEX account_warnings_by_account ON account_warnings (account_id);
 CREATE INDEX accounts_by_domain ON accounts (domain, id) WHERE domain <> '';
 CREATE UNIQUE INDEX accounts_by_name ON accounts (username_key, domain);
+CREATE INDEX accounts_by_new_home ON accounts (moved_to_id) WHERE moved_to_id IS NOT NULL;
 CREATE UNIQUE INDEX accounts_by_uri ON accounts (uri);
 CREATE INDEX blocks_by_target ON blocks (target_id);
 CREATE INDEX bookmarks_by_account ON bookmarks (account_id, id);
@@ -727,11 +743,14 @@ CREATE INDEX deliveries_by_payload ON deliveries (payload_id);
 CREATE UNIQUE INDEX domain_allows_by_domain ON domain_allows (domain);
 CREATE UNIQUE INDEX domain_blocks_by_domain ON domain_blocks (domain);
 CREATE UNIQUE INDEX email_domain_blocks_by_domain ON email_domain_blocks (domain);
+CREATE INDEX endorsements_by_target ON endorsements (target_id);
 CREATE INDEX favourites_by_account ON favourites (account_id, id);
 CREATE UNIQUE INDEX favourites_by_status ON favourites (status_id, account_id);
 CREATE UNIQUE INDEX featured_tags_by_account ON featured_tags (account_id, tag_id);
+CREATE INDEX featured_tags_by_tag ON featured_tags (tag_id);
 CREATE INDEX filter_keywords_by_filter ON filter_keywords (filter_id, id);
 CREATE UNIQUE INDEX filter_statuses_by_filter ON filter_statuses (filter_id, status_id);
+CREATE INDEX filter_statuses_by_status ON filter_statuses (status_id);
 CREATE INDEX filters_by_account ON filters (account_id, id);
 CREATE INDEX follow_requests_by_target ON follow_requests (target_id, id);
 CREATE INDEX followed_tags_by_tag ON followed_tags (tag_id);
@@ -751,33 +770,46 @@ CREATE INDEX jobs_unique_by_end ON jobs_unique (until_at) WHERE until_at IS NOT 
 CREATE INDEX list_accounts_by_account ON list_accounts (account_id);
 CREATE INDEX lists_by_account ON lists (account_id, id);
 CREATE INDEX mail_tokens_by_account ON mail_tokens (account_id);
+CREATE INDEX mail_tokens_by_expiry ON mail_tokens (expires_at);
 CREATE INDEX media_by_file ON media (file) WHERE file <> '';
 CREATE INDEX media_by_status ON media (status_id) WHERE status_id IS NOT NULL;
 CREATE INDEX media_by_thumbnail ON media (thumbnail) WHERE thumbnail <> '';
 CREATE INDEX media_unattached ON media (unattached_at) WHERE status_id IS NULL;
 CREATE INDEX mentions_by_account ON mentions (account_id, status_id);
 CREATE INDEX migrations_by_account ON migrations (account_id, id);
+CREATE INDEX migrations_by_target ON migrations (target_id);
 CREATE INDEX mutes_by_expiry ON mutes (expires_at) WHERE expires_at IS NOT NULL;
+CREATE INDEX mutes_by_target ON mutes (target_id);
+CREATE INDEX notification_permissions_by_sender ON notification_permissions (from_account_id);
 CREATE UNIQUE INDEX notification_requests_of
   ON notification_requests (account_id, from_account_id);
 CREATE INDEX notifications_by_account ON notifications (account_id, id);
 CREATE INDEX notifications_by_sender ON notifications (account_id, from_account_id);
 CREATE INDEX notifications_by_status ON notifications (status_id) WHERE status_id <> 0;
+CREATE INDEX notifications_from ON notifications (from_account_id);
 CREATE UNIQUE INDEX notifications_once
   ON notifications (account_id, kind, from_account_id, status_id, subject_id);
 CREATE UNIQUE INDEX oauth_apps_by_client_id ON oauth_apps (client_id);
 CREATE INDEX oauth_grants_by_expiry ON oauth_grants (expires_at);
 CREATE INDEX oauth_tokens_by_account ON oauth_tokens (account_id);
+CREATE INDEX oauth_tokens_by_app ON oauth_tokens (app_id);
 CREATE UNIQUE INDEX oauth_tokens_by_token ON oauth_tokens (token_hash);
+CREATE INDEX oauth_tokens_of_apps ON oauth_tokens (last_used_at) WHERE account_id IS NULL;
+CREATE INDEX poll_votes_by_account ON poll_votes (account_id);
 CREATE INDEX push_subscriptions_by_account ON push_subscriptions (account_id);
 CREATE UNIQUE INDEX push_subscriptions_by_token ON push_subscriptions (token_id);
+CREATE INDEX reports_by_account ON reports (account_id);
+CREATE INDEX reports_by_target ON reports (target_id);
 CREATE INDEX reports_open ON reports (id) WHERE action_taken_at IS NULL;
 CREATE INDEX scheduled_statuses_by_account ON scheduled_statuses (account_id, id);
+CREATE INDEX scheduled_statuses_by_parent ON scheduled_statuses (in_reply_to_id)
+  WHERE in_reply_to_id IS NOT NULL;
 CREATE UNIQUE INDEX severances_once ON severances (account_id, kind, target, caused_at);
 CREATE INDEX shipments_by_status ON shipments (status_id, id);
 CREATE INDEX status_edits_by_status ON status_edits (status_id, created_at, id);
 CREATE INDEX status_tags_by_status ON status_tags (status_id);
 CREATE INDEX statuses_by_account ON statuses (account_id, id);
+CREATE INDEX statuses_by_app ON statuses (app_id) WHERE app_id IS NOT NULL;
 CREATE UNIQUE INDEX statuses_by_boost ON statuses (boost_of_id, account_id)
   WHERE boost_of_id IS NOT NULL;
 CREATE INDEX statuses_by_card ON statuses (card_id, id) WHERE card_id IS NOT NULL;
@@ -790,12 +822,15 @@ CREATE INDEX statuses_public ON statuses (id) WHERE visibility = 0 AND boost_of_
 CREATE INDEX statuses_public_local ON statuses (id)
   WHERE visibility = 0 AND boost_of_id IS NULL AND local = 1;
 CREATE UNIQUE INDEX tags_by_name ON tags (name);
+CREATE INDEX tombstones_by_age ON tombstones (deleted_at);
 CREATE INDEX tombstones_by_conversation ON tombstones (conversation_id)
   WHERE conversation_id IS NOT NULL;
 CREATE INDEX tombstones_by_host ON tombstones (host, deleted_at);
 CREATE UNIQUE INDEX users_by_email ON users (email_key);
+CREATE INDEX users_unconfirmed ON users (created_at) WHERE confirmed_at IS NULL;
 CREATE INDEX versions_by_activity ON versions (activity) WHERE activity <> '';
-CREATE INDEX versions_by_age ON versions (version_seq);
+CREATE INDEX versions_by_age ON versions (version_seq) WHERE relation <> 'profile';
 CREATE INDEX versions_by_object ON versions (object, relation);
 CREATE INDEX web_sessions_by_account ON web_sessions (account_id);
 CREATE UNIQUE INDEX web_sessions_by_token ON web_sessions (token_hash);
+CREATE INDEX web_sessions_by_use ON web_sessions (last_used_at);

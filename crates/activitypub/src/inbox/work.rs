@@ -202,7 +202,10 @@ impl ActivityPub {
                 Prepared::Not(Outcome::Done)
             }
             Parsed::Unknown(actor) => match self.refresh(&actor).await {
-                Ok(_) => Prepared::Not(Outcome::retry("its actor was fetched again")),
+                Ok(_) => {
+                    let reason = "its actor was fetched again".into();
+                    Prepared::Not(Outcome::Retry { reason, after_ms: Some(0) })
+                }
                 Err(error) => failed(error),
             },
             // The profile in the message may be of another name: its server is asked.

@@ -3,6 +3,7 @@ use serde_json::{Value, json};
 use weir_activitypub::signature::Form;
 use weir_activitypub::signature::key::PrivateKey;
 use weir_base::Id;
+use weir_community::housekeeping::{self, CHORES, Keep};
 use weir_community::relationships::{self, FollowWish};
 use weir_community::{accounts, hosts, statuses};
 
@@ -10,10 +11,10 @@ use crate::peer::Peer;
 use crate::place::{Place, places, until};
 
 const PUBLIC: &str = "https://www.w3.org/ns/activitystreams#Public";
-const INBOX: &str = "http://weir.test/inbox";
+pub const INBOX: &str = "http://weir.test/inbox";
 
 /// A note of `name` for everybody that mentions `whom`, as an activity.
-fn create(peer: &Peer, name: &str, number: usize, whom: &str) -> Value {
+pub fn create(peer: &Peer, name: &str, number: usize, whom: &str) -> Value {
     let (actor, note) = (peer.actor(name), peer.at(&format!("/posts/{number}")));
     json!({
         "@context": "https://www.w3.org/ns/activitystreams",
@@ -34,13 +35,19 @@ fn create(peer: &Peer, name: &str, number: usize, whom: &str) -> Value {
     })
 }
 
-async fn send(place: &Place, peer: &Peer, form: Form, name: &str, activity: &Value) -> StatusCode {
+pub async fn send(
+    place: &Place,
+    peer: &Peer,
+    form: Form,
+    name: &str,
+    activity: &Value,
+) -> StatusCode {
     let body = activity.to_string().into_bytes();
     let headers = peer.sign_post(form, None, name, INBOX, &body, place.clock.now());
     place.send("/inbox", headers, body).await
 }
 
-async fn actor_of(place: &Place, id: Id) -> String {
+pub async fn actor_of(place: &Place, id: Id) -> String {
     place.read(move |tx, _| Ok(accounts::by_id(tx, id)?.uri)).await.unwrap()
 }
 
@@ -91,6 +98,30 @@ async fn a_message_of_an_unknown_sender_waits_until_its_signature_is_verified() 
         until("the good one", async || place.count("statuses").await == 1).await;
         until("all was looked at", async || place.count("jobs").await == 0).await;
         assert!(content(&place, peer.at("/posts/2")).await.is_none());
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_message_whose_sender_was_forgotten_meanwhile_is_worked_all_the_same() {
+    for place in places() {
+        let peer = Peer::start().await;
+        let alice = place.person("alice").await;
+        let alice = actor_of(&place, alice).await;
+        place.stranger(&peer, "bob").await;
+        let activity = create(&peer, "bob", 1, &alice);
+        assert_eq!(send(&place, &peer, Form::Cavage, "bob", &activity).await, 202);
+        let known = place.count("accounts").await;
+        place.clock.advance(31 * 24 * 3_600 * 1_000);
+        for chore in CHORES {
+            let keep = Keep { remote_days: 30 };
+            housekeeping::run(&place.community, chore, keep, |_| ()).await.unwrap();
+        }
+        assert_eq!(place.count("accounts").await, known - 1);
+        let running = place.start();
+        let uri = peer.at("/posts/1");
+        until("the post", async || content(&place, uri.clone()).await.is_some()).await;
+        assert_eq!(place.count("notifications").await, 1);
         running.stop().await;
     }
 }

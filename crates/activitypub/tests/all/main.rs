@@ -3,6 +3,7 @@
 mod backlog;
 mod deliveries;
 mod documents;
+mod faults;
 mod forwarding;
 mod gone;
 mod inbox;

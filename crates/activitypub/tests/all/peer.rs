@@ -81,6 +81,11 @@ impl Peer {
         peer
     }
 
+    /// The same people with the same key, as if they were at `base`: for what they sign.
+    pub fn elsewhere(&self, base: &str) -> Self {
+        Self { base: base.into(), inner: self.inner.clone() }
+    }
+
     pub fn at(&self, path: &str) -> String {
         format!("{}{path}", self.base)
     }

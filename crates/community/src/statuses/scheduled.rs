@@ -84,8 +84,8 @@ pub fn schedule(tx: &mut Tx, env: &Env, by: Id, draft: &Draft, at: Timestamp) ->
     let job = env.jobs.enqueue_at(tx, at, &PublishScheduled { scheduled: id, at })?;
     let kept = Draft { idempotency_key: None, ..draft.clone() };
     tx.execute(
-        "INSERT INTO scheduled_statuses (id, account_id, scheduled_at, in_reply_to_id, draft, job_id)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        "INSERT INTO scheduled_statuses (id, account_id, scheduled_at, in_reply_to_id, draft,
+           job_id) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
         params![id, by, at, kept.in_reply_to, Json(&kept), job],
     )?;
     keys::remember(tx, env, by, draft, id)?;

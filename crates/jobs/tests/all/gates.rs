@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
 use weir_db::Class;
 use weir_jobs::{Breaker, Claimed, Failure, Job, LaneStats, LimitedBy, Queue, Registry, Retry};
 
@@ -155,8 +154,7 @@ async fn on_redis_a_dead_host_gets_no_more_and_what_lies_there_already_waits_for
         }
     });
     let visit = |host: &str, number| Visit { host: host.into(), number };
-    let stop = CancellationToken::new();
-    let workers = house.jobs.start_on_redis(registry, redis.options(), stop.clone()).unwrap();
+    let running = house.start_on(&redis, registry);
     enqueue(&house, numbers(4).into_iter().map(|at| visit("dead.test", at)).collect()).await;
     let breaker = || {
         let lanes = house.jobs.lanes("visits", 100);
@@ -196,8 +194,7 @@ async fn on_redis_a_dead_host_gets_no_more_and_what_lies_there_already_waits_for
         }
     }
     until("all ended", async || processed() == Some(46)).await;
-    stop.cancel();
-    workers.finish(std::time::Duration::from_secs(60)).await;
+    running.stop().await;
 }
 
 #[tokio::test]
@@ -209,8 +206,7 @@ async fn on_redis_a_lane_is_handed_over_no_faster_than_its_rate_and_holds_up_no_
         let _ = told.send(claimed.job.host);
         async { Ok(()) }
     });
-    let stop = CancellationToken::new();
-    let workers = house.jobs.start_on_redis(registry, redis.options(), stop.clone()).unwrap();
+    let running = house.start_on(&redis, registry);
     let ping = |host: &str| Ping { host: host.into() };
     enqueue(&house, vec![ping("busy.test"); 5]).await;
     for ran in 1..=5 {
@@ -230,6 +226,5 @@ async fn on_redis_a_lane_is_handed_over_no_faster_than_its_rate_and_holds_up_no_
         assert!((1..=101).contains(&until_ms), "{until_ms}");
         house.advance(until_ms);
     }
-    stop.cancel();
-    workers.finish(std::time::Duration::from_secs(60)).await;
+    running.stop().await;
 }

@@ -11,6 +11,8 @@ use weir_db::{Class, Db, Error, Migration, Tx, params};
 use weir_jobs::{Job, Jobs, NodeOptions, Order, Queue, Registry, Workers};
 use weir_storm::fixture::{Fixture, databases};
 
+use crate::redis_server::RedisServer;
+
 const TABLES: &[Migration] = &[Migration {
     number: 1,
     name: "effects",
@@ -88,6 +90,12 @@ impl House {
     pub fn start(&self, registry: Registry) -> Running {
         let stop = CancellationToken::new();
         let workers = self.jobs.start(registry, stop.clone()).unwrap();
+        Running { stop, workers }
+    }
+
+    pub fn start_on(&self, redis: &RedisServer, registry: Registry) -> Running {
+        let stop = CancellationToken::new();
+        let workers = self.jobs.start_on_redis(registry, redis.options(), stop.clone()).unwrap();
         Running { stop, workers }
     }
 

@@ -10,7 +10,6 @@ use weir_db::{Class, Tx};
 use weir_jobs::sidekiq::Options;
 use weir_jobs::{
     Action, BatchStats, Claimed, Failure, Job, Jobs, Outcome, Queue, Registry, Retry, Search, Set,
-    Workers,
 };
 
 use crate::house::{Call, House, Note, houses, numbers, soon, until, write_effect};
@@ -68,24 +67,6 @@ fn registry() -> (Registry, UnboundedReceiver<String>) {
     (registry, calls)
 }
 
-struct Running {
-    stop: CancellationToken,
-    workers: Workers,
-}
-
-impl Running {
-    fn start(house: &House, redis: &RedisServer, registry: Registry) -> Self {
-        let stop = CancellationToken::new();
-        let workers = house.jobs.start_on_redis(registry, redis.options(), stop.clone()).unwrap();
-        Self { stop, workers }
-    }
-
-    async fn stop(self) {
-        self.stop.cancel();
-        self.workers.finish(Duration::from_secs(60)).await;
-    }
-}
-
 async fn batch_of(house: &House, calls: Vec<i64>, notes: Vec<Note>) -> Id {
     let jobs = house.jobs.clone();
     house
@@ -124,7 +105,7 @@ async fn a_batch_on_redis_calls_back_once_when_all_are_done() {
         let evens = numbers(300).into_iter().map(|number| 2 * number).collect();
         let id = batch_of(&house, evens, notes).await;
         let (registry, mut calls) = registry();
-        let running = Running::start(&house, &redis, registry);
+        let running = house.start_on(&redis, registry);
         assert_eq!(some(&mut calls, 2).await, ["complete", "success"], "{}", house.fixture.name);
         let after = stats(&house, id).await;
         assert_eq!((after.done, after.failed, after.pending()), (600, 0, 0));
@@ -140,7 +121,7 @@ async fn a_member_that_died_on_redis_and_is_done_after_all_lets_its_batch_succee
         let redis = RedisServer::start();
         let id = batch_of(&house, vec![0, 1, 2, 3], vec![Note::new("dead", 4)]).await;
         let (with_deaths, mut calls) = registry();
-        let running = Running::start(&house, &redis, with_deaths);
+        let running = house.start_on(&redis, with_deaths);
         assert_eq!(some(&mut calls, 2).await, ["complete", "death"], "{}", house.fixture.name);
         let failed = stats(&house, id).await;
         assert_eq!((failed.done, failed.failed, failed.pending()), (2, 3, 0));
@@ -155,7 +136,7 @@ async fn a_member_that_died_on_redis_and_is_done_after_all_lets_its_batch_succee
             let _ = tell.send(claimed.job.0);
             async { Ok(()) }
         });
-        let running = Running::start(&house, &redis, registry);
+        let running = house.start_on(&redis, registry);
         assert_eq!(house.jobs.retry_all(Set::Dead).await.unwrap(), 3);
         assert_eq!(soon(calls.recv()).await, Some("success".into()), "{}", house.fixture.name);
         running.stop().await;
@@ -188,7 +169,7 @@ async fn a_parent_on_redis_is_complete_after_its_children_and_what_they_call_bac
             })
             .await;
         let (registry, mut calls) = registry();
-        let running = Running::start(&house, &redis, registry);
+        let running = house.start_on(&redis, registry);
         let mut order = Vec::new();
         for _ in 0..3 {
             order.push(soon(calls.recv()).await.unwrap());
@@ -219,7 +200,7 @@ fn members_on_redis_are_counted_once_however_often_the_process_is_killed() {
             let (registry, _calls) = registry();
             let running = {
                 let _inside = runtime.enter();
-                Running::start(&house, &redis, registry)
+                house.start_on(&redis, registry)
             };
             runtime.block_on(until("a part of the ends", async || {
                 stats(&house, id).await.done as i64 >= kill * COUNT / 3
@@ -232,7 +213,7 @@ fn members_on_redis_are_counted_once_however_often_the_process_is_killed() {
         let runtime = process().unwrap();
         runtime.block_on(async {
             let (registry, _calls) = registry();
-            let running = Running::start(&house, &redis, registry);
+            let running = house.start_on(&redis, registry);
             until("the rest", async || stats(&house, id).await.complete_at.is_some()).await;
             running.stop().await;
             let after = stats(&house, id).await;
@@ -248,7 +229,7 @@ async fn members_that_are_taken_away_by_hand_end_their_batch_and_free_their_keys
         let redis = RedisServer::start();
         let _: u64 = redis.ask(&["SADD", "paused", "calls"]);
         let (registry, mut calls) = registry();
-        let running = Running::start(&house, &redis, registry);
+        let running = house.start_on(&redis, registry);
         let id = batch_of(&house, vec![2, 4, 6], vec![]).await;
         let jobs = house.jobs.clone();
         let now = house.clock.now();
@@ -278,7 +259,7 @@ async fn thousands_in_redis_are_killed_retried_and_deleted_by_a_search() {
     let (house, redis) = (houses().remove(0), RedisServer::start());
     let _: u64 = redis.ask(&["SADD", "paused", "notes"]);
     let (registry, _calls) = registry();
-    let running = Running::start(&house, &redis, registry);
+    let running = house.start_on(&redis, registry);
     let notes: Vec<Note> =
         numbers(4_500).into_iter().map(|number| Note::new(number % 3, number)).collect();
     let jobs = house.jobs.clone();
@@ -308,7 +289,7 @@ async fn thousands_in_redis_are_killed_retried_and_deleted_by_a_search() {
 async fn what_runs_on_redis_is_listed_and_cut_off_from_any_process() {
     let (house, redis) = (houses().remove(0), RedisServer::start());
     let (registry, _calls) = registry();
-    let running = Running::start(&house, &redis, registry);
+    let running = house.start_on(&redis, registry);
     let (here, there) = (100_001, 100_002);
     let jobs = house.jobs.clone();
     let enqueue = move |tx: &mut Tx| {

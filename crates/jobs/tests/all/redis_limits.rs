@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
-use tokio_util::sync::CancellationToken;
 use weir_db::Class;
 use weir_jobs::{Claimed, Job, Queue, Registry};
 
@@ -72,15 +71,13 @@ async fn on_redis_no_more_run_at_once_than_the_queue_declares() {
     let (house, redis, held) = (houses().remove(0), RedisServer::start(), Held::new());
     let mut registry = Registry::new();
     held.register::<Narrow>(&mut registry);
-    let stop = CancellationToken::new();
-    let workers = house.jobs.start_on_redis(registry, redis.options(), stop.clone()).unwrap();
+    let running = house.start_on(&redis, registry);
     enqueue(&house, vec![Narrow; 20]).await;
     held.until_running(3).await;
     held.gate.add_permits(20);
     until_ended(&redis, 20).await;
     assert_eq!(held.most(), 3);
-    stop.cancel();
-    workers.finish(std::time::Duration::from_secs(60)).await;
+    running.stop().await;
 }
 
 #[tokio::test]
@@ -89,8 +86,7 @@ async fn on_redis_a_limit_set_by_hand_holds_and_is_changed_while_all_places_are_
     let mut registry = Registry::new();
     held.register::<Call>(&mut registry);
     house.jobs.set_limit("calls", Some(5)).await.unwrap_err();
-    let stop = CancellationToken::new();
-    let workers = house.jobs.start_on_redis(registry, redis.options(), stop.clone()).unwrap();
+    let running = house.start_on(&redis, registry);
     house.jobs.set_limit("calls", Some(5)).await.unwrap();
     enqueue(&house, numbers(20).into_iter().map(|number| Call { number }).collect()).await;
     held.until_running(5).await;
@@ -103,6 +99,5 @@ async fn on_redis_a_limit_set_by_hand_holds_and_is_changed_while_all_places_are_
     held.until_running(20).await;
     held.gate.add_permits(20);
     until_ended(&redis, 20).await;
-    stop.cancel();
-    workers.finish(std::time::Duration::from_secs(60)).await;
+    running.stop().await;
 }

@@ -1,28 +1,67 @@
 //! What may go wrong elsewhere while a flood comes in, and whom it harms.
 
 use http::StatusCode;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use weir_activitypub::signature::Form;
+use weir_activitypub::signature::key::PrivateKey;
 
 use crate::inbox::{INBOX, actor_of, create, send};
 use crate::peer::Peer;
 use crate::place::{Place, places, until};
 
-/// Sends notes `numbers` of `name`; each must be taken.
+/// Sends notes `numbers` of `name`, signed with `key` (none: the peer's); each must be taken.
 async fn flood(
     place: &Place,
     peer: &Peer,
     name: &str,
     whom: &str,
     numbers: std::ops::Range<usize>,
+    key: Option<&PrivateKey>,
 ) {
     for number in numbers {
         let body = create(peer, name, number, whom).to_string().into_bytes();
         let now = place.clock.now();
-        let headers = peer.sign_post(Form::Cavage, None, name, INBOX, &body, now);
+        let headers = peer.sign_post(Form::Cavage, key, name, INBOX, &body, now);
         assert_eq!(place.send("/inbox", headers, body).await, 202, "{name}: {number}");
+    }
+}
+
+fn actor_with(peer: &Peer, name: &str, pem: &str) -> Value {
+    let id = peer.actor(name);
+    json!({
+        "@context": "https://www.w3.org/ns/activitystreams",
+        "id": id,
+        "type": "Person",
+        "preferredUsername": name,
+        "inbox": format!("{id}/inbox"),
+        "publicKey": { "id": format!("{id}#main-key"), "owner": id, "publicKeyPem": pem },
+    })
+}
+
+#[tokio::test]
+async fn a_key_that_is_renewed_in_mid_flood_costs_one_look_and_no_message() {
+    for place in places() {
+        let peer = Peer::start().await;
+        let alice = place.person("alice").await;
+        let alice = actor_of(&place, alice).await;
+        place.stranger(&peer, "bob").await;
+        place.stranger(&peer, "carol").await;
+        let new = PrivateKey::generate_rsa().unwrap();
+        flood(&place, &peer, "bob", &alice, 0..10, None).await;
+        peer.put("/users/bob", actor_with(&peer, "bob", &new.public().unwrap().to_pem()));
+        // What is known of the old one is older than these.
+        place.clock.advance(1_000);
+        flood(&place, &peer, "bob", &alice, 10..20, Some(&new)).await;
+        flood(&place, &peer, "carol", &alice, 20..30, None).await;
+        let running = place.start();
+        until("what came before", async || place.count("statuses").await == 30).await;
+        flood(&place, &peer, "bob", &alice, 30..40, Some(&new)).await;
+        until("what came after", async || place.count("statuses").await == 40).await;
+        let looks = peer.fetched().iter().filter(|path| *path == "/users/bob").count();
+        assert_eq!(looks, 1);
+        running.stop().await;
     }
 }
 
@@ -36,17 +75,17 @@ async fn actors_that_vanish_in_mid_flood_leave_nothing_waiting_and_harm_nobody()
         place.stranger(&peer, "eve").await;
         for ghost in 0..5 {
             let name = format!("ghost{ghost}");
-            flood(&place, &peer, &name, &alice, ghost..ghost + 1).await;
+            flood(&place, &peer, &name, &alice, ghost..ghost + 1, None).await;
             peer.withhold(&format!("/users/{name}"), StatusCode::GONE);
         }
         // One that is known goes after it wrote, and says so.
-        flood(&place, &peer, "eve", &alice, 10..12).await;
+        flood(&place, &peer, "eve", &alice, 10..12, None).await;
         peer.withhold("/users/eve", StatusCode::GONE);
         let eve = peer.actor("eve");
         let id = format!("{eve}#gone");
         let gone = json!({ "id": id, "type": "Delete", "actor": eve, "object": eve });
         assert_eq!(send(&place, &peer, Form::Cavage, "eve", &gone).await, 202);
-        flood(&place, &peer, "bob", &alice, 20..30).await;
+        flood(&place, &peer, "bob", &alice, 20..30, None).await;
         let running = place.start();
         until("those of bob", async || place.count("statuses").await == 10).await;
         until("an end", async || place.count("jobs").await + place.count("jobs_later").await == 0)
@@ -86,11 +125,11 @@ async fn a_key_that_comes_a_byte_at_a_time_holds_up_nobody_else() {
         });
         let running = place.start();
         let dripping = peer.elsewhere(&base);
-        flood(&place, &dripping, "drip", &alice, 0..5).await;
+        flood(&place, &dripping, "drip", &alice, 0..5, None).await;
         beginnings.recv().await.unwrap();
         // While that is open, those who are known and those who are not get through.
-        flood(&place, &peer, "bob", &alice, 10..20).await;
-        flood(&place, &peer, "carol", &alice, 20..25).await;
+        flood(&place, &peer, "bob", &alice, 10..20, None).await;
+        flood(&place, &peer, "carol", &alice, 20..25, None).await;
         until("all others", async || place.count("statuses").await == 15).await;
         slow.abort();
         drop(hang_up);

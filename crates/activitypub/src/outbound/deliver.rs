@@ -14,13 +14,15 @@ use weir_jobs::{Claimed, Failure, Job, Queue};
 
 use super::redeliver::{self, Redeliver};
 use super::round::{Item, Round};
+use super::signer::Haste;
 use crate::ActivityPub;
 
 /// Hosts that are delivered to at once. Those that are known to be slow or silent are not among
 /// them.
 const HOSTS_MAX: usize = 512;
-/// The same, for all but the first inboxes of hosts.
-const REST_HOSTS_MAX: usize = 32;
+/// The same, for all but the first inboxes of hosts: as many, or those that turn out to be slow
+/// would hold up all others.
+const REST_HOSTS_MAX: usize = HOSTS_MAX;
 /// Inboxes of one job.
 const INBOXES_MAX: usize = 500;
 
@@ -82,13 +84,13 @@ pub fn jobs(
 /// Works a first try: what may work later is left to [`Redeliver`].
 pub async fn first(face: ActivityPub, claim: Claimed<Deliver>) -> Result<(), Failure> {
     let is_anew = is_anew(&face, &claim);
-    deliver(face, claim.job, is_anew).await
+    deliver(face, claim.job, is_anew, Haste::First).await
 }
 
 /// The same for all but the first inboxes of a host.
 pub async fn rest(face: ActivityPub, claim: Claimed<DeliverRest>) -> Result<(), Failure> {
     let is_anew = is_anew(&face, &claim);
-    deliver(face, claim.job.0, is_anew).await
+    deliver(face, claim.job.0, is_anew, Haste::Later).await
 }
 
 /// Whether it was never begun, as far as is known.
@@ -96,7 +98,12 @@ fn is_anew<J>(face: &ActivityPub, claim: &Claimed<J>) -> bool {
     claim.attempt == 1 && claim.enqueued_at >= face.outbound().started_at
 }
 
-async fn deliver(face: ActivityPub, job: Deliver, is_anew: bool) -> Result<(), Failure> {
+async fn deliver(
+    face: ActivityPub,
+    job: Deliver,
+    is_anew: bool,
+    haste: Haste,
+) -> Result<(), Failure> {
     let Deliver { payload, host, mut inboxes } = job;
     let outbound = face.outbound();
     if !is_anew {
@@ -126,5 +133,5 @@ async fn deliver(face: ActivityPub, job: Deliver, is_anew: bool) -> Result<(), F
     }
     let item = |(inbox, domain)| Item { payload, inbox, domain, tries: 0 };
     let items = inboxes.into_iter().map(item).collect();
-    Round::new(&face, &host, peer).run(items).await.map(|_| ())
+    Round::new(&face, &host, peer, haste).run(items).await.map(|_| ())
 }

@@ -17,6 +17,7 @@ use weir_db::{Class, Tx};
 use weir_jobs::{Claimed, Failure, Job, Queue};
 
 use super::round::{Item, Round, Went};
+use super::signer::Haste;
 use crate::ActivityPub;
 
 /// Hosts that are tried again at once.
@@ -140,7 +141,8 @@ pub async fn again(face: ActivityPub, claim: Claimed<Redeliver>) -> Result<(), F
         tries: it.tries,
     };
     let items = waiting.into_iter().map(item).collect();
-    let went = Round::new(&face, &job.host, peer.clone()).in_order().run(items).await?;
+    let went =
+        Round::new(&face, &job.host, peer.clone(), Haste::Later).in_order().run(items).await?;
     // After a probe that was taken the steps begin; each that is taken is followed by a wider one.
     let pace = if failing_until.is_some() { PACE_FIRST } else { (2 * pace).min(PACE_MAX) };
     let next = Redeliver { pace, ..Redeliver::of(&job.host) };

@@ -15,6 +15,7 @@ use weir_jobs::Failure;
 use super::peers::{self, Peer, Took};
 use super::redeliver::{self, Redeliver};
 use super::send::{self, Fault, Tried};
+use super::signer::Haste;
 use crate::ActivityPub;
 use crate::resolver::Standing;
 use crate::signature::Form;
@@ -60,6 +61,7 @@ pub struct Round<'f> {
     face: &'f ActivityPub,
     host: &'f str,
     peer: Arc<Peer>,
+    haste: Haste,
     tries: Vec<outgoing::Tried>,
     gone: Vec<(String, String)>,
     news: Option<News>,
@@ -83,12 +85,13 @@ pub enum Went {
 
 impl<'f> Round<'f> {
     /// A round of deliveries to `host`.
-    pub fn new(face: &'f ActivityPub, host: &'f str, peer: Arc<Peer>) -> Self {
+    pub fn new(face: &'f ActivityPub, host: &'f str, peer: Arc<Peer>, haste: Haste) -> Self {
         let (tries, gone) = (Vec::new(), Vec::new());
         Self {
             face,
             host,
             peer,
+            haste,
             tries,
             gone,
             news: None,
@@ -116,7 +119,7 @@ impl<'f> Round<'f> {
         loop {
             while !self.over && running.len() < width && begun.elapsed() < BEGUN_WITHIN {
                 let Some(item) = left.next() else { break };
-                running.push(attempt(self.face, item, self.peer.form()));
+                running.push(attempt(self.face, item, self.peer.form(), self.haste));
             }
             let Some(attempt) = running.next().await else { break };
             self.note(attempt);
@@ -262,14 +265,19 @@ struct Attempt {
     took_ms: i64,
 }
 
-async fn attempt(face: &ActivityPub, item: Item, form: Form) -> Attempt {
+async fn attempt(face: &ActivityPub, item: Item, form: Form, haste: Haste) -> Attempt {
     let begun = Instant::now();
-    let tried = try_once(face, &item, form).await;
+    let tried = try_once(face, &item, form, haste).await;
     let took_ms = i64::try_from(begun.elapsed().as_millis()).unwrap_or(i64::MAX);
     Attempt { item, tried, took_ms }
 }
 
-async fn try_once(face: &ActivityPub, item: &Item, form: Form) -> Result<(Tried, Form), Failure> {
+async fn try_once(
+    face: &ActivityPub,
+    item: &Item,
+    form: Form,
+    haste: Haste,
+) -> Result<(Tried, Form), Failure> {
     let refused = |why: &str| Ok((Tried::Refused(why.to_owned()), form));
     if face.standing(&item.domain).await.map_err(Failure::retry)? == Standing::Refused {
         return refused("the server is blocked");
@@ -278,7 +286,7 @@ async fn try_once(face: &ActivityPub, item: &Item, form: Form) -> Result<(Tried,
     let Some(payload) = payload.map_err(Failure::retry)? else {
         return refused("its body is gone");
     };
-    match send::try_once(face, &payload, &item.inbox, form).await {
+    match send::try_once(face, &payload, &item.inbox, form, haste).await {
         Ok(tried) => Ok(tried),
         Err(Error::NotFound(_) | Error::Gone(_)) => refused("who sent it is gone"),
         Err(error) => Err(Failure::retry(error)),

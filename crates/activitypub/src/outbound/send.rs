@@ -6,6 +6,7 @@ use weir_community::Error as CommunityError;
 use weir_fetch::{Error, Request, Response};
 
 use super::payloads::Payload;
+use super::signer::Haste;
 use crate::signature::{self, Form, Outgoing};
 use crate::wire::MEDIA_TYPE;
 use crate::{ActivityPub, Signing};
@@ -54,6 +55,7 @@ pub async fn try_once(
     payload: &Payload,
     inbox: &str,
     known: Form,
+    haste: Haste,
 ) -> Result<(Tried, Form), CommunityError> {
     let Ok(url) = Url::parse(inbox) else {
         return Ok((Tried::Refused("the inbox is no URL".to_owned()), known));
@@ -63,7 +65,7 @@ pub async fn try_once(
     let (mut tried, mut form) = (Tried::Taken, known);
     for next in [known, other] {
         form = next;
-        let answer = post(face, payload, &url, &signing, form).await;
+        let answer = post(face, payload, &url, &signing, form, haste).await;
         let doubted = matches!(&answer, Ok(answer) if is_doubt(answer.status));
         tried = judge(face, answer);
         if !doubted {
@@ -82,6 +84,7 @@ async fn post(
     url: &Url,
     signing: &Signing,
     form: Form,
+    haste: Haste,
 ) -> Result<Response, Error> {
     let (key, body) = (signing.clone(), payload.body.clone());
     let clock = face.community().env().clock.clone();
@@ -96,7 +99,7 @@ async fn post(
     // Where there are redirects, the later ones are signed when they are known.
     let (sign, first) = (std::sync::Arc::new(sign), url.clone());
     let (signing, target) = (sign.clone(), url.clone());
-    let ready = face.outbound().signer.run(move || signing(&Method::POST, &target)).await;
+    let ready = face.outbound().signer.run(haste, move || signing(&Method::POST, &target)).await;
     let Some(ready) = ready else {
         return Err(Error::Busy { host: url.host_str().unwrap_or_default().to_owned() });
     };

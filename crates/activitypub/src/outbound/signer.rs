@@ -1,10 +1,11 @@
 //! Threads that sign deliveries, beneath everybody else: a signature is most of what a delivery
 //! costs this server, and whoever else wants the processor goes first.
 
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 use tokio::sync::oneshot;
 
 /// How much the threads step back: while all processors are wanted each has about a twentieth of
@@ -13,28 +14,73 @@ const STEP_BACK: i32 = 13;
 
 type Work = Box<dyn FnOnce() + Send>;
 
+/// Which signatures go before others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Haste {
+    /// The first of a message for a host.
+    First,
+    /// Others.
+    Later,
+}
+
 /// As many threads as there are processors; they end with it. What waits for them is as much as
 /// there are deliveries on their way.
 pub(crate) struct Signer {
-    work: mpsc::Sender<Work>,
+    line: Arc<Line>,
+}
+
+#[derive(Default)]
+struct Line {
+    waiting: Mutex<Waiting>,
+    news: Condvar,
+}
+
+#[derive(Default)]
+struct Waiting {
+    first: VecDeque<Work>,
+    later: VecDeque<Work>,
+    closed: bool,
+}
+
+impl Line {
+    fn add(&self, haste: Haste, work: Work) {
+        let mut waiting = self.waiting.lock();
+        match haste {
+            Haste::First => waiting.first.push_back(work),
+            Haste::Later => waiting.later.push_back(work),
+        }
+        drop(waiting);
+        self.news.notify_one();
+    }
+
+    fn next(&self) -> Option<Work> {
+        let mut waiting = self.waiting.lock();
+        loop {
+            if waiting.closed {
+                return None;
+            }
+            let work = waiting.first.pop_front().or_else(|| waiting.later.pop_front());
+            if work.is_some() {
+                return work;
+            }
+            self.news.wait(&mut waiting);
+        }
+    }
 }
 
 impl Signer {
     /// Starts the threads.
     pub(crate) fn new() -> Self {
-        let (work, waiting) = mpsc::channel::<Work>();
-        let waiting = Arc::new(Mutex::new(waiting));
+        let line = Arc::new(Line::default());
         for number in 0..std::thread::available_parallelism().map_or(2, usize::from) {
-            let waiting = waiting.clone();
+            let line = line.clone();
             let thread = std::thread::Builder::new().name(format!("sign-{number}"));
             let started = thread.spawn(move || {
                 // On Linux this is of the thread alone.
                 if let Err(error) = rustix::process::nice(STEP_BACK) {
                     tracing::warn!(%error, "deliveries are signed before more urgent work");
                 }
-                // The lock is held only while it waits.
-                let next = || waiting.lock().recv();
-                while let Ok(work) = next() {
+                while let Some(work) = line.next() {
                     if catch_unwind(AssertUnwindSafe(work)).is_err() {
                         tracing::error!("a panic while a delivery was signed");
                     }
@@ -44,20 +90,63 @@ impl Signer {
                 tracing::error!(%error, "a thread that signs deliveries cannot be started");
             }
         }
-        Self { work }
+        Self { line }
     }
 
-    /// Runs `sign` on one of the threads; none when there is none, or when it panicked.
+    /// Runs `sign` on one of the threads; none when it panicked.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
+        haste: Haste,
         sign: impl FnOnce() -> T + Send + 'static,
     ) -> Option<T> {
         let (done, answer) = oneshot::channel();
-        let work = move || {
+        let work: Work = Box::new(move || {
             // Whoever asked may be gone.
             let _ = done.send(sign());
-        };
-        self.work.send(Box::new(work)).ok()?;
+        });
+        self.line.add(haste, work);
         answer.await.ok()
+    }
+}
+
+impl Drop for Signer {
+    fn drop(&mut self) {
+        let mut waiting = self.line.waiting.lock();
+        waiting.closed = true;
+        // Nobody waits for these any more.
+        waiting.first.clear();
+        waiting.later.clear();
+        drop(waiting);
+        self.line.news.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_of_a_message_for_a_host_goes_before_others() {
+        let line = Line::default();
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let note = |what: &'static str| -> Work {
+            let seen = seen.clone();
+            Box::new(move || seen.lock().push(what))
+        };
+        line.add(Haste::Later, note("later"));
+        line.add(Haste::First, note("first"));
+        for _ in 0..2 {
+            line.next().unwrap()();
+        }
+        assert_eq!(*seen.lock(), ["first", "later"]);
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_no_signature_and_ends_no_thread() {
+        let signer = Signer::new();
+        for _ in 0..20 {
+            assert_eq!(signer.run(Haste::Later, || -> u8 { panic!("no") }).await, None);
+        }
+        assert_eq!(signer.run(Haste::First, || 7).await, Some(7));
     }
 }

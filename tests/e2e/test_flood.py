@@ -63,3 +63,8 @@ def test_what_is_no_use_is_refused_and_what_is_good_is_not(flood):
     others = [answer for answer in flood["answers"]
               if answer.split()[0] in good and not answer.endswith(" 202")]
     assert not others, flood["answers"]
+
+
+def test_what_is_posted_meanwhile_is_shown_meanwhile(flood):
+    assert flood["results"]["fresh_count"] > 0, flood["said"]
+    assert flood["results"]["fresh_never_seen"] == 0, flood["said"]

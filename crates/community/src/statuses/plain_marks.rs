@@ -52,7 +52,8 @@ pub(crate) fn receive_marks(
     let mut chosen = Vec::new();
     for (at, mark) in marks.iter().enumerate() {
         let is_boost = mark.boost.is_some();
-        if !env.site.is_local(mark.object) && !(is_boost && followed.contains(&mark.by.id)) {
+        let concerns = is_boost && followed.contains(&mark.by.id);
+        if !env.site.is_local(mark.object) && !concerns {
             let why = if is_boost { "irrelevant" } else { "another server's" };
             receipts[at] = Some(Receipt::Refused(why));
             continue;

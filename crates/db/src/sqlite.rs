@@ -15,7 +15,7 @@ use rusqlite::{ErrorCode, OpenFlags, ffi};
 use crate::log::{Log, Snapshot};
 use crate::meters::Meters;
 use crate::queue::ClassQueue;
-use crate::synced::{Disk, GROUPS_MAX};
+use crate::synced::{Disk, GROUPS_MAX, Progress};
 use crate::tx::{Connection, Failure};
 use crate::unit::Work;
 use crate::writer::Writer;
@@ -57,18 +57,25 @@ pub(crate) fn open(path: &Path, options: &Options) -> Result<Opened, Error> {
     let log = Arc::new(Log::new(snapshots.clone(), options.log_bytes_max));
     log.follow(&mut writer).map_err(refused)?;
 
-    let failed = Arc::new(AtomicBool::new(false));
-    let disk = Disk::new(path, options.sync, failed.clone());
+    let (failed, progress) = (Arc::new(AtomicBool::new(false)), Arc::new(Progress::default()));
+    let disk = Disk::new(path, options.sync, failed.clone(), progress.clone());
     let group_time_max = options.group_time_max;
     let (committed, follow) = sync_channel(GROUPS_MAX);
-    let mut writer =
-        Writer::new(writer, writes.clone(), log.clone(), group_time_max, committed, failed);
+    let mut writer = Writer::new(
+        writer,
+        writes.clone(),
+        log.clone(),
+        group_time_max,
+        committed,
+        progress.clone(),
+        failed,
+    );
     let beside = log.clone();
     let mut bodies: Vec<(String, Body)> =
         vec![("db-checkpoint".into(), Box::new(move || beside.run_checkpoints(&checkpoints)))];
     for (number, (connection, snapshot)) in readers.into_iter().zip(snapshots).enumerate() {
-        let (queue, log) = (reads.clone(), log.clone());
-        let body = move || read_units(&connection, &queue, &log, &snapshot);
+        let (queue, log, progress) = (reads.clone(), log.clone(), progress.clone());
+        let body = move || read_units(&connection, &queue, &log, &snapshot, &progress);
         bodies.push((format!("db-read-{number}"), Box::new(body)));
     }
     bodies.push(("db-writer".into(), Box::new(move || writer.run())));
@@ -118,12 +125,19 @@ fn connect(path: &Path, options: &Options, writes: bool) -> rusqlite::Result<rus
 }
 
 /// Runs units that only read, one after the other, each on a snapshot of its own.
-fn read_units(connection: &rusqlite::Connection, queue: &Queue, log: &Log, snapshot: &Snapshot) {
+fn read_units(
+    connection: &rusqlite::Connection,
+    queue: &Queue,
+    log: &Log,
+    snapshot: &Snapshot,
+    progress: &Progress,
+) {
     let meters = Meters::new("read");
     let mut done = None;
     while let Some((turn, mut work)) = queue.pop(done.take()) {
         let started = Instant::now();
         if work.is_wanted() {
+            progress.wait();
             let hooks = read_unit(connection, &mut *work, log, snapshot);
             meters.unit(turn.class, started.elapsed(), queue.len());
             hooks::run(hooks);

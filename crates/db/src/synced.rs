@@ -2,17 +2,19 @@
 //! It happens beside the writer, which goes on with the next group meanwhile; however many groups
 //! were committed while the disk was busy reach it at once.
 //!
-//! SQLite itself writes the log without waiting for the disk (`synchronous = NORMAL`), so others
-//! may read what does not lie there yet. Nobody was told that it was done, and nothing follows from
-//! it before it lies there: after a power cut the log ends with some commit, and whatever was
-//! answered stands before that.
+//! SQLite itself writes the log without waiting for the disk (`synchronous = NORMAL`). Who reads
+//! waits until all that was committed before lies there and was followed up, so nobody is told or
+//! shown what may be gone after a power cut: the log ends with some commit then, and whatever was
+//! answered or read stands before that.
 
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
 use std::time::Instant;
+
+use parking_lot::{Condvar, Mutex};
 
 use crate::Error;
 use crate::hooks::{self, Hook};
@@ -27,9 +29,40 @@ pub(crate) struct Committed {
     pub(crate) hooks: Vec<Hook>,
 }
 
+/// How many groups are committed, and how many of them are followed up.
+#[derive(Default)]
+pub(crate) struct Progress {
+    committed: AtomicU64,
+    followed: Mutex<u64>,
+    moved: Condvar,
+}
+
+impl Progress {
+    /// A group is about to be committed; [`end`](Self::end) must follow.
+    pub(crate) fn begin(&self) {
+        self.committed.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Groups are followed up, or could not be committed.
+    pub(crate) fn end(&self, groups: usize) {
+        *self.followed.lock() += groups as u64;
+        self.moved.notify_all();
+    }
+
+    /// Waits until all that is committed is followed up.
+    pub(crate) fn wait(&self) {
+        let committed = self.committed.load(Ordering::Acquire);
+        let mut followed = self.followed.lock();
+        while *followed < committed {
+            self.moved.wait(&mut followed);
+        }
+    }
+}
+
 /// Brings the log to the disk.
 pub(crate) struct Disk {
     log: PathBuf,
+    progress: Arc<Progress>,
     file: Option<File>,
     is_wanted: bool,
     failed: Arc<AtomicBool>,
@@ -40,11 +73,17 @@ pub(crate) struct Disk {
 impl Disk {
     /// Of the database at `path`. Without `is_wanted` nothing waits for the disk. Once it failed,
     /// `failed` is set: what then lies there nobody knows until the database is opened again.
-    pub(crate) fn new(path: &std::path::Path, is_wanted: bool, failed: Arc<AtomicBool>) -> Self {
+    pub(crate) fn new(
+        path: &std::path::Path,
+        is_wanted: bool,
+        failed: Arc<AtomicBool>,
+        progress: Arc<Progress>,
+    ) -> Self {
         let mut log = path.as_os_str().to_owned();
         log.push("-wal");
         Self {
             log: log.into(),
+            progress,
             file: None,
             is_wanted,
             failed,
@@ -58,7 +97,8 @@ impl Disk {
         while let Ok(first) = committed.recv() {
             let mut groups = vec![first];
             groups.extend(committed.try_iter().take(GROUPS_MAX));
-            self.groups.record(groups.len() as f64);
+            let count = groups.len();
+            self.groups.record(count as f64);
             match self.sync() {
                 Ok(()) => groups.into_iter().for_each(|group| {
                     hooks::run(group.hooks);
@@ -71,6 +111,7 @@ impl Disk {
                     units.for_each(|work| work.fail(lost()));
                 }
             }
+            self.progress.end(count);
         }
     }
 
@@ -119,7 +160,10 @@ mod tests {
         let hook: Hook = Box::new(move || seen.store(true, Ordering::Release));
         committed.send(Committed { units: vec![unit], hooks: vec![hook] }).unwrap();
         drop(committed);
-        Disk::new(&folder.join("weir.db"), true, failed.clone()).run(&list);
+        let progress = Arc::new(Progress::default());
+        progress.begin();
+        Disk::new(&folder.join("weir.db"), true, failed.clone(), progress.clone()).run(&list);
+        progress.wait();
         let told = wait(answer).unwrap();
         (told, ran.load(Ordering::Acquire), failed.load(Ordering::Acquire))
     }

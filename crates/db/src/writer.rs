@@ -10,7 +10,7 @@ use crate::log::Log;
 use crate::meters::Meters;
 use crate::queue::{Done, Turn};
 use crate::sqlite::{Queue, begin};
-use crate::synced::{Committed, lost};
+use crate::synced::{Committed, Progress, lost};
 use crate::tx::Connection;
 use crate::unit::Work;
 use crate::{Error, Tx};
@@ -25,6 +25,7 @@ pub(crate) struct Writer {
     group_time_max: Duration,
     /// Where groups go when they are committed.
     committed: SyncSender<Committed>,
+    progress: Arc<Progress>,
     disk_failed: Arc<AtomicBool>,
     meters: Meters,
     group_units: metrics::Histogram,
@@ -39,6 +40,7 @@ impl Writer {
         log: Arc<Log>,
         group_time_max: Duration,
         committed: SyncSender<Committed>,
+        progress: Arc<Progress>,
         disk_failed: Arc<AtomicBool>,
     ) -> Self {
         Self {
@@ -47,6 +49,7 @@ impl Writer {
             log,
             group_time_max,
             committed,
+            progress,
             disk_failed,
             meters: Meters::new("write"),
             group_units: metrics::histogram!("weir_db_group_units"),
@@ -67,6 +70,7 @@ impl Writer {
     fn hand_on(&self, units: Vec<Box<dyn Work>>, hooks: Vec<Hook>) {
         if let Err(rest) = self.committed.send(Committed { units, hooks }) {
             rest.0.units.into_iter().for_each(|work| work.fail(lost()));
+            self.progress.end(1);
         }
     }
 
@@ -192,9 +196,11 @@ impl Writer {
             return Err(Error::Unavailable("the transaction was rolled back".into()));
         }
         let started = Instant::now();
+        self.progress.begin();
         let ended = begin(&self.connection, "COMMIT");
         self.commit_seconds.record(started.elapsed().as_secs_f64());
         ended.map_err(|failure| {
+            self.progress.end(1);
             if !self.connection.is_autocommit() && begin(&self.connection, "ROLLBACK").is_err() {
                 tracing::error!("a transaction could not be rolled back");
             }

@@ -258,7 +258,7 @@ fn wait_ms_after(tries: u32) -> i64 {
     SECOND_TRY_AFTER_MS.saturating_mul(1 << tries.min(20)).min(NEXT_TRY_AFTER_MS_MAX)
 }
 
-/// How one try went, and how long it took.
+/// How one try went, and how long the other side took.
 struct Attempt {
     item: Item,
     tried: Result<(Tried, Form), Failure>,
@@ -266,9 +266,9 @@ struct Attempt {
 }
 
 async fn attempt(face: &ActivityPub, item: Item, form: Form, haste: Haste) -> Attempt {
-    let begun = Instant::now();
     let tried = try_once(face, &item, form, haste).await;
-    let took_ms = i64::try_from(begun.elapsed().as_millis()).unwrap_or(i64::MAX);
+    let took_ms = tried.as_ref().map_or(0, |(.., took_ms)| *took_ms);
+    let tried = tried.map(|(tried, form, _)| (tried, form));
     Attempt { item, tried, took_ms }
 }
 
@@ -277,8 +277,8 @@ async fn try_once(
     item: &Item,
     form: Form,
     haste: Haste,
-) -> Result<(Tried, Form), Failure> {
-    let refused = |why: &str| Ok((Tried::Refused(why.to_owned()), form));
+) -> Result<(Tried, Form, i64), Failure> {
+    let refused = |why: &str| Ok((Tried::Refused(why.to_owned()), form, 0));
     if face.standing(&item.domain).await.map_err(Failure::retry)? == Standing::Refused {
         return refused("the server is blocked");
     }

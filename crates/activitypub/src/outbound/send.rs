@@ -1,5 +1,7 @@
 //! One try to deliver.
 
+use std::time::Instant;
+
 use http::{Method, StatusCode};
 use url::Url;
 use weir_community::Error as CommunityError;
@@ -45,7 +47,8 @@ pub enum Fault {
     Here,
 }
 
-/// Delivers `payload` to `inbox`, signed as `peer` takes it, and tells in which form that was.
+/// Delivers `payload` to `inbox`, signed as `peer` takes it, and tells in which form that was, and
+/// how long the other side took for its answers, in ms.
 /// Where it is another server's message that is only passed on, a refusal to believe it is final.
 ///
 /// # Errors
@@ -56,25 +59,28 @@ pub async fn try_once(
     inbox: &str,
     known: Form,
     haste: Haste,
-) -> Result<(Tried, Form), CommunityError> {
+) -> Result<(Tried, Form, i64), CommunityError> {
+    let mut took_ms = 0;
     let Ok(url) = Url::parse(inbox) else {
-        return Ok((Tried::Refused("the inbox is no URL".to_owned()), known));
+        return Ok((Tried::Refused("the inbox is no URL".to_owned()), known, took_ms));
     };
     let signing = face.keys().of_account(payload.by).await?;
     let other = if known == Form::Cavage { Form::Rfc9421 } else { Form::Cavage };
     let (mut tried, mut form) = (Tried::Taken, known);
     for next in [known, other] {
         form = next;
-        let answer = post(face, payload, &url, &signing, form, haste).await;
+        let answer = post(face, payload, &url, &signing, form, haste, &mut took_ms).await;
         let doubted = matches!(&answer, Ok(answer) if is_doubt(answer.status));
         tried = judge(face, answer);
         if !doubted {
-            return Ok((tried, form));
+            return Ok((tried, form, took_ms));
         }
     }
     match tried {
-        Tried::Later { reason, .. } if payload.passed_on => Ok((Tried::Refused(reason), form)),
-        tried => Ok((tried, form)),
+        Tried::Later { reason, .. } if payload.passed_on => {
+            Ok((Tried::Refused(reason), form, took_ms))
+        }
+        tried => Ok((tried, form, took_ms)),
     }
 }
 
@@ -85,6 +91,7 @@ async fn post(
     signing: &Signing,
     form: Form,
     haste: Haste,
+    took_ms: &mut i64,
 ) -> Result<Response, Error> {
     let (key, body) = (signing.clone(), payload.body.clone());
     let clock = face.community().env().clock.clone();
@@ -110,7 +117,10 @@ async fn post(
         .accept("application/activity+json, application/json")
         .limit_bytes(ANSWER_BYTES_MAX)
         .sign(std::sync::Arc::new(signer));
-    face.fetch().post(request, payload.body.clone()).await
+    let begun = Instant::now();
+    let answer = face.fetch().post(request, payload.body.clone()).await;
+    *took_ms += i64::try_from(begun.elapsed().as_millis()).unwrap_or(i64::MAX);
+    answer
 }
 
 /// What a server answers that does not understand, or not believe, a signature.

@@ -94,7 +94,8 @@ impl<'c> Tx<'c> {
     /// Runs a statement that changes at most one row once for each of `list`, and tells for which
     /// of them it changed one. On SQLite this is the cheapest way to write many rows: the
     /// statement is looked up once, and one that changes a single row needs no journal of its own.
-    /// On PostgreSQL each is a round trip: write many rows by one statement there.
+    /// On PostgreSQL they are sent ahead of their answers, and each still costs the server a
+    /// statement.
     pub fn execute_each<'v, const N: usize>(
         &mut self,
         sql: &str,

@@ -35,11 +35,16 @@ const QUANTUM_NS_MAX: i64 = 1_000_000;
 const QUANTUM_JOBS: i64 = 4;
 /// A lane never owes more work than this, in ns, however long its jobs took.
 const DEBT_NS_MAX: i64 = 200_000_000;
-/// A job counts for at least this much work, in ns: about what the engine itself spends on it. So
-/// lanes of quick jobs go on side by side, whose rows are neighbours, whatever noise there is.
+/// A job took at least this much work, in ns: about what the engine itself spends on it.
 const JOB_NS_MIN: i64 = 5_000;
-/// A job counts for at most so many times what its lane's jobs took so far.
+/// A job counts for at least this much work, in ns. So lanes of quick jobs go on side by side, whose
+/// rows are neighbours, whatever noise there is.
+const CHARGE_NS_MIN: i64 = 50_000;
+/// A lane's mean follows a job by at most so many times that mean.
 const SURPRISE: i64 = 4;
+/// Work beyond what a lane was charged for, in ns, is charged when it comes to so much before it is
+/// forgotten: a thread that is put aside now and then makes any job look slow.
+const NOISE_NS: i64 = 10_000_000;
 /// Jobs of one lane may be taken ahead for about this much work, in ns.
 const LANE_AHEAD_NS: i64 = 1_000_000;
 /// Ids of waiting jobs that are held for one queue: 16 MiB.
@@ -106,7 +111,7 @@ impl Turns {
             lane_running_max: usize::MAX,
             job_ns: 250_000,
             measured: false,
-            counted_ns: JOB_NS_MIN,
+            counted_ns: CHARGE_NS_MIN,
             depth: 0,
             held: 0,
             held_max: HELD_MAX,
@@ -295,8 +300,8 @@ impl Turns {
             self.push_old(name);
             return Vec::new();
         }
-        let job_ns = lane.job_ns.max(1);
-        let fits = (lane.deficit_ns + job_ns - 1) / job_ns;
+        let charge_ns = lane.charge_ns();
+        let fits = (lane.deficit_ns + charge_ns - 1) / charge_ns;
         let count = available.min(left).min(usize::try_from(fits).unwrap_or(1)).max(1);
         let ids = lane.take(count, self.order);
         lane.taken_in = self.selection;
@@ -304,7 +309,7 @@ impl Turns {
         if let Some(gates) = &mut self.gates {
             gates.started(name, ids.len(), self.now_ms);
         }
-        lane.deficit_ns -= lane.job_ns.saturating_mul(count as i64);
+        lane.deficit_ns -= charge_ns.saturating_mul(count as i64);
         if lane.deficit_ns > 0 && count < available {
             // The budget ended inside its turn, which it goes on with.
             lane.line = if was_fresh { Line::Fresh } else { Line::Old };
@@ -321,15 +326,17 @@ impl Turns {
         let each_ns = (ns / (count.max(1) as i64)).max(1);
         self.job_ns = smoothed(self.job_ns, each_ns);
         self.measured = true;
-        self.counted_ns = smoothed(self.counted_ns, each_ns.max(JOB_NS_MIN));
+        self.counted_ns = smoothed(self.counted_ns, each_ns.max(CHARGE_NS_MIN));
         if let Some(found) = self.lanes.get_mut(lane) {
-            // A thread that was put aside makes any job look slow: a lane answers only for what it
-            // keeps doing.
+            let more_ns = each_ns.max(CHARGE_NS_MIN).saturating_sub(found.charge_ns());
+            let owed_ns = found.owed_ns - found.owed_ns / 8;
+            found.owed_ns = owed_ns.saturating_add(more_ns.saturating_mul(count as i64));
+            if found.owed_ns.abs() >= NOISE_NS {
+                let owed_ns = std::mem::take(&mut found.owed_ns);
+                found.deficit_ns = found.deficit_ns.saturating_sub(owed_ns).max(-DEBT_NS_MAX);
+            }
             let most_ns = found.job_ns.saturating_mul(SURPRISE);
-            let each_ns = each_ns.min(most_ns).max(JOB_NS_MIN);
-            let more_ns = each_ns.saturating_sub(found.job_ns).saturating_mul(count as i64);
-            found.deficit_ns = found.deficit_ns.saturating_sub(more_ns).max(-DEBT_NS_MAX);
-            found.job_ns = smoothed(found.job_ns, each_ns);
+            found.job_ns = smoothed(found.job_ns, each_ns.min(most_ns).max(JOB_NS_MIN));
             found.measured = true;
             found.running -= count.min(found.running);
             self.line_up(lane);

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::Line;
+use super::{CHARGE_NS_MIN, Line};
 use crate::Order;
 
 /// In a newest-first queue each so many-th job is taken from the old end.
@@ -27,6 +27,8 @@ pub(super) struct Lane {
     /// Work it may still do in this turn, in ns; negative when it took more than its share.
     pub(super) deficit_ns: i64,
     pub(super) job_ns: i64,
+    /// Work that its jobs did beyond what they were charged for, lately, in ns.
+    pub(super) owed_ns: i64,
     pub(super) measured: bool,
     pub(super) turns_taken: u64,
     /// The last selection that took of it.
@@ -49,6 +51,7 @@ impl Lane {
             slow: 0,
             deficit_ns: 0,
             job_ns,
+            owed_ns: 0,
             measured: false,
             turns_taken: 0,
             taken_in: 0,
@@ -60,6 +63,11 @@ impl Lane {
     /// Rows in the table.
     pub(super) fn depth(&self) -> u64 {
         self.ids.len() as u64 + self.more + self.taken as u64
+    }
+
+    /// What a job of it counts for when it is taken, in ns.
+    pub(super) fn charge_ns(&self) -> i64 {
+        self.job_ns.max(CHARGE_NS_MIN)
     }
 
     /// Whether row `id` is, or would be, one of those that are not held.

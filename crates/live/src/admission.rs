@@ -4,16 +4,26 @@
 //! is here. [`Admission`] lets a few arrivals work at a time and keeps the others in a line, so
 //! that a crowd at the door slows only the crowd. Beyond a full line people are told when to come
 //! again, spread over time.
+//!
+//! Those who are let in take turns for what is heavy ([`Permit::slice`]): deficit round robin, by
+//! bytes and by time, so that somebody with much to load holds up nobody with little.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
 
 use metrics::{Counter, Gauge};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
+use tokio::time::Instant;
 use weir_base::{Clock, Random, Timestamp};
 
 /// The longest wait that [`Busy`] proposes before spreading, in seconds.
 const RETRY_MAX_S: u64 = 30;
+
+/// What one turn is good for, in bytes.
+pub const SLICE_BYTES: i64 = 64 * 1024;
+/// What one turn is good for, in time.
+pub const SLICE_TIME: Duration = Duration::from_millis(1);
 
 /// A door that lets a bounded number in at once. Clones are the same door.
 #[derive(Clone)]
@@ -22,6 +32,8 @@ pub struct Admission(Arc<Door>);
 struct Door {
     permits: Arc<Semaphore>,
     at_once: usize,
+    /// Whose turn it is; the semaphore serves in the order of asking, which is a round.
+    turns: Semaphore,
     waiting: AtomicUsize,
     waiting_max: usize,
     // What an arrival took lately, smoothed, in microseconds.
@@ -49,7 +61,18 @@ pub struct Busy {
 pub struct Permit {
     door: Arc<Door>,
     since: Timestamp,
+    // What is left of the turns so far, in bytes; below zero after more than a turn's work.
+    deficit_bytes: i64,
     _held: OwnedSemaphorePermit,
+}
+
+/// A turn: the right to work for [`SLICE_BYTES`] or [`SLICE_TIME`], whichever is over first.
+/// Dropping it ends the turn. Nothing should be waited for within one but the processor.
+pub struct Slice<'p> {
+    deficit_bytes: &'p mut i64,
+    since: Instant,
+    spent_bytes: i64,
+    _turn: Option<SemaphorePermit<'p>>,
 }
 
 impl Admission {
@@ -64,6 +87,7 @@ impl Admission {
         Self(Arc::new(Door {
             permits: Arc::new(Semaphore::new(at_once)),
             at_once,
+            turns: Semaphore::new(turns_at_once()),
             waiting: AtomicUsize::new(0),
             waiting_max,
             usual_us: AtomicU64::new(0),
@@ -106,7 +130,61 @@ impl Admission {
 
     fn let_in(&self, held: OwnedSemaphorePermit) -> Permit {
         self.0.meters.working.increment(1.0);
-        Permit { door: self.0.clone(), since: self.0.clock.now(), _held: held }
+        let since = self.0.clock.now();
+        Permit { door: self.0.clone(), since, deficit_bytes: 0, _held: held }
+    }
+}
+
+/// Half of the processors work for those who arrive, at least one.
+fn turns_at_once() -> usize {
+    std::thread::available_parallelism().map_or(1, |all| (all.get() / 2).max(1))
+}
+
+impl Permit {
+    /// Waits for a turn. Whoever did more in a turn than it was good for waits for as many more as
+    /// make up for it.
+    pub async fn slice(&mut self) -> Slice<'_> {
+        loop {
+            // Nobody closes the semaphore; a closed one would let everybody in.
+            let turn = self.door.turns.acquire().await.ok();
+            self.deficit_bytes = (self.deficit_bytes + SLICE_BYTES).min(SLICE_BYTES);
+            if self.deficit_bytes > 0 || turn.is_none() {
+                let since = Instant::now();
+                let deficit_bytes = &mut self.deficit_bytes;
+                return Slice { deficit_bytes, since, spent_bytes: 0, _turn: turn };
+            }
+            drop(turn);
+            // Alone in the round, others get the processor meanwhile.
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+impl Slice<'_> {
+    /// Counts `bytes` that were read or made.
+    pub fn spend(&mut self, bytes: usize) {
+        self.spent_bytes =
+            self.spent_bytes.saturating_add(i64::try_from(bytes).unwrap_or(i64::MAX));
+    }
+
+    /// Whether the turn is used up.
+    pub fn is_over(&self) -> bool {
+        self.used_bytes() >= *self.deficit_bytes
+    }
+
+    /// What was used, time counted as the bytes of as long a turn.
+    fn used_bytes(&self) -> i64 {
+        let elapsed_us = i64::try_from(self.since.elapsed().as_micros()).unwrap_or(i64::MAX);
+        let slice_us = SLICE_TIME.as_micros() as i64;
+        self.spent_bytes.max(elapsed_us.saturating_mul(SLICE_BYTES) / slice_us)
+    }
+}
+
+impl Drop for Slice<'_> {
+    fn drop(&mut self) {
+        // Bounded, so that one long stall is not paid for during minutes.
+        let used = self.used_bytes().min(SLICE_BYTES * 64);
+        *self.deficit_bytes -= used;
     }
 }
 

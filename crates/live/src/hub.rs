@@ -4,13 +4,29 @@ use std::hash::Hash;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
+use std::sync::OnceLock;
+use std::time::Duration;
+
 use metrics::{Counter, Gauge};
+use parking_lot::Mutex;
 use weir_base::{Clock, Random};
 
 use crate::admission::Admission;
+use crate::awaited::Awaited;
+use crate::log::{Cursor, Log};
 use crate::outbox::{Emptied, Offered, Seat};
 use crate::registry::{Joined, Registry};
-use crate::{Full, Limits, Session, Shared};
+use crate::{Class, Full, Limits, Session, Shared};
+
+/// Groups of sessions whose connections are looked after in turn.
+const BEATS: u8 = 60;
+/// At a shutdown, sessions ended at once at least: few people are no stampede.
+const SLICE_MIN: usize = 50;
+/// How often a slice of the sessions is ended at a shutdown.
+const SLICE_EACH: Duration = Duration::from_millis(50);
+
+/// Looks at each event as it is published, before anybody gets it.
+type Tap<K, E> = Box<dyn Fn(&K, &Shared<E>) + Send + Sync>;
 
 /// Sessions and topics of one process. Cheap to clone: all clones are the same hub.
 ///
@@ -27,8 +43,16 @@ pub(crate) struct Inner<K, E> {
     pub(crate) limits: Limits,
     pub(crate) topics: Registry<K, K, E>,
     pub(crate) people: Registry<i64, K, E>,
+    pub(crate) beats: Registry<u8, K, E>,
+    /// Held while an event is published, so that each session gets events in their order.
+    pub(crate) log: Mutex<Log<K, E>>,
+    pub(crate) awaited: Awaited,
+    pub(crate) clock: Clock,
+    random: Random,
+    taps: OnceLock<Tap<K, E>>,
     meters: Meters,
     admission: Admission,
+    beat: AtomicU64,
     seats: AtomicU64,
     sessions: AtomicUsize,
     // Signed: a reader may take out what its publisher has not counted yet.
@@ -65,6 +89,7 @@ struct Meters {
     published: Counter,
     delivered: Counter,
     lost: Counter,
+    dropped: Counter,
     refused: Counter,
 }
 
@@ -77,6 +102,7 @@ impl Meters {
             published: metrics::counter!("weir_live_events_published_total"),
             delivered: metrics::counter!("weir_live_events_delivered_total"),
             lost: metrics::counter!("weir_live_sessions_lost_total"),
+            dropped: metrics::counter!("weir_live_events_left_out_total"),
             refused: metrics::counter!("weir_live_sessions_refused_total"),
         }
     }
@@ -92,16 +118,23 @@ where
         Self::with(limits, Clock::system(), Random::system())
     }
 
-    /// An empty hub with the caller's clock and random source (its admission uses them).
+    /// An empty hub with the caller's clock and random source.
     pub fn with(limits: Limits, clock: Clock, random: Random) -> Self {
-        let admission =
-            Admission::new(limits.arrivals_max, limits.arrivals_waiting_max, clock, random);
+        let (at_once, waiting_max) = (limits.arrivals_max, limits.arrivals_waiting_max);
+        let admission = Admission::new(at_once, waiting_max, clock.clone(), random.clone());
         Self(Arc::new(Inner {
             limits,
             topics: Registry::new(),
             people: Registry::new(),
+            beats: Registry::new(),
+            log: Mutex::new(Log::new(limits.log, &random)),
+            awaited: Awaited::new(limits.log.age_ms_max, limits.log.awaited_max),
+            clock,
+            random,
+            taps: OnceLock::new(),
             meters: Meters::new(),
             admission,
+            beat: AtomicU64::new(0),
             seats: AtomicU64::new(0),
             sessions: AtomicUsize::new(0),
             outbox_bytes: AtomicI64::new(0),
@@ -132,63 +165,103 @@ where
             0 => usize::MAX,
             _ => inner.limits.sessions_per_identity_max,
         };
-        match inner.people.join(&identity, &seat, sessions_max) {
-            Joined::New(person) => {
+        let beat = (seat.id % u64::from(BEATS)) as u8;
+        // A new seat's id is nobody else's, so it can't stand anywhere already.
+        if let Joined::New(person) = inner.people.join(&identity, &seat, sessions_max) {
+            if let Joined::New(beats) = inner.beats.join(&beat, &seat, usize::MAX) {
                 inner.meters.sessions.increment(1.0);
-                Ok(Session::new(inner.clone(), seat, person))
+                return Ok(Session::new(inner.clone(), seat, person, beats));
             }
-            // A new seat's id is nobody else's, so it can't stand there already.
-            Joined::Already | Joined::Full => {
-                inner.sessions.fetch_sub(1, Relaxed);
-                Err(Full::Identity { identity, sessions_max })
-            }
+            inner.people.leave(&person, seat.id);
         }
+        inner.sessions.fetch_sub(1, Relaxed);
+        Err(Full::Identity { identity, sessions_max })
     }
 
     /// Puts `event` into the outbox of every session that listens to `topic`, and tells how many
-    /// those are. Never waits for a session: one whose outbox is full is lost
-    /// ([`Lost::Overflowed`](crate::Lost::Overflowed)), the others don't notice.
+    /// those are. Never waits for a session: what becomes of an event at one whose outbox is full
+    /// is said by its [`Class`]; the others don't notice.
     ///
-    /// Two events that one thread publishes arrive in that order.
+    /// Every session gets events in the order in which they were published, by whomever. An event
+    /// is published once; it gets its [`offset`](Shared::offset) here.
     pub fn publish(&self, topic: &K, event: Arc<Shared<E>>) -> usize {
-        self.count_published();
-        self.deliver(topic, &event)
+        self.deliver(std::slice::from_ref(topic), &event)
     }
 
     /// [`publish`](Self::publish) to several topics. A session that listens to two of them gets
     /// the event twice, once under each topic's name; the sum counts it twice.
     pub fn publish_to(&self, topics: impl Iterator<Item = K>, event: Arc<Shared<E>>) -> usize {
-        self.count_published();
-        topics.map(|topic| self.deliver(&topic, &event)).sum()
+        let topics: Vec<K> = topics.collect();
+        self.deliver(&topics, &event)
     }
 
-    fn count_published(&self) {
-        self.0.published.fetch_add(1, Relaxed);
-        self.0.meters.published.increment(1);
+    /// Has `tap` look at each event and topic as it is published, before any session gets it and
+    /// before `publish` returns. There is one; another one is not taken. It must be quick and not
+    /// publish.
+    pub fn tap(&self, tap: impl Fn(&K, &Shared<E>) + Send + Sync + 'static) -> bool {
+        self.0.taps.set(Box::new(tap)).is_ok()
     }
 
-    fn deliver(&self, topic: &K, event: &Arc<Shared<E>>) -> usize {
+    fn deliver(&self, topics: &[K], event: &Arc<Shared<E>>) -> usize {
         let inner = &self.0;
-        let Some(group) = inner.topics.find(topic) else { return 0 };
+        inner.published.fetch_add(1, Relaxed);
+        inner.meters.published.increment(1);
         // Tasks are woken and dropped events freed after the locks: either may run code that
         // comes back to this hub.
-        let (mut reached, mut wakers, mut emptied) = (0, Vec::new(), Vec::new());
-        group.each(|seat| match seat.offer(topic, event, &inner.limits) {
-            Offered::Taken(waker) => {
-                reached += 1;
-                wakers.extend(waker);
+        let mut sum = Delivered::default();
+        let log = match event.class() {
+            Class::Droppable => None,
+            Class::Stream | Class::State { .. } => {
+                let mut log = inner.log.lock();
+                log.append(topics, event, inner.clock.now());
+                Some(log)
             }
-            Offered::Overflowed(thrown_out) => emptied.push(thrown_out),
-            Offered::Missed => {}
-        });
-        inner.outboxes_grew(event.size_bytes() * reached);
-        inner.delivered.fetch_add(reached as u64, Relaxed);
-        inner.meters.delivered.increment(reached as u64);
-        inner.lost.fetch_add(emptied.len() as u64, Relaxed);
-        inner.meters.lost.increment(emptied.len() as u64);
+        };
+        for topic in topics {
+            if let Some(tap) = inner.taps.get() {
+                tap(topic, event);
+            }
+            if let Some(group) = inner.topics.find(topic) {
+                group.each(|seat| sum.add(seat.offer(topic, event, &inner.limits)));
+            }
+        }
+        drop(log);
+        inner.count(event, &sum);
+        sum.wakers.into_iter().for_each(std::task::Waker::wake);
+        sum.emptied.into_iter().for_each(|thrown_out| inner.discard(thrown_out));
+        sum.reached
+    }
+
+    /// The place of now in what is published: whoever saw everything up to here
+    /// [resumes](Session::resume) from it.
+    pub fn cursor(&self) -> Cursor {
+        self.0.log.lock().cursor()
+    }
+
+    /// Forgets what was published so far: from now on nobody resumes what was before. For when
+    /// events were lost on their way to this hub.
+    pub fn forget(&self) {
+        self.0.log.lock().forget(&self.0.random);
+    }
+
+    /// Tells a share of the sessions that it is time to look after their connections
+    /// ([`Next::Beat`](crate::Next::Beat)); after 60 calls each was told once.
+    pub fn beat(&self) {
+        let turn = (self.0.beat.fetch_add(1, Relaxed) % u64::from(BEATS)) as u8;
+        let Some(group) = self.0.beats.find(&turn) else { return };
+        let mut wakers = Vec::new();
+        group.each(|seat| wakers.extend(seat.beat()));
         wakers.into_iter().for_each(std::task::Waker::wake);
-        emptied.into_iter().for_each(|thrown_out| inner.discard(thrown_out));
-        reached
+    }
+
+    /// [Beats](Self::beat) so that each session is told once a `period`, until it is dropped.
+    pub async fn keep_beat(&self, period: Duration) {
+        let mut each = tokio::time::interval(period / u32::from(BEATS));
+        each.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+        loop {
+            each.tick().await;
+            self.beat();
+        }
     }
 
     /// Whether `identity` has a session now.
@@ -199,6 +272,25 @@ where
     /// The identities that have a session now, without 0, in no order.
     pub fn present(&self) -> Vec<i64> {
         self.0.people.all().map(|person| person.key).filter(|identity| *identity != 0).collect()
+    }
+
+    /// Whether `identity` has a session now, or left so lately that it may come back and ask for
+    /// what it missed: what it would get is to be published.
+    pub fn is_awaited(&self, identity: i64) -> bool {
+        self.is_here(identity) || self.0.awaited.contains(identity, self.0.clock.now())
+    }
+
+    /// The identities that are here or [awaited](Self::is_awaited), without 0, in no order.
+    pub fn awaited(&self) -> Vec<i64> {
+        let mut all = self.present();
+        let left = self.0.awaited.all(self.0.clock.now()).into_iter();
+        all.extend(left.filter(|identity| *identity != 0 && !self.is_here(*identity)));
+        all
+    }
+
+    /// Whether anybody is here or awaited at all.
+    pub fn awaits_anybody(&self) -> bool {
+        self.0.sessions.load(Relaxed) > 0 || !self.0.awaited.all(self.0.clock.now()).is_empty()
     }
 
     /// How many sessions listen to `topic`.
@@ -217,13 +309,14 @@ where
         count
     }
 
-    /// For a shutdown: takes nobody in from now on, and ends up to `slice_max` sessions. Tells how
-    /// many still stand; called again at intervals it spreads the reconnecting.
+    /// For a shutdown: takes nobody in from now on, and ends up to `slice_max` sessions, of
+    /// everybody some. Tells how many still stand; called again at intervals it spreads the
+    /// reconnecting.
     pub fn drain(&self, slice_max: usize) -> usize {
         self.0.draining.store(true, Relaxed);
         let mut closed = Vec::new();
-        for person in self.0.people.all() {
-            person.each(|seat| {
+        for group in self.0.beats.all() {
+            group.each(|seat| {
                 if closed.len() < slice_max {
                     closed.extend(seat.close());
                 }
@@ -234,6 +327,25 @@ where
         }
         closed.into_iter().for_each(|emptied| self.0.discard(emptied));
         self.0.sessions.load(Relaxed)
+    }
+
+    /// [Drains](Self::drain) in slices of uneven size and pace over about `spread`, so that a
+    /// restart is no stampede. Returns when everybody was told.
+    pub async fn drain_over(&self, spread: Duration) {
+        self.0.draining.store(true, Relaxed);
+        let slices = (spread.as_millis() / SLICE_EACH.as_millis()).max(1) as usize;
+        let slice = self.0.sessions.load(Relaxed).div_ceil(slices).max(SLICE_MIN);
+        for _ in 0..slices {
+            // Between half and one and a half of the usual.
+            let some = slice / 2 + self.0.random.below(slice as u64 + 1) as usize;
+            if self.drain(some) == 0 {
+                return;
+            }
+            let each_ms = SLICE_EACH.as_millis() as u64;
+            let pause_ms = each_ms / 2 + self.0.random.below(each_ms + 1);
+            tokio::time::sleep(Duration::from_millis(pause_ms)).await;
+        }
+        self.drain(usize::MAX);
     }
 
     /// The line in which those who arrive wait for their first data.
@@ -256,7 +368,73 @@ where
     }
 }
 
+/// What became of one event.
+struct Delivered<K, E> {
+    reached: usize,
+    lost: u64,
+    dropped: u64,
+    replaced_bytes: usize,
+    wakers: Vec<std::task::Waker>,
+    replaced: Vec<Arc<Shared<E>>>,
+    emptied: Vec<Emptied<K, E>>,
+}
+
+impl<K, E> Default for Delivered<K, E> {
+    fn default() -> Self {
+        Self {
+            reached: 0,
+            lost: 0,
+            dropped: 0,
+            replaced_bytes: 0,
+            wakers: Vec::new(),
+            replaced: Vec::new(),
+            emptied: Vec::new(),
+        }
+    }
+}
+
+impl<K, E> Delivered<K, E> {
+    fn add(&mut self, offered: Offered<K, E>) {
+        match offered {
+            Offered::Taken(waker) => {
+                self.reached += 1;
+                self.wakers.extend(waker);
+            }
+            Offered::Replaced(waker, old) => {
+                self.reached += 1;
+                self.dropped += 1;
+                self.replaced_bytes += old.size_bytes();
+                self.wakers.extend(waker);
+                self.replaced.push(old);
+            }
+            Offered::Dropped(waker) => {
+                self.dropped += 1;
+                self.wakers.extend(waker);
+            }
+            Offered::Overflowed(thrown_out) => {
+                self.lost += 1;
+                self.emptied.push(thrown_out);
+            }
+            Offered::Missed => {}
+        }
+    }
+}
+
 impl<K, E> Inner<K, E> {
+    fn count(&self, event: &Shared<E>, sum: &Delivered<K, E>) {
+        self.outboxes_grew(event.size_bytes() * sum.reached);
+        self.outboxes_shrank(sum.replaced_bytes);
+        self.delivered.fetch_add(sum.reached as u64, Relaxed);
+        self.meters.delivered.increment(sum.reached as u64);
+        self.lost.fetch_add(sum.lost, Relaxed);
+        if sum.lost > 0 {
+            self.meters.lost.increment(sum.lost);
+        }
+        if sum.dropped > 0 {
+            self.meters.dropped.increment(sum.dropped);
+        }
+    }
+
     fn outboxes_grew(&self, size_bytes: usize) {
         if size_bytes > 0 {
             self.outbox_bytes.fetch_add(size_bytes as i64, Relaxed);

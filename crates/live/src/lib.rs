@@ -30,16 +30,23 @@
 //! [`Admission`](admission::Admission) or a [`Sockets`](socket::Sockets) is made.
 
 pub mod admission;
+mod awaited;
 mod hub;
 mod limits;
+mod log;
 mod outbox;
+mod presence;
 mod registry;
 mod session;
 mod shared;
+mod single_flight;
 pub mod socket;
 pub mod sse;
 
 pub use hub::{Hub, Stats};
-pub use limits::Limits;
-pub use session::{Full, Lost, Session, TooMany};
-pub use shared::{FORMATS_MAX, Shared};
+pub use limits::{Limits, LogLimits};
+pub use log::{BadCursor, Cursor, Gone};
+pub use presence::{Moved, Presence, PresenceLimits};
+pub use session::{Full, Lost, Next, Session, TooMany};
+pub use shared::{Class, FORMATS_MAX, Shared};
+pub use single_flight::SingleFlight;

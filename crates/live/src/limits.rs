@@ -20,6 +20,25 @@ pub struct Limits {
     pub arrivals_max: usize,
     /// Arrivals that wait in line behind those; the next one is told to come again.
     pub arrivals_waiting_max: usize,
+    /// What is kept for those who come back.
+    pub log: LogLimits,
+}
+
+/// The bounds of what a hub keeps of its past, from which sessions
+/// [resume](crate::Session::resume). The oldest goes first.
+#[derive(Clone, Copy, Debug)]
+pub struct LogLimits {
+    /// Events; 0 keeps none.
+    pub events_max: usize,
+    /// Bytes, as [`Shared::size_bytes`](crate::Shared::size_bytes) counts them.
+    pub bytes_max: usize,
+    /// Different topics of these events.
+    pub topics_max: usize,
+    /// How old an event may be, in ms.
+    pub age_ms_max: i64,
+    /// Identities that left within that time and are awaited
+    /// ([`Hub::is_awaited`](crate::Hub::is_awaited)).
+    pub awaited_max: usize,
 }
 
 impl Default for Limits {
@@ -33,6 +52,19 @@ impl Default for Limits {
             outbox_bytes_max: MIB,
             arrivals_max: 8,
             arrivals_waiting_max: 10_000,
+            log: LogLimits::default(),
+        }
+    }
+}
+
+impl Default for LogLimits {
+    fn default() -> Self {
+        Self {
+            events_max: 20_000,
+            bytes_max: 16 * MIB,
+            topics_max: 50_000,
+            age_ms_max: 120_000,
+            awaited_max: 20_000,
         }
     }
 }

@@ -7,7 +7,8 @@ use std::task::{Context, Poll};
 use parking_lot::Mutex;
 
 use crate::hub::Inner;
-use crate::outbox::{Batch, Seat};
+use crate::log::{Cursor, Gone};
+use crate::outbox::{Batch, Found, Seat};
 use crate::registry::{Group, Joined};
 
 /// No room for another session.
@@ -50,9 +51,27 @@ pub enum Lost {
         /// How many events were dropped.
         missed: u64,
     },
+    /// The outbox had no room for [`Class::State`](crate::Class::State): `missed` changes are
+    /// gone. Nothing else is, and the session goes on; the state has to be read anew and what
+    /// differs (by its revisions, say) told to the client.
+    #[error("the session read too slowly and missed {missed} changes of state: read it anew")]
+    Stale {
+        /// How many changes were dropped.
+        missed: u64,
+    },
     /// The hub ended this session; nothing more comes.
     #[error("the session was ended by the server: connect again")]
     Closed,
+}
+
+/// What a session waits for.
+#[derive(Debug)]
+pub enum Next<K, E> {
+    /// Events with the topics they came by, oldest first.
+    Events(Batch<K, E>),
+    /// Time to look after the connection: is the peer still there? Comes at the pace of
+    /// [`Hub::beat`](crate::Hub::beat), so that no connection needs a timer of its own.
+    Beat,
 }
 
 /// Somebody who is here. Dropping it ends every subscription.
@@ -60,6 +79,7 @@ pub struct Session<K: Eq + Hash + Clone, E> {
     hub: Arc<Inner<K, E>>,
     seat: Arc<Seat<K, E>>,
     person: Arc<Group<i64, K, E>>,
+    beats: Arc<Group<u8, K, E>>,
     topics: Mutex<Vec<Arc<Group<K, K, E>>>>,
 }
 
@@ -68,8 +88,9 @@ impl<K: Eq + Hash + Clone, E> Session<K, E> {
         hub: Arc<Inner<K, E>>,
         seat: Arc<Seat<K, E>>,
         person: Arc<Group<i64, K, E>>,
+        beats: Arc<Group<u8, K, E>>,
     ) -> Self {
-        Self { hub, seat, person, topics: Mutex::new(Vec::new()) }
+        Self { hub, seat, person, beats, topics: Mutex::new(Vec::new()) }
     }
 
     /// Whose session this is; 0 for nobody in particular.
@@ -113,6 +134,23 @@ impl<K: Eq + Hash + Clone, E> Session<K, E> {
         self.topics.lock().len()
     }
 
+    /// What was published to `topics` since `cursor`, oldest first; from here on the session gets
+    /// what follows, each event once. It has to listen to these topics already.
+    ///
+    /// # Errors
+    /// [`Gone`] when that is not known any more: the client has to read the state anew, and loses
+    /// nothing from here on.
+    pub fn resume(&self, topics: &[K], cursor: Cursor) -> Result<Batch<K, E>, Gone> {
+        // Nothing is published while this is held: what waits is in the log, and all of it.
+        let mut log = self.hub.log.lock();
+        let missed = log.since(topics, cursor, self.hub.clock.now())?;
+        let (withdrawn, size_bytes) = self.seat.withdraw(topics);
+        drop(log);
+        drop(withdrawn);
+        self.hub.outboxes_shrank(size_bytes);
+        Ok(missed)
+    }
+
     /// Waits until something is there, and takes all of it, oldest first. Dropping the future
     /// loses nothing.
     pub async fn next(&mut self) -> Result<Batch<K, E>, Lost> {
@@ -121,9 +159,29 @@ impl<K: Eq + Hash + Clone, E> Session<K, E> {
 
     /// [`next`](Self::next) for hand-written futures: wakes the last task that polled.
     pub fn poll_next(&mut self, context: &Context<'_>) -> Poll<Result<Batch<K, E>, Lost>> {
-        self.seat.poll_take(context).map_ok(|(events, size_bytes)| {
-            self.hub.outboxes_shrank(size_bytes);
-            events
+        self.poll_found(context, false).map_ok(|next| match next {
+            Next::Events(events) => events,
+            Next::Beat => Vec::new(),
+        })
+    }
+
+    /// [`next`](Self::next), or a beat.
+    pub async fn next_or_beat(&mut self) -> Result<Next<K, E>, Lost> {
+        std::future::poll_fn(|context| self.poll_next_or_beat(context)).await
+    }
+
+    /// [`next_or_beat`](Self::next_or_beat) for hand-written futures.
+    pub fn poll_next_or_beat(&mut self, context: &Context<'_>) -> Poll<Result<Next<K, E>, Lost>> {
+        self.poll_found(context, true)
+    }
+
+    fn poll_found(&mut self, context: &Context<'_>, beats: bool) -> Poll<Result<Next<K, E>, Lost>> {
+        self.seat.poll_take(context, beats).map_ok(|found| match found {
+            Found::Events(events, size_bytes) => {
+                self.hub.outboxes_shrank(size_bytes);
+                Next::Events(events)
+            }
+            Found::Beat => Next::Beat,
         })
     }
 }
@@ -134,7 +192,11 @@ impl<K: Eq + Hash + Clone, E> Drop for Session<K, E> {
             self.hub.topics.leave(&group, self.seat.id);
         }
         self.hub.topics_changed();
+        self.hub.beats.leave(&self.beats, self.seat.id);
         self.hub.people.leave(&self.person, self.seat.id);
+        if self.hub.people.find(&self.seat.identity).is_none() {
+            self.hub.awaited.left(self.seat.identity, self.hub.clock.now());
+        }
         // No publisher can reach the seat any more, so what is taken out here is the last.
         if let Some(emptied) = self.seat.close() {
             self.hub.outboxes_shrank(emptied.size_bytes);

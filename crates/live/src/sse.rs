@@ -107,7 +107,9 @@ where
                         break piece;
                     }
                 }
-                Poll::Ready(Err(Lost::Overflowed { .. } | Lost::Closed)) => this.session = None,
+                Poll::Ready(Err(Lost::Overflowed { .. } | Lost::Stale { .. } | Lost::Closed)) => {
+                    this.session = None
+                }
                 Poll::Pending => match this.heartbeat.as_mut().poll(context) {
                     Poll::Ready(()) => break HEARTBEAT,
                     Poll::Pending => return Poll::Pending,

@@ -9,6 +9,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use weir_base::Random;
 
+use super::deflate;
 use super::frame::{self, Opcode};
 use super::handshake::accept_key;
 use super::{Message, Peer, Socket, SocketError, Sockets};
@@ -25,6 +26,8 @@ pub struct Request {
     pub path: String,
     /// Further headers: authorization, subprotocols, origin.
     pub headers: HeaderMap,
+    /// Whether to offer permessage-deflate. Messages from here are never compressed.
+    pub deflate: bool,
 }
 
 /// Why no connection came about.
@@ -71,6 +74,7 @@ pub async fn connect<S: AsyncRead + AsyncWrite + Unpin>(
         return Err(ConnectError::BadAnswer);
     }
     let socket = sockets.socket(stream, Peer::Server, Some(random));
+    let socket = socket.deflating(request.deflate && deflate::is_agreed(&headers));
     Ok(Client { socket, answer: headers })
 }
 
@@ -79,6 +83,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
     pub fn upgraded(stream: S, sockets: &Sockets, random: Random) -> Self {
         let socket = sockets.socket(stream, Peer::Server, Some(random));
         Self { socket, answer: HeaderMap::new() }
+    }
+
+    /// A client that takes compressed messages, as both sides agreed on.
+    pub fn deflating(mut self) -> Self {
+        self.socket = self.socket.deflating(true);
+        self
     }
 
     /// See [`Socket::recv`].
@@ -124,6 +134,11 @@ fn request_head(request: &Request, key: &str) -> Result<Vec<u8>, ConnectError> {
         request.path, request.host,
     )
     .into_bytes();
+    if request.deflate {
+        head.extend_from_slice(b"Sec-WebSocket-Extensions: ");
+        head.extend_from_slice(deflate::AGREED.as_bytes());
+        head.extend_from_slice(b"\r\n");
+    }
     for (name, value) in &request.headers {
         head.extend_from_slice(name.as_str().as_bytes());
         head.extend_from_slice(b": ");

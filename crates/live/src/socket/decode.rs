@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 
-use super::frame::{CONTROL_BYTES_MAX, HEADER_BYTES_MAX, Opcode, apply_mask, close_code};
+use super::deflate;
+use super::frame::{CONTROL_BYTES_MAX, DEFLATED, HEADER_BYTES_MAX, Opcode, apply_mask, close_code};
 
 /// What a peer says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,6 +68,9 @@ pub enum ProtocolError {
     /// Text or a close reason that is not UTF-8 (section 8.1).
     #[error("text is not UTF-8")]
     NotUtf8,
+    /// A compressed message that cannot be inflated (RFC 7692, section 7.2.2).
+    #[error("a compressed message cannot be inflated")]
+    BadDeflate,
     /// A close frame with half a code, or a code that may not be sent (section 7.4).
     #[error("a close frame's code is not one that may be sent")]
     BadClose,
@@ -76,7 +80,7 @@ impl ProtocolError {
     /// The close code that tells the peer.
     pub fn close_code(self) -> u16 {
         match self {
-            Self::NotUtf8 => close_code::INVALID_DATA,
+            Self::NotUtf8 | Self::BadDeflate => close_code::INVALID_DATA,
             Self::TooBig { .. } => close_code::TOO_BIG,
             _ => close_code::PROTOCOL,
         }
@@ -96,12 +100,14 @@ pub enum Peer {
 /// at most its limit, and nothing between messages.
 pub struct Decoder {
     peer: Peer,
+    deflates: bool,
     message_bytes_max: usize,
     header: [u8; HEADER_BYTES_MAX],
     header_bytes: u8,
     frame: Option<Frame>,
     // The data message whose fragments come: Text or Binary.
     begun: Option<Opcode>,
+    is_deflated: bool,
     data: Vec<u8>,
     control: Vec<u8>,
     failed: Option<ProtocolError>,
@@ -112,6 +118,7 @@ pub struct Decoder {
 struct Frame {
     opcode: Opcode,
     fin: bool,
+    deflated: bool,
     mask: Option<[u8; 4]>,
     taken: usize,
     payload_bytes: usize,
@@ -122,15 +129,29 @@ impl Decoder {
     pub fn new(peer: Peer, message_bytes_max: usize) -> Self {
         Self {
             peer,
+            deflates: false,
             message_bytes_max,
             header: [0; HEADER_BYTES_MAX],
             header_bytes: 0,
             frame: None,
             begun: None,
+            is_deflated: false,
             data: Vec::new(),
             control: Vec::new(),
             failed: None,
         }
+    }
+
+    /// Takes compressed messages: permessage-deflate was agreed on, without context takeover. What
+    /// they hold is bounded as the others are.
+    pub fn deflating(mut self) -> Self {
+        self.deflates = true;
+        self
+    }
+
+    /// Whether compressed messages are taken.
+    pub fn is_deflating(&self) -> bool {
+        self.deflates
     }
 
     /// Whether a message has begun and not ended.
@@ -178,7 +199,10 @@ impl Decoder {
             return Ok(None);
         }
         let (first, second) = (self.header[0], self.header[1]);
-        if first & 0x70 != 0 {
+        let deflated = first & DEFLATED != 0;
+        // Only a message's first frame says that it is compressed (RFC 7692, section 6).
+        let may_deflate = self.deflates && matches!(first & 0x0F, 1 | 2);
+        if first & 0x30 != 0 || (deflated && !may_deflate) {
             return Err(ProtocolError::ReservedBits);
         }
         let bits = first & 0x0F;
@@ -210,7 +234,7 @@ impl Decoder {
         }
         let mask = self.header[2 + length_bytes..].first_chunk().copied().filter(|_| masked);
         self.header_bytes = 0;
-        Ok(Some(Frame { opcode, fin, mask, taken: 0, payload_bytes }))
+        Ok(Some(Frame { opcode, fin, deflated, mask, taken: 0, payload_bytes }))
     }
 
     /// Fills the header up to `wanted` bytes; tells whether they are there.
@@ -278,12 +302,16 @@ impl Decoder {
             Opcode::Close => close_message(&std::mem::take(&mut self.control)).map(Some),
             Opcode::Text | Opcode::Binary | Opcode::Continuation => {
                 let kind = self.begun.unwrap_or(frame.opcode);
+                self.is_deflated |= frame.deflated;
                 if !frame.fin {
                     self.begun = Some(kind);
                     return Ok(None);
                 }
                 self.begun = None;
-                let data = std::mem::take(&mut self.data);
+                let mut data = std::mem::take(&mut self.data);
+                if std::mem::take(&mut self.is_deflated) {
+                    data = deflate::inflate(&data, self.message_bytes_max)?;
+                }
                 if kind == Opcode::Binary {
                     return Ok(Some(Message::Binary(data.into())));
                 }

@@ -99,6 +99,18 @@ pub(super) fn control(opcode: Opcode, payload: &[u8], mask: Option<[u8; 4]>) -> 
     encode(opcode, &[&payload[..payload.len().min(CONTROL_BYTES_MAX)]], mask)
 }
 
+/// The reserved bit that says that a message is compressed (RFC 7692, section 6).
+pub(super) const DEFLATED: u8 = 0x40;
+
+/// One unfragmented frame whose payload is compressed.
+pub(super) fn encode_deflated(opcode: Opcode, deflated: &[u8]) -> Bytes {
+    let mut frame = BytesMut::new();
+    put_header(&mut frame, opcode, deflated.len(), None);
+    frame[0] |= DEFLATED;
+    frame.extend_from_slice(deflated);
+    frame.freeze()
+}
+
 /// One unfragmented frame.
 pub(super) fn encode(opcode: Opcode, parts: &[&[u8]], mask: Option<[u8; 4]>) -> Bytes {
     let payload_bytes: usize = parts.iter().map(|part| part.len()).sum();

@@ -3,10 +3,12 @@
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use http::header::{
-    CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL,
-    SEC_WEBSOCKET_VERSION, UPGRADE,
+    CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_EXTENSIONS, SEC_WEBSOCKET_KEY,
+    SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION, UPGRADE,
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
+
+use super::deflate;
 
 /// What section 1.3 appends to a client's key.
 const GUID: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
@@ -31,6 +33,8 @@ pub struct Upgrade {
     accept: HeaderValue,
     /// The subprotocols the client offers, best first.
     pub protocols: Vec<String>,
+    offers_deflate: bool,
+    deflates: bool,
 }
 
 impl Upgrade {
@@ -43,7 +47,19 @@ impl Upgrade {
         if let Some(protocol) = protocol.and_then(|name| HeaderValue::from_str(name).ok()) {
             headers.insert(SEC_WEBSOCKET_PROTOCOL, protocol);
         }
+        if self.deflates {
+            let agreed = HeaderValue::from_static(deflate::AGREED);
+            headers.insert(SEC_WEBSOCKET_EXTENSIONS, agreed);
+        }
         headers
+    }
+
+    /// Agrees on permessage-deflate where the client offers it in a form that is taken here, and
+    /// tells whether it does: then the answer says so, and the socket has to be made
+    /// [`deflating`](super::Socket::deflating).
+    pub fn agree_to_deflate(&mut self) -> bool {
+        self.deflates = self.offers_deflate;
+        self.deflates
     }
 }
 
@@ -72,7 +88,8 @@ pub fn upgrade_headers(headers: &HeaderMap) -> Result<Upgrade, HandshakeError> {
     }
     let accept = HeaderValue::try_from(accept_key(key)).map_err(|_| HandshakeError::Key)?;
     let protocols = words(headers, SEC_WEBSOCKET_PROTOCOL).map(str::to_owned).collect();
-    Ok(Upgrade { accept, protocols })
+    let offers_deflate = deflate::is_offered(headers);
+    Ok(Upgrade { accept, protocols, offers_deflate, deflates: false })
 }
 
 fn words(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = &str> {

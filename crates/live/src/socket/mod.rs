@@ -5,11 +5,13 @@
 //! them. Frames that many sockets get are made once ([`text`]) and shared.
 //!
 //! The caller answers the HTTP request ([`upgrade_headers`], [`Upgrade::response_headers`]), then
-//! makes a socket of the upgraded stream by [`Sockets::server`]. permessage-deflate is not
-//! offered, so reserved bits are refused.
+//! makes a socket of the upgraded stream by [`Sockets::server`]. Where both sides want
+//! permessage-deflate ([`Upgrade::agree_to_deflate`], [`Socket::deflating`]), messages that many
+//! get are compressed once ([`SharedFrame`]), and no socket holds a window.
 
 pub mod client;
 mod decode;
+mod deflate;
 mod frame;
 mod handshake;
 mod pool;
@@ -27,6 +29,7 @@ use tokio::time::Instant;
 use weir_base::{KIB, Random};
 
 pub use decode::{CloseReason, Decoder, Message, Peer, ProtocolError};
+pub use deflate::{DEFLATED_BYTES_MIN, SharedFrame, deflated_from_client};
 pub use frame::{CONTROL_BYTES_MAX, binary, close, close_code, ping, text, text_of};
 pub use handshake::{HandshakeError, Upgrade, accept_key, upgrade_headers};
 
@@ -171,6 +174,22 @@ impl Default for Sockets {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
+    /// Takes compressed messages from now on: permessage-deflate was
+    /// [agreed on](Upgrade::agree_to_deflate).
+    pub fn deflating(mut self, agreed: bool) -> Self {
+        if agreed {
+            let limit = self.sockets.0.limits.message_bytes_max;
+            let peer = if self.masks.is_some() { Peer::Server } else { Peer::Client };
+            self.decoder = Decoder::new(peer, limit).deflating();
+        }
+        self
+    }
+
+    /// Whether the peer takes compressed messages: which form of a [`SharedFrame`] it gets.
+    pub fn is_deflating(&self) -> bool {
+        self.decoder.is_deflating()
+    }
+
     /// The next message. Pings are answered and closing is completed before they are returned;
     /// a peer that breaks the protocol is told the close code before the error is.
     ///

@@ -71,3 +71,38 @@ fn who_leaves_the_line_makes_room_in_it() {
     drop(held);
     assert!(next.now_or_never().unwrap().is_ok());
 }
+
+#[tokio::test(start_paused = true)]
+async fn somebody_with_much_to_load_holds_up_nobody_with_little() {
+    let (door, _) = door(2, 10);
+    let (mut much, mut little) = (door.enter().await.unwrap(), door.enter().await.unwrap());
+    // Ten turns' worth in one go: ten turns of the others' come first.
+    much.slice().await.spend(640 * 1024);
+    let turns = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let count = turns.clone();
+    let busy = tokio::spawn(async move {
+        for _ in 0..100 {
+            let mut slice = little.slice().await;
+            slice.spend(64 * 1024);
+            assert!(slice.is_over());
+            drop(slice);
+            count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            tokio::task::yield_now().await;
+        }
+    });
+    assert!(!much.slice().await.is_over());
+    let before = turns.load(std::sync::atomic::Ordering::Relaxed);
+    assert!((8..=11).contains(&before), "{before} turns of the other came first");
+    busy.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn time_counts_where_bytes_do_not() {
+    let (door, _) = door(1, 10);
+    let mut permit = door.enter().await.unwrap();
+    let slice = permit.slice().await;
+    tokio::time::advance(std::time::Duration::from_micros(900)).await;
+    assert!(!slice.is_over());
+    tokio::time::advance(std::time::Duration::from_micros(200)).await;
+    assert!(slice.is_over());
+}

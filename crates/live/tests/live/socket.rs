@@ -306,3 +306,52 @@ proptest! {
         prop_assert!(!decoder.is_amid_message());
     }
 }
+
+#[tokio::test]
+async fn a_message_for_many_is_compressed_once_for_those_who_agreed() {
+    let sockets = Sockets::default();
+    let frame = weir_live::socket::SharedFrame::text_of(&[&"again and again ".repeat(100)]);
+    for agreed in [true, false] {
+        let (near, far) = tokio::io::duplex(16 * 1024);
+        let mut server = sockets.server(near).deflating(agreed);
+        let mut client = Client::upgraded(far, &sockets, Random::seeded(1));
+        if agreed {
+            client = client.deflating();
+        }
+        server.send_many(&[frame.bytes(server.is_deflating())]).await.unwrap();
+        let Message::Text(text) = client.recv().await.unwrap() else { panic!("no text") };
+        assert_eq!(text, "again and again ".repeat(100));
+    }
+    assert!(frame.bytes(true).len() * 5 < frame.bytes(false).len());
+}
+
+#[tokio::test]
+async fn a_compressed_message_is_read_within_the_limit_and_a_bomb_is_not() {
+    use tokio::io::AsyncWriteExt;
+    let sockets = Sockets::default();
+    let long = vec![b'x'; 60_000];
+    let bomb = vec![b'x'; 10_000_000];
+    for (payload, fits) in [(&long, true), (&bomb, false)] {
+        let (near, mut far) = tokio::io::duplex(256 * 1024);
+        let mut server = sockets.server(near).deflating(true);
+        let frame = weir_live::socket::deflated_from_client(payload, [1, 2, 3, 4]).unwrap();
+        far.write_all(&frame).await.unwrap();
+        drop(far);
+        let read = server.recv().await;
+        match fits {
+            true => assert_eq!(read.unwrap(), Message::Text("x".repeat(60_000))),
+            false => assert!(matches!(read, Err(SocketError::Protocol(_)))),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_compressed_message_that_nobody_agreed_on_breaks_the_protocol() {
+    use tokio::io::AsyncWriteExt;
+    let (near, mut far) = tokio::io::duplex(16 * 1024);
+    let mut server = Sockets::default().server(near);
+    let frame = weir_live::socket::deflated_from_client(&[b'x'; 500], [1, 2, 3, 4]).unwrap();
+    far.write_all(&frame).await.unwrap();
+    drop(far);
+    assert!(matches!(server.recv().await, Err(SocketError::Protocol(_))));
+}

@@ -115,7 +115,7 @@ async fn talk(mut socket: Socket<Upgraded>, mut events: Events) -> Result<(), So
                         socket.send_many(&frames).await?;
                     }
                 }
-                Err(Lost::Overflowed { .. }) => {
+                Err(Lost::Overflowed { .. } | Lost::Stale { .. }) => {
                     socket.close(close_code::TRY_LATER, "too slow: connect again").await;
                     return Ok(());
                 }

@@ -133,8 +133,8 @@ impl Drop for Shared {
         let is_current = |thread: &std::thread::JoinHandle<()>| {
             thread.thread().id() == std::thread::current().id()
         };
-        // The writer may wait for its follower, and so ends by itself after this one.
-        if !follower.as_ref().is_some_and(is_current) {
+        // The writer and its follower wait for each other, and so end by themselves after this one.
+        if !writer.iter().chain(&follower).any(is_current) {
             writer.into_iter().chain(follower).for_each(join);
         }
     }

@@ -59,6 +59,7 @@ pub(crate) fn open(path: &Path, options: &Options) -> Result<Opened, Error> {
 
     let (failed, progress) = (Arc::new(AtomicBool::new(false)), Arc::new(Progress::default()));
     let disk = Disk::new(path, options.sync, failed.clone(), progress.clone());
+    let disk = Arc::new(disk);
     let group_time_max = options.group_time_max;
     let (committed, follow) = sync_channel(GROUPS_MAX);
     let mut writer = Writer::new(
@@ -68,6 +69,7 @@ pub(crate) fn open(path: &Path, options: &Options) -> Result<Opened, Error> {
         group_time_max,
         committed,
         progress.clone(),
+        disk.clone(),
         failed,
     );
     let beside = log.clone();

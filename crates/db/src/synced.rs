@@ -1,6 +1,7 @@
 //! What follows a commit on SQLite: the log reaches the disk, hooks run, and units are answered.
 //! It happens beside the writer, which goes on with the next group meanwhile; however many groups
-//! were committed while the disk was busy reach it at once.
+//! were committed while the disk was busy reach it at once. Where nothing else waits, the writer
+//! does it itself: whoever comes meanwhile makes one larger group instead of many small ones.
 //!
 //! SQLite itself writes the log without waiting for the disk (`synchronous = NORMAL`). Who reads
 //! waits until all that was committed before lies there and was followed up, so nobody is told or
@@ -9,9 +10,9 @@
 
 use std::fs::File;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use parking_lot::{Condvar, Mutex};
@@ -43,6 +44,12 @@ impl Progress {
         self.committed.fetch_add(1, Ordering::AcqRel);
     }
 
+    /// Whether all but the newest of what is committed is followed up. Only the writer may ask, for
+    /// nobody else commits.
+    pub(crate) fn is_last(&self) -> bool {
+        *self.followed.lock() + 1 == self.committed.load(Ordering::Acquire)
+    }
+
     /// Groups are followed up, or could not be committed.
     pub(crate) fn end(&self, groups: usize) {
         *self.followed.lock() += groups as u64;
@@ -63,7 +70,7 @@ impl Progress {
 pub(crate) struct Disk {
     log: PathBuf,
     progress: Arc<Progress>,
-    file: Option<File>,
+    file: OnceLock<File>,
     is_wanted: bool,
     failed: Arc<AtomicBool>,
     seconds: metrics::Histogram,
@@ -84,7 +91,7 @@ impl Disk {
         Self {
             log: log.into(),
             progress,
-            file: None,
+            file: OnceLock::new(),
             is_wanted,
             failed,
             seconds: metrics::histogram!("weir_db_sync_seconds"),
@@ -93,29 +100,34 @@ impl Disk {
     }
 
     /// Follows up commits, in their order, until the writer ends.
-    pub(crate) fn run(mut self, committed: &Receiver<Committed>) {
+    pub(crate) fn run(&self, committed: &Receiver<Committed>) {
         while let Ok(first) = committed.recv() {
             let mut groups = vec![first];
             groups.extend(committed.try_iter().take(GROUPS_MAX));
-            let count = groups.len();
-            self.groups.record(count as f64);
-            match self.sync() {
-                Ok(()) => groups.into_iter().for_each(|group| {
-                    hooks::run(group.hooks);
-                    group.units.into_iter().for_each(|work| work.answer());
-                }),
-                Err(error) => {
-                    self.failed.store(true, Ordering::Release);
-                    tracing::error!(%error, "the disk did not keep what was written");
-                    let units = groups.into_iter().flat_map(|group| group.units);
-                    units.for_each(|work| work.fail(lost()));
-                }
-            }
-            self.progress.end(count);
+            self.follow(groups);
         }
     }
 
-    fn sync(&mut self) -> std::io::Result<()> {
+    /// Follows up `groups`, before which nothing that is committed waits for it.
+    pub(crate) fn follow(&self, groups: Vec<Committed>) {
+        let count = groups.len();
+        self.groups.record(count as f64);
+        match self.sync() {
+            Ok(()) => groups.into_iter().for_each(|group| {
+                hooks::run(group.hooks);
+                group.units.into_iter().for_each(|work| work.answer());
+            }),
+            Err(error) => {
+                self.failed.store(true, Ordering::Release);
+                tracing::error!(%error, "the disk did not keep what was written");
+                let units = groups.into_iter().flat_map(|group| group.units);
+                units.for_each(|work| work.fail(lost()));
+            }
+        }
+        self.progress.end(count);
+    }
+
+    fn sync(&self) -> std::io::Result<()> {
         if !self.is_wanted {
             return Ok(());
         }
@@ -123,10 +135,13 @@ impl Disk {
             return Err(std::io::Error::other("an earlier failure left the log in doubt"));
         }
         let started = Instant::now();
-        let file = match &self.file {
+        let file = match self.file.get() {
             Some(file) => file,
             // It is there from the first commit on, and no lock is held through it.
-            None => self.file.insert(File::open(&self.log)?),
+            None => {
+                let opened = File::open(&self.log)?;
+                self.file.get_or_init(|| opened)
+            }
         };
         file.sync_data()?;
         self.seconds.record(started.elapsed().as_secs_f64());

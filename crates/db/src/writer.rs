@@ -10,7 +10,7 @@ use crate::log::Log;
 use crate::meters::Meters;
 use crate::queue::{Done, Turn};
 use crate::sqlite::{Queue, begin};
-use crate::synced::{Committed, Progress, lost};
+use crate::synced::{Committed, Disk, Progress, lost};
 use crate::tx::Connection;
 use crate::unit::Work;
 use crate::{Error, Tx};
@@ -26,6 +26,7 @@ pub(crate) struct Writer {
     /// Where groups go when they are committed.
     committed: SyncSender<Committed>,
     progress: Arc<Progress>,
+    disk: Arc<Disk>,
     disk_failed: Arc<AtomicBool>,
     meters: Meters,
     group_units: metrics::Histogram,
@@ -41,6 +42,7 @@ impl Writer {
         group_time_max: Duration,
         committed: SyncSender<Committed>,
         progress: Arc<Progress>,
+        disk: Arc<Disk>,
         disk_failed: Arc<AtomicBool>,
     ) -> Self {
         Self {
@@ -50,6 +52,7 @@ impl Writer {
             group_time_max,
             committed,
             progress,
+            disk,
             disk_failed,
             meters: Meters::new("write"),
             group_units: metrics::histogram!("weir_db_group_units"),
@@ -66,9 +69,13 @@ impl Writer {
         }
     }
 
-    /// Hands a group on that was committed.
+    /// Hands a group on that was committed, or follows it up where nothing else is to be done.
     fn hand_on(&self, units: Vec<Box<dyn Work>>, hooks: Vec<Hook>) {
-        if let Err(rest) = self.committed.send(Committed { units, hooks }) {
+        let group = Committed { units, hooks };
+        if self.queue.len() == 0 && self.progress.is_last() {
+            return self.disk.follow(vec![group]);
+        }
+        if let Err(rest) = self.committed.send(group) {
             rest.0.units.into_iter().for_each(|work| work.fail(lost()));
             self.progress.end(1);
         }

@@ -58,7 +58,7 @@ pub fn ensure(tx: &mut Tx, env: &Env, names: &[&str]) -> Result<Vec<Tag>, Error>
     let rows = keys
         .iter()
         .map(|(key, display)| [Value::Int(env.ids.next().0), key.to_value(), display.to_value()]);
-    tx.execute_each(
+    tx.execute_all(
         "INSERT INTO tags (id, name, display) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
         rows,
     )?;
@@ -68,7 +68,7 @@ pub fn ensure(tx: &mut Tx, env: &Env, names: &[&str]) -> Result<Vec<Tag>, Error>
 /// Notes which posts have which tag: pairs of tag and post.
 pub(crate) fn link_each(tx: &mut Tx, links: &[(Id, Id)]) -> Result<(), Error> {
     let rows = links.iter().map(|(tag, status)| [tag.to_value(), status.to_value()]);
-    tx.execute_each(
+    tx.execute_all(
         "INSERT INTO status_tags (tag_id, status_id) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
         rows,
     )?;
@@ -79,7 +79,7 @@ pub(crate) fn link_each(tx: &mut Tx, links: &[(Id, Id)]) -> Result<(), Error> {
 pub(crate) fn used_each(tx: &mut Tx, used: &BTreeMap<Id, Timestamp>) -> Result<(), Error> {
     let rows =
         used.iter().map(|(tag, at)| [tag.to_value(), Value::Int(at.as_ms() / HOUR_MS * HOUR_MS)]);
-    tx.execute_each(
+    tx.execute_all(
         "UPDATE tags SET last_status_at = ?2 WHERE id = ?1
            AND (last_status_at IS NULL OR last_status_at < ?2)",
         rows,

@@ -1,6 +1,7 @@
 //! PostgreSQL: a thread a connection; their number is the budget.
 
 mod connection;
+mod many;
 mod tls;
 
 use std::error::Error as _;

@@ -92,10 +92,8 @@ impl<'c> Tx<'c> {
     }
 
     /// Runs a statement that changes at most one row once for each of `list`, and tells for which
-    /// of them it changed one. On SQLite this is the cheapest way to write many rows: the
-    /// statement is looked up once, and one that changes a single row needs no journal of its own.
-    /// On PostgreSQL they are sent ahead of their answers, and each still costs the server a
-    /// statement.
+    /// of them it changed one. On PostgreSQL the statements are sent ahead of their answers, and
+    /// each still costs the server a statement: [`execute_all`](Self::execute_all) is cheaper.
     pub fn execute_each<'v, const N: usize>(
         &mut self,
         sql: &str,
@@ -104,6 +102,25 @@ impl<'c> Tx<'c> {
         self.statement(sql, |connection, sql| match connection {
             Connection::Sqlite(connection) => sqlite::execute_each(connection, sql, list),
             Connection::Postgres(connection) => connection.execute_each(sql, list),
+        })
+    }
+
+    /// Runs a statement that changes at most one row for each of `list`, of which no two may be
+    /// about the same row, and tells how many it changed: the cheapest way to write many rows. On
+    /// SQLite the statement is looked up once, and one that changes a single row needs no journal of
+    /// its own; on PostgreSQL the whole list is one statement, where it is an `INSERT` of one row,
+    /// an `UPDATE` or a `DELETE` without a sub-select.
+    pub fn execute_all<'v, const N: usize>(
+        &mut self,
+        sql: &str,
+        list: impl IntoIterator<Item = [Value<'v>; N]>,
+    ) -> Result<u64, Error> {
+        self.statement(sql, |connection, sql| match connection {
+            Connection::Sqlite(connection) => {
+                let changed = sqlite::execute_each(connection, sql, list)?;
+                Ok(changed.into_iter().filter(|changed| *changed).count() as u64)
+            }
+            Connection::Postgres(connection) => connection.execute_all(sql, list),
         })
     }
 
@@ -121,7 +138,8 @@ impl<'c> Tx<'c> {
     }
 
     /// Runs a query once for each of `list` and hands every row to `each`, in the order of `list`:
-    /// the cheapest way to look for many things, as [`execute_each`](Self::execute_each).
+    /// the cheapest way to look for many things, as [`execute_all`](Self::execute_all). An `INSERT`
+    /// with `RETURNING` tells so which rows it wrote.
     pub fn query_each<'v, const N: usize>(
         &mut self,
         sql: &str,

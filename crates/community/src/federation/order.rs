@@ -219,7 +219,7 @@ pub(crate) fn note_each(tx: &mut Tx, news: Vec<News<'_>>) -> Result<Vec<Step>, E
         }
         steps.push(Step { before, after });
     }
-    tx.execute_each(STORE, changes.iter().map(|(key, events)| row(*key, events)))?;
+    tx.execute_all(STORE, changes.iter().map(|(key, events)| row(*key, events)))?;
     Ok(steps)
 }
 
@@ -300,7 +300,7 @@ pub(crate) fn meet(tx: &mut Tx, keys: &[&str]) -> Result<(), Error> {
     // One order for all, so that no two wait for each other.
     slots.sort_unstable();
     slots.dedup();
-    tx.execute_each(
+    tx.execute_all(
         "INSERT INTO meetings (slot, times) VALUES (?1, 1)
          ON CONFLICT (slot) DO UPDATE SET times = meetings.times + 1",
         slots.into_iter().map(|slot| [Value::Int(slot)]),

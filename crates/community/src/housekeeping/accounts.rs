@@ -109,7 +109,7 @@ fn erase(tx: &mut Tx, going: &[(Id, String, u64)]) -> Result<(), Error> {
         tx.execute(sql, &[ids(&list)])?;
     }
     let profiles = going.iter().map(|(_, uri, _)| [uri.to_value()]);
-    tx.execute_each(
+    tx.execute_all(
         "DELETE FROM versions WHERE actor = ?1 AND object = ?1 AND relation = 'profile'",
         profiles,
     )?;

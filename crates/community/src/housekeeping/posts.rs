@@ -276,7 +276,7 @@ fn count_off<'c>(
         "UPDATE {table} SET {column} = CASE WHEN {column} > ?2 THEN {column} - ?2 ELSE 0 END
          WHERE id = ?1"
     );
-    tx.execute_each(&sql, counts.map(|(id, count)| [id.to_value(), count.to_value()]))?;
+    tx.execute_all(&sql, counts.map(|(id, count)| [id.to_value(), count.to_value()]))?;
     Ok(())
 }
 

@@ -1,5 +1,7 @@
 //! Telling people what others did.
 
+use std::collections::HashSet;
+
 use weir_base::Id;
 use weir_db::{ToValue, Tx, Value};
 
@@ -69,12 +71,17 @@ pub(crate) fn notify_each(tx: &mut Tx, env: &Env, notices: Vec<Notice>) -> Resul
             filtered.to_value(),
         ]
     });
-    let inserted = tx.execute_each(
+    let mut inserted: HashSet<Id> = HashSet::new();
+    tx.query_each(
         "INSERT INTO notifications (id, account_id, kind, from_account_id, status_id, group_key,
-           filtered) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING",
+           filtered) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING RETURNING id",
         rows,
+        |row| {
+            inserted.insert(row.get(0)?);
+            Ok(())
+        },
     )?;
-    let new = told.into_iter().zip(inserted).filter_map(|(one, inserted)| inserted.then_some(one));
+    let new = told.into_iter().filter(|(_, id, _)| inserted.contains(id));
     let mut pushed = Vec::new();
     for (notice, id, filtered) in new {
         if filtered {

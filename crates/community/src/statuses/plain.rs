@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use weir_base::{Id, Timestamp};
-use weir_db::{Json, ToValue, Tx, texts};
+use weir_db::{Json, Tx, Value, texts};
 
 use super::look::{Look, Question, look_each};
 use super::publish::{self, Posted, Reach};
@@ -234,13 +234,17 @@ fn write<'w>(tx: &mut Tx, env: &Env, new: &'w mut [New<'_>]) -> Result<(), Error
 }
 
 fn mention_each(tx: &mut Tx, new: &[New<'_>]) -> Result<(), Error> {
-    let mut rows = Vec::new();
+    // Somebody may be named twice by one post; no row may be written twice.
+    let mut rows = BTreeMap::new();
     for one in new {
         for Addressee { id, silent, .. } in &one.people {
-            rows.push([one.status.id.to_value(), id.to_value(), silent.to_value()]);
+            rows.insert((one.status.id, *id), *silent);
         }
     }
-    tx.execute_each(MENTION, rows)?;
+    let row = |((status, account), silent): (&(Id, Id), &bool)| {
+        [Value::Int(status.0), Value::Int(account.0), Value::Int(i64::from(*silent))]
+    };
+    tx.execute_all(MENTION, rows.iter().map(row))?;
     Ok(())
 }
 

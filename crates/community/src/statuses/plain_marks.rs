@@ -128,10 +128,14 @@ fn like(tx: &mut Tx, env: &Env, likes: Vec<Noted<'_>>) -> Result<Vec<Notice>, Er
         }
     }
     let rows = new.iter().map(|(by, post)| marks::favourite_row(env.ids.next(), *by, post.id));
-    let inserted = tx.execute_each(marks::FAVOURITE, rows)?;
-    let new: Vec<_> = new.into_iter().zip(inserted).filter(|(_, inserted)| *inserted).collect();
-    count(tx, "favourites_count", new.iter().map(|((_, post), _)| post.id))?;
-    let notice = |((from, post), _): ((Id, &Status), bool)| Notice {
+    let mut inserted = HashSet::new();
+    tx.query_each(&format!("{} RETURNING account_id, status_id", marks::FAVOURITE), rows, |row| {
+        inserted.insert((row.get::<Id>(0)?, row.get::<Id>(1)?));
+        Ok(())
+    })?;
+    new.retain(|(by, post)| inserted.contains(&(*by, post.id)));
+    count(tx, "favourites_count", new.iter().map(|(_, post)| post.id))?;
+    let notice = |(from, post): (Id, &Status)| Notice {
         to: post.account_id,
         kind: Kind::Favourite,
         from,
@@ -204,6 +208,6 @@ fn count(
         *counts.entry(post).or_default() += 1;
     }
     let sql = format!("UPDATE statuses SET {column} = {column} + ?2 WHERE id = ?1");
-    tx.execute_each(&sql, counts.iter().map(|(post, count)| [post.to_value(), count.to_value()]))?;
+    tx.execute_all(&sql, counts.iter().map(|(post, count)| [post.to_value(), count.to_value()]))?;
     Ok(())
 }

@@ -262,9 +262,9 @@ pub(crate) fn insert(tx: &mut Tx, status: &Status, version: Version) -> Result<b
 pub(super) fn insert_each<'s>(
     tx: &mut Tx,
     rows: impl IntoIterator<Item = (&'s Status, Version)>,
-) -> Result<Vec<bool>, Error> {
-    let rows = rows.into_iter().map(|(status, version)| values(status, version));
-    Ok(tx.execute_each(INSERT, rows)?)
+) -> Result<(), Error> {
+    tx.execute_all(INSERT, rows.into_iter().map(|(status, version)| values(status, version)))?;
+    Ok(())
 }
 
 const INSERT: &str =
@@ -388,7 +388,7 @@ pub(super) fn answered_each<'s>(
         *counts.entry(parent).or_default() += i64::from(status.visibility.is_open());
     }
     // Also where nothing is added: whoever deletes the parent meanwhile must not miss this.
-    tx.execute_each(
+    tx.execute_all(
         "UPDATE statuses SET replies_count = replies_count + ?2 WHERE id = ?1",
         counts.iter().map(|(parent, count)| [parent.to_value(), count.to_value()]),
     )?;
@@ -409,7 +409,7 @@ pub(super) fn count_each<'s>(
     let each = counts.iter().map(|(account, (count, latest))| {
         [account.to_value(), count.to_value(), latest.to_value()]
     });
-    tx.execute_each(
+    tx.execute_all(
         "UPDATE accounts SET statuses_count = statuses_count + ?2,
            last_status_at = CASE WHEN coalesce(last_status_at, 0) < ?3
              THEN ?3 ELSE last_status_at END

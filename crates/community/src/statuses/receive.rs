@@ -300,7 +300,7 @@ fn write_media<'p>(
             made.push((status.id, id));
         }
     }
-    tx.execute_each(
+    tx.execute_all(
         "INSERT INTO media (id, account_id, status_id, kind, state, content_type, remote_url,
            blurhash, description, meta, created_at)
          VALUES (?1, ?2, ?3, ?4, 'ready', ?5, ?6, ?7, ?8, ?9, ?10)",

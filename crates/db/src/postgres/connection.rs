@@ -13,7 +13,7 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, NoTls, Statement};
 
 use super::tls::Tls;
-use super::{Place, reason};
+use super::{Place, many, reason};
 use crate::sqlite::shortened;
 use crate::tx::Failure;
 use crate::{Dialect, Error, Row, Value, dialect};
@@ -22,6 +22,10 @@ use crate::{Dialect, Error, Row, Value, dialect};
 const STATEMENTS_MAX: usize = 500;
 /// Statements that are sent before the first answer is waited for.
 const SENT_AHEAD_MAX: usize = 256;
+/// A list of at least so many becomes one statement.
+const MANY_MIN: usize = 4;
+/// Sets of parameters in one statement.
+const MANY_MAX: usize = 1_000;
 /// How long closing may take.
 const CLOSE_TIME_MAX: Duration = Duration::from_secs(1);
 /// After this much silence within a transaction the server ends it, so that a process that stands
@@ -32,6 +36,8 @@ pub(crate) struct PgConnection {
     // Before the driver: that ends when the last of its clients is gone.
     client: Client,
     statements: HashMap<String, Statement>,
+    /// Statements for a whole list, by the one that they stand for; none where there can't be one.
+    many: HashMap<String, Option<Statement>>,
     driver: Driver,
     /// How long the server may take over a statement before it gives up by itself, and a half more.
     silence_time_max: Duration,
@@ -107,6 +113,7 @@ impl PgConnection {
         let mut connection = Self {
             client,
             statements: HashMap::new(),
+            many: HashMap::new(),
             driver: Driver { runtime, talk: Some(talk) },
             silence_time_max: place.statement_time_max * 3 / 2,
             is_patient: false,
@@ -203,7 +210,54 @@ impl PgConnection {
         Ok(changed)
     }
 
-    /// As [`execute_each`](Self::execute_each), of queries: every row in the order of `list`.
+    /// As [`execute_each`](Self::execute_each), in one statement where that can be; tells how many
+    /// rows it changed in all.
+    pub(crate) fn execute_all<'v, const N: usize>(
+        &mut self,
+        sql: &str,
+        list: impl IntoIterator<Item = [Value<'v>; N]>,
+    ) -> Result<u64, Failure> {
+        let list: Vec<[Value<'v>; N]> = list.into_iter().collect();
+        let Some(statement) = self.prepared_many(sql, list.len())? else {
+            let changed = self.execute_each(sql, list)?;
+            return Ok(changed.into_iter().filter(|changed| *changed).count() as u64);
+        };
+        let mut count = 0;
+        for some in list.chunks(MANY_MAX) {
+            let columns = columns(some);
+            let params = columns_refs(&columns);
+            let answer = self.client.execute(&statement, &params);
+            let done = self.driver.wait(self.time_max(), answer);
+            count += done.map_err(|stop| self.failure(stop, sql))?;
+        }
+        Ok(count)
+    }
+
+    /// The statement that does what `sql` does for a list of `count`.
+    fn prepared_many(&mut self, sql: &str, count: usize) -> Result<Option<Statement>, Failure> {
+        if count < MANY_MIN {
+            return Ok(None);
+        }
+        if let Some(statement) = self.many.get(sql) {
+            return Ok(statement.clone());
+        }
+        let one = self.prepared(sql)?;
+        let text = many::for_all(&dialect::translate(Dialect::Postgres, sql), one.params());
+        let statement = match text {
+            Some(text) => {
+                let prepared = self.driver.wait(self.time_max(), self.client.prepare(&text));
+                Some(prepared.map_err(|stop| self.failure(stop, sql))?)
+            }
+            None => None,
+        };
+        if self.many.len() >= STATEMENTS_MAX {
+            self.many.clear();
+        }
+        self.many.insert(sql.to_owned(), statement.clone());
+        Ok(statement)
+    }
+
+    /// As [`execute_all`](Self::execute_all), of queries: every row in the order of `list`.
     pub(crate) fn query_each<'v, const N: usize>(
         &mut self,
         sql: &str,
@@ -212,6 +266,18 @@ impl PgConnection {
     ) -> Result<(), Failure> {
         let list: Vec<[Value<'v>; N]> = list.into_iter().collect();
         if list.is_empty() {
+            return Ok(());
+        }
+        if let Some(statement) = self.prepared_many(sql, list.len())? {
+            for some in list.chunks(MANY_MAX) {
+                let columns = columns(some);
+                let params = columns_refs(&columns);
+                let answer = self.client.query(&statement, &params);
+                let done = self.driver.wait(self.time_max(), answer);
+                for row in done.map_err(|stop| self.failure(stop, sql))? {
+                    each(&Row::Postgres(&row))?;
+                }
+            }
             return Ok(());
         }
         let statement = self.prepared(sql)?;
@@ -254,6 +320,17 @@ async fn connect(
             (client, Box::pin(connection))
         }
     })
+}
+
+/// The parameters of many, as arrays.
+fn columns<'l, 'v, const N: usize>(list: &'l [[Value<'v>; N]]) -> [Vec<&'l Value<'v>>; N] {
+    std::array::from_fn(|at| list.iter().map(|params| &params[at]).collect())
+}
+
+fn columns_refs<'c, 'l, 'v, const N: usize>(
+    columns: &'c [Vec<&'l Value<'v>>; N],
+) -> Vec<&'c (dyn ToSql + Sync)> {
+    columns.iter().map(|column| column as &(dyn ToSql + Sync)).collect()
 }
 
 fn refs<'v>(params: &'v [Value<'v>]) -> Vec<&'v (dyn ToSql + Sync)> {

@@ -1,7 +1,7 @@
 //! What goes into statements comes out of rows.
 
 use weir_base::{Id, Timestamp};
-use weir_db::{Db, Error, Json, Record, ids, params, texts};
+use weir_db::{Db, Error, Json, Record, Value, ids, params, texts};
 use weir_storm::fixture;
 
 use crate::CLASS;
@@ -194,4 +194,54 @@ fn rows_that_a_change_returns_and_sums_read_alike_on_both() {
         let found = db.write_blocking(CLASS, unit).unwrap();
         assert_eq!(found, (3, Some(6), "Bbé".into()), "{}", fixture.name);
     }
+}
+
+#[test]
+fn what_is_said_once_for_a_list_is_done_for_each_of_it() {
+    for fixture in fixture::databases() {
+        let db = &fixture.db;
+        make_things(db);
+        let unit = |tx: &mut weir_db::Tx| {
+            let rows = |from: i64| {
+                (from..from + 10).map(|id| {
+                    let label = format!("it's {id}");
+                    [Value::Int(id), Value::Text(label.into()), if_even(id)]
+                })
+            };
+            let insert = "INSERT INTO things (id, made, seen, label, count, weight, bytes, list)
+               VALUES (?1, 0, 0, ?2, ?3, 1, '', '[]') ON CONFLICT DO NOTHING";
+            let changed = tx.execute_all(insert, rows(0))?;
+            let again = tx.execute_all(insert, rows(5))?;
+            let mut inserted: Vec<i64> = Vec::new();
+            tx.query_each(&format!("{insert} RETURNING id"), rows(10), |row| {
+                inserted.push(row.get(0)?);
+                Ok(())
+            })?;
+            let add = "UPDATE things SET weight = weight + ?2 WHERE id = ?1 AND weight < 5";
+            tx.execute_all(add, (0..20).rev().map(|id| [Value::Int(id), Value::Real(0.5)]))?;
+            let mut found: Vec<(i64, String, Option<i64>)> = Vec::new();
+            // Twice the same, one that is not there, and in no order of the table.
+            let list = [7, 3, 99, 3, 12].map(|id| [Value::Int(id)]);
+            let sql = "SELECT id, label, count FROM things WHERE id = ?1 AND weight = 1.5";
+            tx.query_each(sql, list, |row| {
+                found.push((row.get(0)?, row.get(1)?, row.get(2)?));
+                Ok(())
+            })?;
+            tx.execute_all("DELETE FROM things WHERE id = ?1", (0..15).map(|id| [Value::Int(id)]))?;
+            let left: Vec<i64> = tx.column("SELECT id FROM things ORDER BY id", &[])?;
+            Ok::<_, Error>((changed, again, inserted, found, left))
+        };
+        let done = db.write_blocking(CLASS, unit).unwrap();
+        let (changed, again, inserted, found, left) = done;
+        assert_eq!((changed, again), (10, 5));
+        assert_eq!(inserted, [15, 16, 17, 18, 19]);
+        let labels: Vec<&str> = found.iter().map(|(_, label, _)| label.as_str()).collect();
+        assert_eq!(labels, ["it's 7", "it's 3", "it's 3", "it's 12"]);
+        assert_eq!(found.iter().map(|row| row.2).collect::<Vec<_>>(), [None, None, None, Some(12)]);
+        assert_eq!(left, [15, 16, 17, 18, 19]);
+    }
+}
+
+fn if_even(id: i64) -> Value<'static> {
+    if id % 2 == 0 { Value::Int(id) } else { Value::Null }
 }

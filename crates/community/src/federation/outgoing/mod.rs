@@ -255,7 +255,7 @@ pub fn settle(tx: &mut Tx, env: &Env, host: &str, tries: &[Tried]) -> Result<(),
         ]
     };
     let ended = tries.iter().filter(|tried| matches!(tried.end, End::Taken | End::Failed(_)));
-    tx.execute_each(
+    tx.execute_all(
         "DELETE FROM deliveries WHERE host = ?1 AND payload_id = ?2 AND inbox = ?3",
         ended.map(row),
     )?;

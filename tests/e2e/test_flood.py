@@ -18,25 +18,29 @@ KILLS = [0.15, 0.3, 0.45, 0.6, 0.75] if LONG else [0.4]
 PATIENCE_S = 120 if LONG else 45
 
 
-def storm(server, report, *words, kills=()):
-    """Runs the load against a server, and kills and starts it when so much is accepted."""
+def storm(server, report, *words, strikes=None, relief=None):
+    """Runs the load against a server. `strikes` are done when these parts of all are accepted;
+    `relief` when the load has told three times after the last of them where it stands."""
     command = [WEIR, "storm", "inbox", "--target", server.base, "--json", str(report),
                "--patience", str(PATIENCE_S), *words]
-    kills = [int(part * ACTIVITIES) for part in kills]
+    strikes = sorted((strikes or {}).items())
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL,
                           text=True) as load:
-        said = []
+        said, told = [], 0
         for line in load.stderr:
             said.append(line)
             words = line.split()
-            if kills and "accepted" in words:
-                accepted = int(words[words.index("accepted") + 1])
-                if accepted >= kills[0]:
-                    del kills[0]
-                    server.kill()
-                    server.start()
+            if "accepted" not in words:
+                continue
+            accepted = int(words[words.index("accepted") + 1])
+            if strikes and accepted >= strikes[0][0] * ACTIVITIES:
+                strikes.pop(0)[1]()
+            elif not strikes and relief:
+                told += 1
+                if told == 3:
+                    relief()
     assert load.returncode == 0, "".join(said)
-    assert not kills, "it was over before the server could be killed"
+    assert not strikes, "it was over before anything could go wrong"
     measured = json.loads(report.read_text())
     measured["said"] = "".join(said)
     return measured
@@ -46,9 +50,16 @@ def storm(server, report, *words, kills=()):
 def flood(serve, tmp_path_factory):
     """One flood for all tests of this file."""
     report = tmp_path_factory.mktemp("flood") / "flood.json"
-    return storm(serve(), report, "--activities", str(ACTIVITIES), "--actors", str(ACTORS),
+    server = serve()
+
+    def killed():
+        server.kill()
+        server.start()
+
+    return storm(server, report, "--activities", str(ACTIVITIES), "--actors", str(ACTORS),
                  "--hosts", "8", "--people", "5", "--follows", "20", "--unknown", "5",
-                 "--guests", "4", "--seconds", "1", kills=KILLS)
+                 "--guests", "4", "--seconds", "1",
+                 strikes=dict.fromkeys(KILLS, killed))
 
 
 def test_everything_accepted_has_its_effect_once_and_nothing_else_has(flood):

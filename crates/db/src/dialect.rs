@@ -11,9 +11,10 @@ pub enum Dialect {
     Postgres,
 }
 
-/// The text of a statement for `dialect`: `?1` becomes `$1`, `ids(?1)` and `texts(?1)` become a
-/// sub-select over a JSON list, and SQLite, which has one writer, loses a last `FOR UPDATE`. Quoted
-/// text and comments are left alone.
+/// The text of a statement for `dialect`: `?1` becomes `$1`, `IN ids(?1)` and `IN texts(?1)` become a
+/// sub-select over a JSON list (on PostgreSQL an array of it: whatever it knows of the table, or
+/// believes, each entry is looked up in an index then, and the table is never read whole), and
+/// SQLite, which has one writer, loses a last `FOR UPDATE`. Quoted text and comments are left alone.
 pub(crate) fn translate(dialect: Dialect, sql: &str) -> Cow<'_, str> {
     let sql = match dialect {
         Dialect::Sqlite => sql.strip_suffix(" FOR UPDATE").unwrap_or(sql),
@@ -57,9 +58,17 @@ fn push_list<'a>(dialect: Dialect, kind: &str, list: &'a str, out: &mut String) 
     let number = &list[..end];
     match dialect {
         Dialect::Sqlite => out.push_str(&format!("(SELECT value FROM json_each(?{number}))")),
-        Dialect::Postgres => out.push_str(&format!(
-            "(SELECT value::{kind} FROM json_array_elements_text(${number}::text::json))"
-        )),
+        Dialect::Postgres => {
+            let list = format!(
+                "ARRAY(SELECT value::{kind} FROM json_array_elements_text(${number}::text::json))"
+            );
+            if let Some(before) = out.strip_suffix("IN ") {
+                out.truncate(before.len());
+                out.push_str(&format!("= ANY ({list})"));
+            } else {
+                out.push_str(&format!("(SELECT unnest({list}))"));
+            }
+        }
     }
     list.get(end + 1..).unwrap_or_default()
 }
@@ -102,9 +111,9 @@ mod tests {
         let sql = "SELECT '?1 it''s' FROM bits WHERE id IN ids(?1) AND t IN texts(?2) AND x = ?3";
         assert_eq!(
             translate(Dialect::Postgres, sql),
-            "SELECT '?1 it''s' FROM bits WHERE id IN \
-             (SELECT value::bigint FROM json_array_elements_text($1::text::json)) AND t IN \
-             (SELECT value::text FROM json_array_elements_text($2::text::json)) AND x = $3"
+            "SELECT '?1 it''s' FROM bits WHERE id = ANY \
+             (ARRAY(SELECT value::bigint FROM json_array_elements_text($1::text::json))) AND t = ANY \
+             (ARRAY(SELECT value::text FROM json_array_elements_text($2::text::json))) AND x = $3"
         );
         assert_eq!(
             translate(Dialect::Sqlite, "SELECT 1 WHERE a IN ids(?1) AND b = ?2"),

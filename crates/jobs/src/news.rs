@@ -168,10 +168,13 @@ impl Snapshot {
     /// The condition of rows that it could not see.
     fn unseen(&self) -> String {
         let open: Vec<String> = self.open.iter().map(u64::to_string).collect();
-        if open.is_empty() {
-            format!("AND xid >= {}", self.next)
-        } else {
-            format!("AND (xid >= {} OR xid IN ({}))", self.next, open.join(", "))
+        match self.open.iter().min() {
+            None => format!("AND xid >= {}", self.next),
+            // The first comparison alone says where in the index to begin.
+            Some(oldest) => {
+                let open = open.join(", ");
+                format!("AND xid >= {oldest} AND (xid >= {} OR xid IN ({open}))", self.next)
+            }
         }
     }
 }
@@ -196,7 +199,7 @@ mod tests {
         assert_eq!(quiet.unseen(), "AND xid >= 745");
         let busy = Snapshot::parse("740:745:740,742").unwrap();
         assert_eq!(busy, Snapshot { next: 745, open: vec![740, 742] });
-        assert_eq!(busy.unseen(), "AND (xid >= 745 OR xid IN (740, 742))");
+        assert_eq!(busy.unseen(), "AND xid >= 740 AND (xid >= 745 OR xid IN (740, 742))");
         assert_eq!(Snapshot::parse("nonsense"), None);
     }
 }

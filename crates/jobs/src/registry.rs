@@ -19,6 +19,7 @@ use crate::plan::Plan;
 use crate::rows::Claim;
 use crate::running::Site;
 use crate::sidekiq::args;
+use crate::turns::Favours;
 use crate::{
     Claimed, Failure, Job, Jobs, Missed, Outcome, Prepared, Queue, Retry, StartError, Unique,
 };
@@ -33,6 +34,8 @@ pub struct Registry {
     /// Kinds that another process runs.
     pub(crate) elsewhere: BTreeMap<&'static str, Elsewhere>,
     pub(crate) periodic: Vec<Periodic>,
+    /// Which lanes of which queues have more than others.
+    pub(crate) favours: BTreeMap<&'static str, Favours>,
     pub(crate) faults: Vec<StartError>,
     /// Started with the first handler that needs it.
     pool: Option<Arc<Pool>>,
@@ -121,6 +124,16 @@ impl Registry {
     /// An empty registry.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Lanes of `queue` for which `is_favoured` says so have twice the part of others: what people
+    /// wait for, say. It is asked whenever a lane fills that was empty, under a lock, and has to
+    /// answer at once.
+    pub fn favour<F>(&mut self, queue: Queue, is_favoured: F)
+    where
+        F: Fn(&str) -> bool + Send + Sync + 'static,
+    {
+        self.favours.insert(queue.name, Arc::new(is_favoured));
     }
 
     /// The registered kinds, so that the program can check that none is missing.

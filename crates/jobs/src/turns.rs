@@ -52,6 +52,12 @@ const HELD_MAX: usize = 2_000_000;
 /// So many a lane holds at least.
 const LANE_HELD_MIN: usize = 100;
 
+/// A favoured lane has so many times the part of another.
+const FAVOUR: i64 = 2;
+
+/// Tells whether a lane is favoured. It is called under a lock, and waits for nothing.
+pub(crate) type Favours = Arc<dyn Fn(&str) -> bool + Send + Sync>;
+
 /// The lanes of one queue.
 pub(crate) struct Turns {
     lanes: HashMap<Arc<str>, Lane>,
@@ -80,6 +86,8 @@ pub(crate) struct Turns {
     gates: Option<Box<Gates>>,
     /// Lanes that could go on but for their gates, by when these open, in ms.
     parked: BTreeSet<(i64, Arc<str>)>,
+    /// Which lanes have more than others, if any.
+    favours: Option<Favours>,
     /// The time that was told last.
     now_ms: i64,
     /// Slots of lanes that another node works on.
@@ -120,6 +128,7 @@ impl Turns {
             selection: 0,
             gates: None,
             parked: BTreeSet::new(),
+            favours: None,
             now_ms: 0,
             away: 0,
         }
@@ -132,6 +141,15 @@ impl Turns {
         if order == Order::NewestFirst {
             self.held_max = usize::MAX;
         }
+    }
+
+    /// Sets which lanes have [`FAVOUR`] times the part of others. It is asked when a lane fills that
+    /// was empty.
+    pub(crate) fn set_favours(&mut self, favours: Favours) {
+        for (name, lane) in &mut self.lanes {
+            lane.weight = weight(&favours, name);
+        }
+        self.favours = Some(favours);
     }
 
     /// Sets how many jobs of one lane may wait for something at once.
@@ -211,7 +229,8 @@ impl Turns {
             Some((name, _)) => name.clone(),
             None => {
                 let name: Arc<str> = lane.into();
-                self.lanes.insert(name.clone(), Lane::new(self.counted_ns));
+                let weight = self.favours.as_ref().map_or(1, |favours| weight(favours, lane));
+                self.lanes.insert(name.clone(), Lane::new(self.counted_ns, weight));
                 name
             }
         };
@@ -226,7 +245,7 @@ impl Turns {
             self.more += u64::from(!held);
         }
         if was_empty && lane.line == Line::None {
-            lane.deficit_ns = quantum_ns;
+            lane.deficit_ns = quantum_ns * lane.weight;
             lane.line = Line::Fresh;
             self.fresh.push_back(name);
         } else {
@@ -296,7 +315,7 @@ impl Turns {
             return Vec::new();
         }
         if lane.deficit_ns <= 0 {
-            lane.deficit_ns += quantum_ns;
+            lane.deficit_ns += quantum_ns * lane.weight;
             self.push_old(name);
             return Vec::new();
         }
@@ -493,7 +512,7 @@ impl Turns {
         let names: Vec<Arc<str>> = in_line().cloned().collect();
         for name in names {
             if let Some(lane) = self.lanes.get_mut(&name) {
-                lane.deficit_ns += rounds * quantum_ns;
+                lane.deficit_ns += rounds * quantum_ns * lane.weight;
             }
         }
     }
@@ -504,6 +523,10 @@ impl Turns {
         let turn_ns = self.counted_ns.saturating_mul(QUANTUM_JOBS);
         share_ns.min(turn_ns).clamp(1, QUANTUM_NS_MAX)
     }
+}
+
+fn weight(favours: &Favours, lane: &str) -> i64 {
+    if favours(lane) { FAVOUR } else { 1 }
 }
 
 /// An exponentially weighted mean that follows in about eight steps.

@@ -62,7 +62,7 @@ impl Jobs {
             return Err(StartError::NoRuntime);
         }
         let registry = registry.hooked();
-        let Registry { handlers, periodic, .. } = registry;
+        let Registry { handlers, periodic, favours, .. } = registry;
         if self.inner.kinds.set(handlers.keys().copied().collect()).is_err() {
             return Err(StartError::Started);
         }
@@ -100,6 +100,9 @@ impl Jobs {
                 cut: cut.clone(),
             });
             worker.configure();
+            if let Some(favours) = favours.get(queue.name) {
+                worker.state.turns.lock().set_favours(favours.clone());
+            }
             steered.push(worker);
         }
         let trials = std::mem::take(&mut *self.inner.trials.lock());

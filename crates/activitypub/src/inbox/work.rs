@@ -82,6 +82,10 @@ pub(super) fn is_late(activity: &wire::Activity, arrived: Timestamp) -> bool {
 
 pub(super) fn register(registry: &mut Registry, face: &ActivityPub) {
     let env = face.community().env().clone();
+    for queue in [QUEUE, LATE_QUEUE] {
+        let feeds = env.feeds.clone();
+        registry.favour(queue, move |host| feeds.is_followed_host(host));
+    }
     let (one, other) = (face.clone(), face.clone());
     let prepare = move |jobs: Vec<Claimed<Inbound>>| {
         let face = one.clone();

@@ -100,6 +100,10 @@ pub(crate) fn register(registry: &mut Registry, face: &ActivityPub) {
             plans.iter().map(|plan| forward::write(tx, &env, plan)).collect()
         },
     );
+    for queue in [Deliver::QUEUE, DeliverRest::QUEUE] {
+        let feeds = face.community().env().feeds.clone();
+        registry.favour(queue, move |host| feeds.is_followed_host(host));
+    }
     let first = face.clone();
     registry.task(move |claim: Claimed<Deliver>| deliver::first(first.clone(), claim));
     let rest = face.clone();

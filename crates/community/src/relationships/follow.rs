@@ -139,7 +139,7 @@ fn insert(
 /// What goes with a follow that has just come to be: counts, memory, the notification.
 fn established(tx: &mut Tx, env: &Env, by: Id, them: &Account) -> Result<(), Error> {
     count(tx, by, them.id, 1)?;
-    env.feeds.followed(tx, by, them.id);
+    env.feeds.followed(tx, by, them);
     env.streams.bonds_changed(tx, by);
     if them.is_local() {
         notifications::notify(tx, env, them.id, Kind::Follow, by, None)?;

@@ -13,6 +13,7 @@ use weir_base::Id;
 use weir_db::{Dialect, Tx, Value};
 
 use crate::Error;
+use crate::accounts::Account;
 
 /// Newest ids kept of one author or tag.
 const IDS_MAX: usize = 60;
@@ -104,6 +105,8 @@ struct State {
     following: Map<Id, Ids>,
     tag_followers: Map<Id, Ids>,
     followed_tags: Map<Id, Ids>,
+    /// Servers of those whom somebody here follows, or has since the start.
+    followed_hosts: HashSet<String>,
 }
 
 /// The memory; see the module.
@@ -121,7 +124,13 @@ impl Feeds {
             pair,
         )?;
         let tags = tx.query("SELECT account_id, tag_id FROM followed_tags", &[], pair)?;
+        let hosts: Vec<String> = tx.column(
+            "SELECT DISTINCT t.domain FROM follows f JOIN accounts a ON a.id = f.account_id
+             JOIN accounts t ON t.id = f.target_id WHERE a.domain = '' AND t.domain <> ''",
+            &[],
+        )?;
         let mut state = self.0.write();
+        state.followed_hosts.extend(hosts);
         for (account, target) in follows {
             state.followers.entry(target).or_default().insert(account);
             state.following.entry(account).or_default().insert(target);
@@ -141,8 +150,12 @@ impl Feeds {
 
     /// `account` follows `target` from this commit on. Kept for local followers only; for others
     /// it costs a few bytes until the next start.
-    pub(crate) fn followed(&self, tx: &mut Tx, account: Id, target: Id) {
+    pub(crate) fn followed(&self, tx: &mut Tx, account: Id, target: &Account) {
+        let (target, host) = (target.id, target.domain.clone());
         self.after(tx, move |state| {
+            if !host.is_empty() {
+                state.followed_hosts.insert(host);
+            }
             state.followers.entry(target).or_default().insert(account);
             state.following.entry(account).or_default().insert(target);
         });
@@ -157,6 +170,12 @@ impl Feeds {
                 following.remove(&target);
             }
         });
+    }
+
+    /// Whether somebody here follows, or lately followed, somebody of `host`: its messages matter to
+    /// people here.
+    pub fn is_followed_host(&self, host: &str) -> bool {
+        self.0.read().followed_hosts.contains(host)
     }
 
     /// `account` follows the tag from this commit on.

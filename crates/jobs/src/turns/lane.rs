@@ -11,6 +11,8 @@ const OLDEST_EACH: u64 = 10;
 /// What is known of a lane's rows.
 pub(super) struct Lane {
     pub(super) slot: u8,
+    /// How many times the part of others it has.
+    pub(super) weight: i64,
     /// Waiting rows, in order of id.
     pub(super) ids: VecDeque<i64>,
     /// Waiting rows that are not held: those after `edge`.
@@ -39,9 +41,10 @@ pub(super) struct Lane {
 }
 
 impl Lane {
-    pub(super) fn new(job_ns: i64) -> Self {
+    pub(super) fn new(job_ns: i64, weight: i64) -> Self {
         Self {
             slot: 0,
+            weight,
             ids: VecDeque::new(),
             more: 0,
             edge: i64::MIN,

@@ -172,6 +172,25 @@ fn the_first_job_of_a_quiet_lane_is_the_next_to_be_taken() {
 }
 
 #[test]
+fn a_favoured_lane_has_twice_the_part_of_another() {
+    let mut model = Model::new(Order::OldestFirst, false, 1_000);
+    model.add("early", 2_000);
+    model.turns.set_favours(Arc::new(|lane| lane == "early" || lane == "late"));
+    for lane in ["late", "one", "other"] {
+        model.add(lane, 2_000);
+    }
+    while model.ran.len() < 1_800 {
+        model.take(16);
+        while !model.flight.is_empty() {
+            model.finish(0, 500);
+        }
+    }
+    let of = |name: &str| model.ran.iter().filter(|(lane, _)| &**lane == name).count();
+    assert!(of("early").abs_diff(600) < 40 && of("late").abs_diff(600) < 40, "{}", of("early"));
+    assert!(of("one").abs_diff(300) < 40 && of("other").abs_diff(300) < 40, "{}", of("one"));
+}
+
+#[test]
 fn a_lane_that_refills_one_by_one_does_not_always_go_first() {
     let mut model = Model::new(Order::OldestFirst, false, 1_000);
     model.add("patient", 1_000);

@@ -218,7 +218,7 @@ fn attempt(connection: &mut PgConnection, work: &mut dyn Work, order: &CommitOrd
         "BEGIN ISOLATION LEVEL REPEATABLE READ"
     };
     connection.is_patient = false;
-    if let Err(failure) = connection.batch(begin) {
+    if let Err(failure) = connection.begin(begin) {
         return if failure.broken { End::Reconnect } else { End::Fail(failure.error) };
     }
     let mut tx = Tx::new(Connection::Postgres(connection));

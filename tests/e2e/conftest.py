@@ -68,11 +68,15 @@ class Server:
             **self.extra,
         }
 
+    def words(self, data):
+        """The command line."""
+        return [WEIR, "serve", "--dev", "--data", str(data), "--domain", self.domain,
+                "--listen", self.domain]
+
     def start(self):
         log = open(self.data / "log", "ab")
         self.process = subprocess.Popen(
-            [WEIR, "serve", "--dev", "--data", str(self.data), "--domain", self.domain,
-             "--listen", self.domain],
+            self.words(self.data),
             env=self.environment(), stdout=log, stderr=log,
         )
         until = time.monotonic() + START_S

@@ -28,7 +28,7 @@ use weir_base::Timestamp;
 use weir_community::federation::{Distribute, Forward};
 use weir_community::{Community, Env, Error};
 use weir_db::{Class, Tx};
-use weir_jobs::{Claimed, Registry};
+use weir_jobs::{Claimed, Job, Registry};
 
 use crate::ActivityPub;
 pub use deliver::{Deliver, DeliverRest};

@@ -47,6 +47,7 @@ pub(crate) fn open(url: &str, options: &Options) -> Result<(Queue, Vec<JoinHandl
         tls,
         sync: options.sync,
         statement_time_max: options.statement_time_max,
+        plans_kept: options.plans_kept,
     });
     let order = Arc::new(CommitOrder::new());
     let mut threads = Vec::new();
@@ -98,6 +99,7 @@ struct Place {
     connect_time_max: Duration,
     sync: bool,
     statement_time_max: Duration,
+    plans_kept: Duration,
 }
 
 struct Server {

@@ -26,10 +26,6 @@ const SENT_AHEAD_MAX: usize = 256;
 const MANY_MIN: usize = 4;
 /// Sets of parameters in one statement.
 const MANY_MAX: usize = 1_000;
-/// For how long the server may keep a plan. It makes one when a statement is first used and keeps it
-/// while the table grows a thousandfold, until its own housekeeping looks at the table, which may be
-/// a minute: a flood would be worked by reading whole tables meanwhile.
-const PLANS_KEPT: Duration = Duration::from_secs(5);
 /// How long closing may take.
 const CLOSE_TIME_MAX: Duration = Duration::from_secs(1);
 /// After this much silence within a transaction the server ends it, so that a process that stands
@@ -43,7 +39,9 @@ pub(crate) struct PgConnection {
     /// Statements for a whole list, by the one that they stand for; none where there can't be one.
     many: HashMap<String, Option<Statement>>,
     driver: Driver,
-    /// Since when the server may have kept plans.
+    /// For how long the server may keep plans.
+    plans_kept: Duration,
+    /// Since when it may have kept some.
     plans_since: Instant,
     /// How long the server may take over a statement before it gives up by itself, and a half more.
     silence_time_max: Duration,
@@ -121,6 +119,7 @@ impl PgConnection {
             statements: HashMap::new(),
             many: HashMap::new(),
             driver: Driver { runtime, talk: Some(talk) },
+            plans_kept: place.plans_kept,
             plans_since: Instant::now(),
             silence_time_max: place.statement_time_max * 3 / 2,
             is_patient: false,
@@ -147,11 +146,13 @@ impl PgConnection {
 
     /// Begins a transaction by `sql`.
     pub(super) fn begin(&mut self, sql: &str) -> Result<(), Failure> {
-        if self.plans_since.elapsed() < PLANS_KEPT {
+        if self.plans_since.elapsed() < self.plans_kept {
             return self.batch(sql);
         }
         self.plans_since = Instant::now();
-        self.batch(&format!("DISCARD PLANS; {sql}"))
+        // By itself: no statement may stand before one that sets the isolation.
+        self.batch("DISCARD PLANS")?;
+        self.batch(sql)
     }
 
     /// Lifts the limit of time for this transaction.

@@ -11,6 +11,9 @@ use crate::accounts::Account;
 use crate::statuses::{self, Coming, ComingMark, Receipt, Taken, Visibility};
 use crate::{Env, Error};
 
+/// How often posts are looked through: of those that answer each other one is taken each time.
+const PASSES_MAX: usize = 3;
+
 /// Takes in those of `batch` that are new posts, favourites or boosts on which nothing else here
 /// hangs, by statements for all of them; tells of which it did. What is left is for
 /// [`receive`](super::receive) and [`receive_and_forward`](super::receive_and_forward). That these
@@ -25,20 +28,25 @@ pub fn receive_plain(
     batch: &[(&Incoming, Option<&Passable>)],
 ) -> Result<Vec<bool>, Error> {
     let mut done = vec![false; batch.len()];
-    posts(tx, env, senders, batch, &mut done)?;
+    for _ in 0..PASSES_MAX {
+        if !posts(tx, env, senders, batch, &mut done)? {
+            break;
+        }
+    }
     marks(tx, env, senders, batch, &mut done)?;
     Ok(done)
 }
 
+/// Whether any was taken in, so that others may be now.
 fn posts(
     tx: &mut Tx,
     env: &Env,
     senders: &mut Senders,
     batch: &[(&Incoming, Option<&Passable>)],
     done: &mut [bool],
-) -> Result<(), Error> {
+) -> Result<bool, Error> {
     let mut authors = Vec::new();
-    for (at, (incoming, _)) in batch.iter().enumerate() {
+    for (at, (incoming, _)) in batch.iter().enumerate().filter(|(at, _)| !done[*at]) {
         let Deed::Post(post) = &incoming.deed else { continue };
         let Some(by) = sender(tx, senders, incoming)? else { continue };
         let reject_media = senders.policy(tx, &by.domain)?.reject_media;
@@ -53,6 +61,7 @@ fn posts(
         })
         .collect();
     let taken = statuses::receive_plain(tx, env, &coming)?;
+    let any = taken.iter().any(Option::is_some);
     for ((at, ..), taken) in authors.iter().zip(taken) {
         let (incoming, passable) = batch[*at];
         match (taken, passable) {
@@ -65,7 +74,7 @@ fn posts(
         }
         done[*at] = true;
     }
-    Ok(())
+    Ok(any)
 }
 
 fn marks(

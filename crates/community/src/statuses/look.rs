@@ -29,14 +29,9 @@ pub(super) struct Look {
 }
 
 impl Look {
-    /// Whether nothing waits for the post, and nothing stands where it would.
+    /// Whether nothing stands, or stood, where the post would.
     pub(super) fn is_plain(&self) -> bool {
-        !(self.known
-            || self.buried
-            || self.id_taken
-            || self.answered
-            || self.joined
-            || self.boosted)
+        !(self.known || self.buried || self.id_taken)
     }
 }
 

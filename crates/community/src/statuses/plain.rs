@@ -1,6 +1,6 @@
 //! Many posts of other servers taken in together, by statements for all of them: what a flood
-//! mostly is made of. Posts that anything here waits for (an answer, a boost, a tombstone), or that
-//! hold more than text, tags, people and media, are left to [`receive`](super::receive).
+//! mostly is made of. Posts that are known or were deleted, and those that hold more than text, tags,
+//! people and media, are left to [`receive`](super::receive).
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -14,7 +14,7 @@ use super::receive::{
     written_at,
 };
 use super::remote::RemoteStatus;
-use super::{Cause, Status, Visibility, conversation};
+use super::{Cause, Status, Visibility, boosted, conversation};
 use crate::accounts::Account;
 use crate::federation::order::{self, Version};
 use crate::{Env, Error, emojis, tags};
@@ -38,7 +38,7 @@ struct New<'c> {
     people: Vec<Addressee>,
     named: Vec<Id>,
     here: Vec<Id>,
-    watched: bool,
+    look: Look,
 }
 
 /// What became of a post.
@@ -93,7 +93,7 @@ pub(crate) fn receive_plain(
         let conversation = parent.map(|parent| parent.conversation_id).or(unknown);
         status.conversation_id = conversation.unwrap_or(id);
         let (named, here) = named(&people);
-        new.push((at, New { coming, status, people, named, here, watched: look.watched }));
+        new.push((at, New { coming, status, people, named, here, look }));
     }
     let (places, mut new): (Vec<usize>, Vec<New<'_>>) = new.into_iter().unzip();
     write(tx, env, &mut new)?;
@@ -220,13 +220,19 @@ fn write<'w>(tx: &mut Tx, env: &Env, new: &'w mut [New<'_>]) -> Result<(), Error
     publish::count_each(tx, new.iter().map(|one| &one.status))?;
     let answers = new.iter().filter_map(|one| Some((one.status.in_reply_to_id?, &one.status)));
     publish::answered_each(tx, answers)?;
+    for New { status, look, .. } in new {
+        conversation::adopt(tx, status, look)?;
+    }
     let posted = |one: &'w New<'_>| {
         let open = one.coming.by.indexable && one.status.visibility == Visibility::Public;
-        let reach = Reach { searchable: open || !one.here.is_empty(), watched: one.watched };
+        let reach = Reach { searchable: open || !one.here.is_empty(), watched: one.look.watched };
         Posted { status: &one.status, mentioned: &one.named, here: &one.here, reach }
     };
     publish::announce_each(tx, env, &new.iter().map(posted).collect::<Vec<_>>())?;
     for one in new {
+        if one.look.boosted {
+            boosted::settle_waiting(tx, env, &one.status)?;
+        }
         let remote = one.coming.remote;
         ask_for_missing(tx, env, &one.status, remote, &one.people, Cause::Delivered)?;
     }

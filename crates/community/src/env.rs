@@ -74,12 +74,12 @@ impl Env {
         Self {
             ids: IdGenerator::new(setup.clock.clone(), setup.random.clone()),
             media: Files::new(&setup.data, setup.random.clone()),
+            streams: Streams::new(setup.clock.clone(), setup.random.clone()),
             clock: setup.clock,
             random: setup.random,
             jobs: setup.jobs,
             site: setup.site,
             feeds: Feeds::default(),
-            streams: Streams::default(),
             log_ins: LogIns::default(),
             instance: Instance::default(),
             threads_opened: Opened::default(),

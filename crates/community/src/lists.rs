@@ -110,6 +110,7 @@ pub fn with_member(tx: &mut Tx, by: Id, member: Id) -> Result<Vec<List>, Error> 
 /// [`Error::NotFound`], [`Error::Invalid`].
 pub fn update(
     tx: &mut Tx,
+    env: &Env,
     by: Id,
     id: Id,
     title: Option<&str>,
@@ -128,6 +129,9 @@ pub fn update(
         "UPDATE lists SET title = ?2, replies_policy = ?3, exclusive = ?4 WHERE id = ?1",
         params![id, list.title, list.replies_policy, list.exclusive],
     )?;
+    if list.exclusive != old.exclusive {
+        env.streams.bonds_changed(tx, by);
+    }
     Ok(list)
 }
 
@@ -135,8 +139,10 @@ pub fn update(
 ///
 /// # Errors
 /// [`Error::NotFound`].
-pub fn delete(tx: &mut Tx, by: Id, id: Id) -> Result<(), Error> {
-    get(tx, by, id)?;
+pub fn delete(tx: &mut Tx, env: &Env, by: Id, id: Id) -> Result<(), Error> {
+    if get(tx, by, id)?.exclusive {
+        env.streams.bonds_changed(tx, by);
+    }
     tx.execute("DELETE FROM list_accounts WHERE list_id = ?1", params![id])?;
     tx.execute("DELETE FROM lists WHERE id = ?1", params![id])?;
     Ok(())
@@ -168,7 +174,9 @@ pub fn members(tx: &mut Tx, by: Id, id: Id, range: Range) -> Result<Vec<(Id, Id)
 /// # Errors
 /// [`Error::NotFound`] when somebody is not followed, [`Error::Invalid`] when there are too many.
 pub fn add_members(tx: &mut Tx, env: &Env, by: Id, id: Id, people: &[Id]) -> Result<(), Error> {
-    get(tx, by, id)?;
+    if get(tx, by, id)?.exclusive {
+        env.streams.bonds_changed(tx, by);
+    }
     let followed: Vec<Id> = tx.column(
         "SELECT target_id FROM follows WHERE account_id = ?1 AND target_id IN ids(?2)
          UNION SELECT target_id FROM follow_requests
@@ -198,8 +206,10 @@ pub fn add_members(tx: &mut Tx, env: &Env, by: Id, id: Id, people: &[Id]) -> Res
 ///
 /// # Errors
 /// [`Error::NotFound`].
-pub fn remove_members(tx: &mut Tx, by: Id, id: Id, people: &[Id]) -> Result<(), Error> {
-    get(tx, by, id)?;
+pub fn remove_members(tx: &mut Tx, env: &Env, by: Id, id: Id, people: &[Id]) -> Result<(), Error> {
+    if get(tx, by, id)?.exclusive {
+        env.streams.bonds_changed(tx, by);
+    }
     tx.execute(
         "DELETE FROM list_accounts WHERE list_id = ?1 AND account_id IN ids(?2)",
         &[id.to_value(), ids(people)],

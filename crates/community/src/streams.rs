@@ -7,26 +7,34 @@
 //! faces, with [`crate::statuses::may_see`].
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
+use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use weir_base::{Id, Timestamp};
+use weir_base::{Clock, Id, Random, Timestamp};
 use weir_db::{Class, Tx};
+use weir_live::bus::{Bus, Ear, Heard};
 use weir_live::{Hub, Limits, Shared};
 
 use crate::statuses::{self, Status, View, Visibility};
+use crate::timelines::Source;
 use crate::{Community, Env, Error};
 
 /// Changes that may wait to be told; more are dropped and counted, for streams tell what is now.
 const WAITING_MAX: usize = 20_000;
 /// Changes told in one go.
 const BATCH_MAX: usize = 256;
+/// How often connections are looked after.
+const BEAT: Duration = Duration::from_secs(15);
+/// What an event counts for in outboxes besides the text of its post, in bytes.
+const EVENT_BYTES: usize = 512;
 /// What happened longer ago is not told, unless it mentions the receiver.
 const FRESH_MS: i64 = 10 * 60 * 1_000;
 
 /// What a session can listen to.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Topic {
     /// The home timeline of an account.
     Home(Id),
@@ -51,11 +59,13 @@ pub enum Topic {
 }
 
 /// What is told.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum Event {
     /// A new post or boost, without any reader's state.
+    #[serde(skip)]
     Created(Arc<View>),
     /// A post was edited.
+    #[serde(skip)]
     Edited(Arc<View>),
     /// A post or boost is gone.
     Deleted(Id),
@@ -90,10 +100,16 @@ pub enum Event {
         /// The emoji.
         name: String,
     },
+    /// Something was missed on the way here: what is held in memory is to be read anew.
+    Missed,
 }
 
-/// What a use case did, for after its commit.
-#[derive(Debug, Clone)]
+/// Makes on the snapshot on which events were read what those who get them would have to read.
+type Prepare = fn(&mut Tx, &Env, &[Arc<Shared<Event>>]) -> Result<(), Error>;
+
+/// What a use case did, for after its commit. Other nodes are told this, never rendered bytes: they
+/// read the rows themselves.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 enum Change {
     Created { id: Id, mentioned: Vec<Id> },
     Edited { id: Id },
@@ -106,17 +122,22 @@ pub struct Streams {
     hub: Hub<Topic, Event>,
     sender: mpsc::Sender<Change>,
     receiver: Mutex<Option<mpsc::Receiver<Change>>>,
-}
-
-impl Default for Streams {
-    fn default() -> Self {
-        let (sender, receiver) = mpsc::channel(WAITING_MAX);
-        let hub = Hub::new(Limits::default());
-        Self { hub, sender, receiver: Mutex::new(Some(receiver)) }
-    }
+    prepare: RwLock<Vec<Prepare>>,
 }
 
 impl Streams {
+    pub(crate) fn new(clock: Clock, random: Random) -> Self {
+        let (sender, receiver) = mpsc::channel(WAITING_MAX);
+        let hub = Hub::with(Limits::default(), clock, random);
+        Self { hub, sender, receiver: Mutex::new(Some(receiver)), prepare: RwLock::default() }
+    }
+
+    /// Has `prepare` make its form of posts and attach it, before they are published: once for all
+    /// who get them, on the snapshot they were read on. Only posts that somebody listens to.
+    pub fn prepare_with(&self, prepare: Prepare) {
+        self.prepare.write().push(prepare);
+    }
+
     /// Where sessions are opened.
     pub fn hub(&self) -> &Hub<Topic, Event> {
         &self.hub
@@ -161,24 +182,141 @@ impl Streams {
     }
 }
 
+/// The bus between the nodes, where there are several.
+pub struct Nodes {
+    bus: Bus,
+    ear: Ear,
+}
+
+impl Nodes {
+    /// The nodes of this community, by the Redis at `url`. Needs a tokio runtime.
+    ///
+    /// # Errors
+    /// One line that says what is wrong with the address.
+    pub fn join(community: &Community, url: &str) -> Result<Self, String> {
+        let env = community.env();
+        let channel = format!("weir:{}:changes", env.site.domain);
+        let joined = Bus::open(url, &channel, &env.random).map_err(|error| error.to_string())?;
+        Ok(Self { bus: joined.0, ear: joined.1 })
+    }
+}
+
 /// Tells changes until `shutdown`. Started once, by who opened the community.
 pub async fn run(community: Community, shutdown: CancellationToken) {
+    run_among(community, None, shutdown).await;
+}
+
+/// [`run`], telling the other nodes what changes here and hearing what changes there.
+pub async fn run_among(community: Community, nodes: Option<Nodes>, shutdown: CancellationToken) {
     let Some(mut receiver) = community.env().streams.receiver.lock().take() else { return };
     let mut batch = Vec::new();
+    let (bus, mut ear) = nodes.map(|nodes| (nodes.bus, nodes.ear)).unzip();
+    let hub = community.env().streams.hub.clone();
+    let mut beat = std::pin::pin!(hub.keep_beat(BEAT));
     loop {
-        tokio::select! {
+        let done = tokio::select! {
             () = shutdown.cancelled() => return,
+            () = &mut beat => return,
             count = receiver.recv_many(&mut batch, BATCH_MAX) => {
                 if count == 0 {
                     return;
                 }
                 let changes = std::mem::take(&mut batch);
-                if let Err(error) = tell(&community, changes).await {
-                    tracing::warn!(%error, "changes could not be told to those who are here");
+                if let Some(bus) = &bus {
+                    pass_on(bus, &changes);
                 }
+                tell(&community, changes).await
             }
+            heard = hear(&mut ear) => hear_of(&community, heard).await,
+        };
+        if let Err(error) = done {
+            tracing::warn!(%error, "changes could not be told to those who are here");
         }
     }
+}
+
+fn pass_on(bus: &Bus, changes: &[Change]) {
+    match serde_json::to_vec(changes) {
+        Ok(told) => bus.tell(&told),
+        Err(error) => tracing::error!(%error, "a change could not be told to the other nodes"),
+    }
+}
+
+async fn hear(ear: &mut Option<Ear>) -> Heard {
+    match ear {
+        Some(ear) => match ear.next().await {
+            Some(heard) => heard,
+            None => std::future::pending().await,
+        },
+        None => std::future::pending().await,
+    }
+}
+
+/// Another node changed something, or may have.
+async fn hear_of(community: &Community, heard: Heard) -> Result<(), Error> {
+    let changes: Vec<Change> = match heard {
+        Heard::Message(told) => match serde_json::from_slice(&told) {
+            Ok(changes) => changes,
+            Err(error) => {
+                // A node of another version speaks of what is not known here.
+                tracing::warn!(%error, "what another node told is not understood");
+                return read_anew(community).await;
+            }
+        },
+        Heard::Missed => return read_anew(community).await,
+    };
+    let followed: Vec<Id> = changes
+        .iter()
+        .filter_map(|change| match change {
+            Change::To { topic: Topic::Own(id), event: Event::BondsChanged } => Some(*id),
+            _ => None,
+        })
+        .collect();
+    let posts: Vec<Id> = changes
+        .iter()
+        .filter_map(|change| match change {
+            Change::Created { id, .. } => Some(*id),
+            _ => None,
+        })
+        .collect();
+    for change in &changes {
+        if let Change::Deleted { author, .. } = change {
+            community.env().feeds.forget([Source::Author(*author)]);
+        }
+    }
+    if !followed.is_empty() || !posts.is_empty() {
+        community
+            .read(Class::Live, move |tx, env| {
+                followed.iter().try_for_each(|id| env.feeds.read_follows(tx, *id))?;
+                for (author, tag) in sources(tx, &posts)? {
+                    let tag = (tag != Id::ZERO).then_some(Source::Tag(tag));
+                    env.feeds.forget(tag.into_iter().chain([Source::Author(author)]));
+                }
+                Ok::<_, Error>(())
+            })
+            .await?;
+    }
+    tell(community, changes).await
+}
+
+/// Something another node changed was missed: nobody resumes over the gap, and what is held in
+/// memory is read anew.
+async fn read_anew(community: &Community) -> Result<(), Error> {
+    let hub = &community.env().streams.hub;
+    hub.forget();
+    community.read(Class::Live, |tx, env| env.feeds.read_anew(tx)).await?;
+    hub.publish(&Topic::Everybody, Shared::sized(Event::Missed, EVENT_BYTES));
+    Ok(())
+}
+
+/// The authors and tags of posts; the tag is zero where there is none.
+fn sources(tx: &mut Tx, posts: &[Id]) -> Result<Vec<(Id, Id)>, Error> {
+    if posts.is_empty() {
+        return Ok(Vec::new());
+    }
+    let sql = "SELECT s.account_id, coalesce(t.tag_id, 0) FROM statuses s
+               LEFT JOIN status_tags t ON t.status_id = s.id WHERE s.id IN ids(?1)";
+    Ok(tx.query(sql, &[weir_db::ids(posts)], |row| Ok((row.get(0)?, row.get(1)?)))?)
 }
 
 async fn tell(community: &Community, changes: Vec<Change>) -> Result<(), Error> {
@@ -190,31 +328,63 @@ async fn tell(community: &Community, changes: Vec<Change>) -> Result<(), Error> 
             _ => None,
         })
         .collect();
-    let nobody = env.streams.hub.stats().sessions == 0;
+    let nobody = !env.streams.hub.awaits_anybody();
     let views: Vec<(View, Vec<Id>)> = if wanted.is_empty() || nobody {
         Vec::new()
     } else {
         community.read(Class::Live, move |tx, env| with_lists(tx, env, &wanted)).await?
     };
-    for change in changes {
-        match change {
-            Change::Created { id, mentioned } => {
-                publish_status(env, &views, id, &mentioned, true);
-            }
-            Change::Edited { id } => publish_status(env, &views, id, &[], false),
-            Change::Deleted { id, author, mentioned, visibility } => {
-                let mut topics = audience(env, author, &mentioned);
-                if visibility == Visibility::Public {
-                    topics.extend([Topic::Public, Topic::PublicLocal, Topic::PublicRemote]);
-                }
-                env.streams.hub.publish_to(topics.into_iter(), Shared::new(Event::Deleted(id)));
-            }
-            Change::To { topic, event } => {
-                env.streams.hub.publish(&topic, Shared::new(event));
-            }
-        }
+    let told: Vec<Told> =
+        changes.into_iter().filter_map(|change| told(env, &views, change)).collect();
+    prepare(community, &told).await;
+    for Told { topics, event } in told {
+        env.streams.hub.publish_to(topics.into_iter(), event);
     }
     Ok(())
+}
+
+/// An event and where it goes.
+struct Told {
+    topics: Vec<Topic>,
+    event: Arc<Shared<Event>>,
+}
+
+fn told(env: &Env, views: &[(View, Vec<Id>)], change: Change) -> Option<Told> {
+    Some(match change {
+        Change::Created { id, mentioned } => told_status(env, views, id, &mentioned, true)?,
+        Change::Edited { id } => told_status(env, views, id, &[], false)?,
+        Change::Deleted { id, author, mentioned, visibility } => {
+            let mut topics = audience(env, author, &mentioned);
+            if visibility == Visibility::Public {
+                topics.extend([Topic::Public, Topic::PublicLocal, Topic::PublicRemote]);
+            }
+            Told { topics, event: Shared::sized(Event::Deleted(id), EVENT_BYTES) }
+        }
+        Change::To { topic, event } => {
+            Told { topics: vec![topic], event: Shared::sized(event, EVENT_BYTES) }
+        }
+    })
+}
+
+/// Has the faces make their forms of the posts that somebody listens to.
+async fn prepare(community: &Community, told: &[Told]) {
+    let streams = &community.env().streams;
+    let heard = |one: &&Told| {
+        matches!(one.event.event, Event::Created(_) | Event::Edited(_))
+            && one.topics.iter().any(|topic| streams.hub.listeners(topic) > 0)
+    };
+    let events: Vec<_> = told.iter().filter(heard).map(|one| one.event.clone()).collect();
+    if events.is_empty() {
+        return;
+    }
+    let prepare = streams.prepare.read().clone();
+    let made = community.read(Class::Live, move |tx, env| {
+        prepare.iter().try_for_each(|prepare| prepare(tx, env, &events))
+    });
+    if let Err(error) = made.await {
+        // Whoever gets them makes them then.
+        tracing::warn!(%error, "posts could not be prepared for those who are here");
+    }
 }
 
 /// The posts as everybody sees them, each with the lists its author stands in.
@@ -238,10 +408,16 @@ fn with_lists(tx: &mut Tx, env: &Env, wanted: &[Id]) -> Result<Vec<(View, Vec<Id
         .collect())
 }
 
-fn publish_status(env: &Env, views: &[(View, Vec<Id>)], id: Id, mentioned: &[Id], new: bool) {
-    let Some((view, lists)) = views.iter().find(|(view, _)| view.status.id == id) else { return };
+fn told_status(
+    env: &Env,
+    views: &[(View, Vec<Id>)],
+    id: Id,
+    mentioned: &[Id],
+    new: bool,
+) -> Option<Told> {
+    let (view, lists) = views.iter().find(|(view, _)| view.status.id == id)?;
     let fresh = is_fresh(env.clock.now(), id.time());
-    let own = mentioned.iter().filter(|account| env.streams.hub.is_here(account.0));
+    let own = mentioned.iter().filter(|account| env.streams.hub.is_awaited(account.0));
     let mut topics: Vec<Topic> = own.map(|account| Topic::Home(*account)).collect();
     if fresh || !new {
         topics = audience(env, view.account.id, mentioned);
@@ -255,16 +431,19 @@ fn publish_status(env: &Env, views: &[(View, Vec<Id>)], id: Id, mentioned: &[Id]
         topics.extend(mentioned.iter().map(|account| Topic::Direct(*account)));
         topics.push(Topic::Direct(view.account.id));
     }
+    let post = view.post();
+    let size_bytes = EVENT_BYTES + 2 * (post.status.content.len() + post.status.spoiler.len());
     let view = Arc::new(view.clone());
     let event = if new { Event::Created(view) } else { Event::Edited(view) };
-    env.streams.hub.publish_to(topics.into_iter(), Shared::new(event));
+    Some(Told { topics, event: Shared::sized(event, size_bytes) })
 }
 
-/// The home timelines of those who are here and follow `author`, are it or are mentioned.
+/// The home timelines of those who are here (or may come back for it) and follow `author`, are it
+/// or are mentioned.
 fn audience(env: &Env, author: Id, mentioned: &[Id]) -> Vec<Topic> {
     let followers = env.feeds.local_followers(author);
     let all = followers.iter().chain(mentioned).chain(std::iter::once(&author));
-    let here = all.filter(|account| env.streams.hub.is_here(account.0));
+    let here = all.filter(|account| env.streams.hub.is_awaited(account.0));
     let mut here: Vec<Id> = here.copied().collect();
     here.sort();
     here.dedup();
@@ -273,7 +452,7 @@ fn audience(env: &Env, author: Id, mentioned: &[Id]) -> Vec<Topic> {
 
 fn tag_followers(env: &Env, tag: Id) -> Vec<Topic> {
     let followers = env.feeds.tag_followers(tag);
-    followers.into_iter().filter(|id| env.streams.hub.is_here(id.0)).map(Topic::Home).collect()
+    followers.into_iter().filter(|id| env.streams.hub.is_awaited(id.0)).map(Topic::Home).collect()
 }
 
 fn public_topics(view: &View) -> Vec<Topic> {

@@ -14,6 +14,7 @@ mod network;
 mod serve;
 mod stream;
 mod tls;
+mod upgrade;
 
 pub use bearer::{Tokens, token};
 pub use cors::cors;
@@ -27,3 +28,4 @@ pub use network::{ClientIp, Network, ParseNetworkError};
 pub use serve::{Limits, Serving, serve};
 pub use stream::Stream;
 pub use tls::{Tls, TlsError};
+pub use upgrade::{Connection, upgraded};

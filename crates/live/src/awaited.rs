@@ -39,6 +39,12 @@ impl Awaited {
         state.left_at.get(&identity).is_some_and(|at| now.since_ms(*at) <= self.age_ms_max)
     }
 
+    pub(crate) fn is_empty(&self, now: Timestamp) -> bool {
+        let mut state = self.state.lock();
+        state.expire(now, self.age_ms_max, self.count_max);
+        state.left_at.is_empty()
+    }
+
     pub(crate) fn all(&self, now: Timestamp) -> Vec<i64> {
         let mut state = self.state.lock();
         state.expire(now, self.age_ms_max, self.count_max);

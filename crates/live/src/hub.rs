@@ -53,6 +53,7 @@ pub(crate) struct Inner<K, E> {
     meters: Meters,
     admission: Admission,
     beat: AtomicU64,
+    epoch: AtomicU64,
     seats: AtomicU64,
     sessions: AtomicUsize,
     // Signed: a reader may take out what its publisher has not counted yet.
@@ -122,12 +123,14 @@ where
     pub fn with(limits: Limits, clock: Clock, random: Random) -> Self {
         let (at_once, waiting_max) = (limits.arrivals_max, limits.arrivals_waiting_max);
         let admission = Admission::new(at_once, waiting_max, clock.clone(), random.clone());
+        let log = Log::new(limits.log, &random);
         Self(Arc::new(Inner {
+            epoch: AtomicU64::new(log.epoch()),
             limits,
             topics: Registry::new(),
             people: Registry::new(),
             beats: Registry::new(),
-            log: Mutex::new(Log::new(limits.log, &random)),
+            log: Mutex::new(log),
             awaited: Awaited::new(limits.log.age_ms_max, limits.log.awaited_max),
             clock,
             random,
@@ -235,13 +238,19 @@ where
     /// The place of now in what is published: whoever saw everything up to here
     /// [resumes](Session::resume) from it.
     pub fn cursor(&self) -> Cursor {
-        self.0.log.lock().cursor()
+        Cursor { epoch: self.0.epoch.load(Relaxed), offset: self.0.log.lock().newest() }
+    }
+
+    /// The place behind a published event.
+    pub fn cursor_of(&self, event: &Shared<E>) -> Cursor {
+        Cursor { epoch: self.0.epoch.load(Relaxed), offset: event.offset() }
     }
 
     /// Forgets what was published so far: from now on nobody resumes what was before. For when
     /// events were lost on their way to this hub.
     pub fn forget(&self) {
-        self.0.log.lock().forget(&self.0.random);
+        let mut log = self.0.log.lock();
+        self.0.epoch.store(log.forget(&self.0.random), Relaxed);
     }
 
     /// Tells a share of the sessions that it is time to look after their connections
@@ -290,7 +299,7 @@ where
 
     /// Whether anybody is here or awaited at all.
     pub fn awaits_anybody(&self) -> bool {
-        self.0.sessions.load(Relaxed) > 0 || !self.0.awaited.all(self.0.clock.now()).is_empty()
+        self.0.sessions.load(Relaxed) > 0 || !self.0.awaited.is_empty(self.0.clock.now())
     }
 
     /// How many sessions listen to `topic`.

@@ -8,8 +8,13 @@
 //! ([`Shared::encoded`]).
 //!
 //! Around the hub stand what long-lived connections need: [`socket`] (WebSocket framing that
-//! holds no buffer while idle), [`sse`] (server-sent events) and [`admission`] (a bounded number
-//! of arrivals are served at once). Nothing here knows what the events mean.
+//! holds no buffer while idle), [`sse`] (server-sent events), [`admission`] (a bounded number
+//! of arrivals are served at once), [`SingleFlight`] (identical work is done once), [`Presence`]
+//! (who is where) and [`bus`] (what nodes tell each other). Nothing here knows what the events
+//! mean.
+//!
+//! Who comes back resumes: a hub keeps what it published lately, and [`Session::resume`] gives what
+//! was missed since a [`Cursor`], each event once, or says that it cannot.
 //!
 //! ```
 //! use weir_live::{Hub, Limits, Shared};
@@ -31,6 +36,7 @@
 
 pub mod admission;
 mod awaited;
+pub mod bus;
 mod hub;
 mod limits;
 mod log;

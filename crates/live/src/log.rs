@@ -163,7 +163,8 @@ impl<K: Eq + Hash + Clone, E> Log<K, E> {
     }
 
     /// Forgets everything, and every cursor given so far: something was lost that cannot be told.
-    pub(crate) fn forget(&mut self, random: &Random) {
+    /// Answers the new epoch.
+    pub(crate) fn forget(&mut self, random: &Random) -> u64 {
         self.epoch = epoch(random);
         self.floor = self.newest;
         self.entries = VecDeque::new();
@@ -171,11 +172,16 @@ impl<K: Eq + Hash + Clone, E> Log<K, E> {
         self.size_bytes = 0;
         self.meters.events.set(0.0);
         self.meters.bytes.set(0.0);
+        self.epoch
     }
 
-    /// The place of now.
-    pub(crate) fn cursor(&self) -> Cursor {
-        Cursor { epoch: self.epoch, offset: self.newest }
+    pub(crate) fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// The offset of the newest event.
+    pub(crate) fn newest(&self) -> u64 {
+        self.newest
     }
 
     /// What was published to `topics` since, oldest first, each event by every topic that it

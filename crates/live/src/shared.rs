@@ -9,6 +9,9 @@ use bytes::Bytes;
 /// How many wire formats one event can be kept in; formats count from 0.
 pub const FORMATS_MAX: usize = 24;
 
+/// Things of how many types can be attached to one event.
+const ATTACHED_MAX: usize = 3;
+
 /// What happens to an event whose receiver reads too slowly.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Class {
@@ -38,7 +41,7 @@ pub struct Shared<E> {
     offset: AtomicU64,
     // Allocated at the first encoding: an event that nobody listens to stays small.
     encoded: OnceLock<Box<[OnceLock<Bytes>; FORMATS_MAX]>>,
-    attached: OnceLock<Box<dyn Any + Send + Sync>>,
+    attached: [OnceLock<Box<dyn Any + Send + Sync>>; ATTACHED_MAX],
 }
 
 impl<E> Shared<E> {
@@ -61,7 +64,7 @@ impl<E> Shared<E> {
             class,
             offset: AtomicU64::new(0),
             encoded: OnceLock::new(),
-            attached: OnceLock::new(),
+            attached: [const { OnceLock::new() }; ATTACHED_MAX],
         })
     }
 
@@ -98,15 +101,25 @@ impl<E> Shared<E> {
         }
     }
 
-    /// What the program attached to this event by [`attach`](Self::attach), if it is a `T`.
+    /// What the program attached to this event by [`attach`](Self::attach), if there is a `T`.
     pub fn attached<T: Any>(&self) -> Option<&T> {
-        self.attached.get()?.downcast_ref()
+        self.attached.iter().find_map(|slot| slot.get()?.downcast_ref())
     }
 
     /// Attaches something made of this event (a rendered form, say) for as long as the event is
-    /// around, and answers what is attached now: the first wins. `None` where something of another
-    /// type was attached before.
+    /// around, and answers what is attached now: of a type the first wins. `None` where things of
+    /// three other types are attached.
     pub fn attach<T: Any + Send + Sync>(&self, made: T) -> Option<&T> {
-        self.attached.get_or_init(|| Box::new(made)).downcast_ref()
+        let mut made: Box<dyn Any + Send + Sync> = Box::new(made);
+        for slot in &self.attached {
+            match slot.set(made) {
+                Ok(()) => return slot.get()?.downcast_ref(),
+                Err(back) => made = back,
+            }
+            if let Some(there) = slot.get().and_then(|there| there.downcast_ref()) {
+                return Some(there);
+            }
+        }
+        None
     }
 }

@@ -25,12 +25,13 @@ pub fn event(event: Option<&str>, id: Option<&str>, data: &str) -> Bytes {
     if let Some(event) = event {
         put_field(&mut out, "event: ", event);
     }
+    for line in data.replace("\r\n", "\n").split(['\n', '\r']) {
+        put_field(&mut out, "data: ", line);
+    }
+    // Last, for clients that look for the data right behind the name.
     // An id with a NUL in it would be ignored by the client.
     if let Some(id) = id.filter(|id| !id.contains('\0')) {
         put_field(&mut out, "id: ", id);
-    }
-    for line in data.replace("\r\n", "\n").split(['\n', '\r']) {
-        put_field(&mut out, "data: ", line);
     }
     out.extend_from_slice(b"\n");
     out.freeze()
@@ -129,14 +130,14 @@ mod tests {
     #[test]
     fn an_event_has_its_name_its_id_and_a_field_for_each_line() {
         let bytes = event(Some("update"), Some("12"), "{\n}\r\n\r.");
-        assert_eq!(&bytes[..], b"event: update\nid: 12\ndata: {\ndata: }\ndata: \ndata: .\n\n");
+        assert_eq!(&bytes[..], b"event: update\ndata: {\ndata: }\ndata: \ndata: .\nid: 12\n\n");
         assert_eq!(&event(None, None, "")[..], b"data: \n\n");
     }
 
     #[test]
     fn names_ids_and_comments_can_not_forge_fields() {
         let bytes = event(Some("a\ndata: x"), Some("1\r\nid: 2"), "d");
-        assert_eq!(&bytes[..], b"event: adata: x\nid: 1id: 2\ndata: d\n\n");
+        assert_eq!(&bytes[..], b"event: adata: x\ndata: d\nid: 1id: 2\n\n");
         assert_eq!(&comment("hi\n\ndata: x")[..], b": hidata: x\n\n");
         assert_eq!(&event(None, Some("1\0"), "d")[..], b"data: d\n\n");
     }

@@ -93,7 +93,8 @@ impl Error {
         &self.body.error
     }
 
-    fn retry(mut self, after_s: u64) -> Self {
+    /// Worth trying again after so many seconds.
+    pub(crate) fn retry(mut self, after_s: u64) -> Self {
         self.retry_after_s = Some(after_s);
         self
     }

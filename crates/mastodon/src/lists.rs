@@ -64,9 +64,9 @@ pub async fn update(
     Form(wish): Form<Wish>,
 ) -> Result<Json<List>, Error> {
     let by = person.id;
-    let changed = face.write(move |tx, _| {
+    let changed = face.write(move |tx, env| {
         let (title, policy) = (wish.title.as_deref(), wish.replies_policy.as_deref());
-        lists::update(tx, by, id, title, policy, wish.exclusive)
+        lists::update(tx, env, by, id, title, policy, wish.exclusive)
     });
     Ok(Json(changed.await?.into()))
 }
@@ -78,7 +78,7 @@ pub async fn delete(
     At(id): At,
 ) -> Result<Json<Done>, Error> {
     let by = person.id;
-    face.write(move |tx, _| lists::delete(tx, by, id)).await?;
+    face.write(move |tx, env| lists::delete(tx, env, by, id)).await?;
     Ok(Json(Done {}))
 }
 
@@ -138,6 +138,6 @@ pub async fn remove(
     Form(People { account_ids }): Form<People>,
 ) -> Result<Json<Done>, Error> {
     let by = person.id;
-    face.write(move |tx, _| lists::remove_members(tx, by, id, &account_ids)).await?;
+    face.write(move |tx, env| lists::remove_members(tx, env, by, id, &account_ids)).await?;
     Ok(Json(Done {}))
 }

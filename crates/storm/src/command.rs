@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::{Parser, Subcommand};
 use metrics_exporter_prometheus::PrometheusBuilder;
 
-use crate::{deliver, inbox, jobs};
+use crate::{deliver, inbox, jobs, streaming};
 
 /// Load and faults, against Weir or any server of that kind.
 #[derive(Debug, Parser)]
@@ -42,6 +42,17 @@ enum Scenario {
         weir storm deliver --target http://127.0.0.1:8080 --followers 10000 --hosts 1000 \\\n    \
         --dead 50 --slow 50 --personal")]
     Deliver(deliver::Options),
+    /// Listeners at a streaming server, and what is told to them: connecting, fan-out, a flood,
+    /// some who never read, all coming back at once.
+    ///
+    /// Any server of Mastodon's kind, or any WebSocket with a path to publish at (--path,
+    /// --publish) or that sends everybody back what they said (--path, --echo).
+    #[command(after_help = "Examples:\n  weir serve --dev --domain 127.0.0.1:8080\n  \
+        weir storm streaming --target http://127.0.0.1:8080 --report streaming.html\n  \
+        weir storm streaming --target http://127.0.0.1:8080 --clients 5000 --visitors \\\n    \
+        --stream public --parts paced,flood\n  \
+        weir storm streaming --target http://127.0.0.1:9000 --path / --publish /publish")]
+    Streaming(streaming::Options),
 }
 
 /// Runs the scenario that `words` name, the words after `weir storm`. Wrong usage ends the
@@ -73,6 +84,7 @@ pub fn run(words: Vec<OsString>) -> Result<(), String> {
             Scenario::Jobs(options) => jobs::run(options).await,
             Scenario::Inbox(options) => inbox::run(options).await,
             Scenario::Deliver(options) => deliver::run(options).await,
+            Scenario::Streaming(options) => streaming::run(options).await,
         };
         run.map_err(|error| format!("{error:#}"))
     })

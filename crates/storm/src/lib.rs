@@ -13,3 +13,4 @@ pub mod jobs;
 pub mod load;
 pub mod machine;
 pub mod plot;
+pub mod streaming;

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use weir_base::Random;
 use weir_community::{Community, Site, streams};
+use weir_db::Dialect;
 use weir_http::{Limits, Serving, Tls, TlsError};
 
 use crate::config::{Checked, Config, Loaded, Role};
@@ -30,8 +31,8 @@ const END_MAX: Duration = Duration::from_secs(9);
 /// How long running jobs may take to end; those that reach outside may run again after the start.
 const JOBS_END_MAX: Duration = Duration::from_secs(6);
 
-/// Streaming sessions ended in one go at the shutdown.
-const SESSIONS_PER_SLICE: usize = 1_000;
+/// Over how long streaming sessions are ended at the shutdown.
+const DRAIN: Duration = Duration::from_secs(4);
 
 /// Descriptors kept for what is not a connection: the database, media, what is fetched.
 const DESCRIPTORS_KEPT: u64 = 256;
@@ -84,6 +85,9 @@ pub enum ServeError {
     /// The demo community.
     #[error(transparent)]
     Demo(#[from] DemoError),
+    /// The bus between the nodes.
+    #[error("cannot use {0}; check `url` under [redis]")]
+    Nodes(String),
     /// Counting.
     #[error("cannot start to count: {0}")]
     Metrics(String),
@@ -171,7 +175,8 @@ async fn serve(checked: &Checked, extra_ca: Option<&Path>) -> Result<(), ServeEr
         tasks.spawn(weir_http::serve(listener, serving, shutdown.clone()));
     }
     tasks.spawn(socket.serve(parts.clone(), shutdown.clone()));
-    tasks.spawn(streams::run(parts.community.clone(), shutdown.clone()));
+    let nodes = nodes(config, &parts)?;
+    tasks.spawn(streams::run_among(parts.community.clone(), nodes, shutdown.clone()));
     tasks.spawn(drain(parts.community.clone(), shutdown.clone()));
     drop(parts);
 
@@ -198,6 +203,15 @@ async fn serve(checked: &Checked, extra_ca: Option<&Path>) -> Result<(), ServeEr
     tasks.wait().await;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// The other nodes on the same database, where there can be some.
+fn nodes(config: &Config, parts: &Parts) -> Result<Option<streams::Nodes>, ServeError> {
+    let url = config.redis.url.expose();
+    if url.is_empty() || parts.db.dialect() != Dialect::Postgres {
+        return Ok(None);
+    }
+    streams::Nodes::join(&parts.community, url).map(Some).map_err(ServeError::Nodes)
 }
 
 /// How what everybody can reach is served.
@@ -227,9 +241,7 @@ fn to_ourselves(router: Router) -> Serving {
 /// in the same moment.
 async fn drain(community: Community, shutdown: CancellationToken) {
     shutdown.cancelled().await;
-    while community.env().streams.hub().drain(SESSIONS_PER_SLICE) > 0 {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    community.env().streams.hub().drain_over(DRAIN).await;
 }
 
 /// Writes down which jobs run, so that one that kills the process is found. Goes without where

@@ -72,14 +72,21 @@ impl Rules {
     /// The filters that match the post (or what it boosts), wherever they apply. A reader's own
     /// posts are never filtered.
     pub fn matching(&self, view: &View, reader: Id) -> Vec<Applied> {
-        let post = view.post();
+        if self.0.is_empty() || view.post().status.account_id == reader {
+            return Vec::new();
+        }
+        self.matching_in(&Searched::of(view), view, reader)
+    }
+
+    /// [`matching`](Self::matching) where what is searched was made before, for many readers.
+    pub fn matching_in(&self, searched: &Searched, view: &View, reader: Id) -> Vec<Applied> {
+        let (post, Searched(haystack)) = (view.post(), searched);
         if self.0.is_empty() || post.status.account_id == reader {
             return Vec::new();
         }
-        let haystack = searched(post);
         let named = [view.status.id, post.status.id];
         let matched = self.0.iter().filter_map(|rule| {
-            let words = rule.words.iter().filter(|word| found(&haystack, word));
+            let words = rule.words.iter().filter(|word| found(haystack, word));
             let keywords: Vec<String> = words.map(|word| word.as_written.clone()).collect();
             let entries = rule.filter.statuses.iter().map(|entry| entry.status_id);
             let statuses: Vec<Id> = entries.filter(|id| named.contains(id)).collect();
@@ -98,6 +105,16 @@ pub fn hidden_in(applied: &[Applied], context: &str) -> bool {
 }
 
 /// What of a post is searched: warning, text, poll options and media descriptions, in lower case.
+#[derive(Debug, Clone)]
+pub struct Searched(String);
+
+impl Searched {
+    /// Of the post of `view`, or what it boosts.
+    pub fn of(view: &View) -> Self {
+        Self(searched(view.post()))
+    }
+}
+
 fn searched(post: &View) -> String {
     let mut all = format!("{}\n{}", post.status.spoiler, text::plain(&post.status.content));
     if let Some(poll) = &post.poll {

@@ -8,7 +8,7 @@ use weir_db::{Json, Tx, ids, params};
 
 use crate::Error;
 
-pub use apply::{Applied, Rules, hidden_in};
+pub use apply::{Applied, Rules, Searched, hidden_in};
 pub use edit::{
     FilterChange, KeywordChange, add_keyword, add_status, create, delete, keyword, remove_keyword,
     remove_status, status_entry, update, update_keyword,

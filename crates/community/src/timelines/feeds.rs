@@ -10,7 +10,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use parking_lot::RwLock;
 use weir_base::Id;
-use weir_db::{Dialect, Tx, Value};
+use weir_db::{Dialect, Tx, Value, params};
 
 use crate::Error;
 use crate::accounts::Account;
@@ -107,6 +107,20 @@ struct State {
     followed_tags: Map<Id, Ids>,
     /// Servers of those whom somebody here follows, or has since the start.
     followed_hosts: HashSet<String>,
+}
+
+/// Puts `now` in the place of what `account` follows, in both directions.
+fn follow_these(account: Id, now: Vec<Id>, follows: &mut Map<Id, Ids>, back: &mut Map<Id, Ids>) {
+    let now: Ids = now.into_iter().collect();
+    for target in &now {
+        back.entry(*target).or_default().insert(account);
+    }
+    let before = follows.insert(account, now.clone()).unwrap_or_default();
+    for gone in before.difference(&now) {
+        if let Some(followers) = back.get_mut(gone) {
+            followers.remove(&account);
+        }
+    }
 }
 
 /// The memory; see the module.
@@ -259,6 +273,34 @@ impl Feeds {
         own.chain(authors.map(|id| Source::Author(*id)))
             .chain(tags.map(|id| Source::Tag(*id)))
             .collect()
+    }
+
+    /// Drops what is held of `sources`: another node changed it. It is loaded again at its next
+    /// use; a load that is under way is thrown away.
+    pub(crate) fn forget(&self, sources: impl IntoIterator<Item = Source>) {
+        let mut state = self.0.write();
+        for source in sources {
+            state.lists.remove(&source);
+        }
+    }
+
+    /// Drops everything and reads anew who here follows whom: what other nodes changed was missed.
+    pub(crate) fn read_anew(&self, tx: &mut Tx) -> Result<(), Error> {
+        *self.0.write() = State::default();
+        self.load_edges(tx)
+    }
+
+    /// Reads anew whom `account` follows: another node changed it.
+    pub(crate) fn read_follows(&self, tx: &mut Tx, account: Id) -> Result<(), Error> {
+        let follows: Vec<Id> =
+            tx.column("SELECT target_id FROM follows WHERE account_id = ?1", params![account])?;
+        let tags: Vec<Id> =
+            tx.column("SELECT tag_id FROM followed_tags WHERE account_id = ?1", params![account])?;
+        let mut state = self.0.write();
+        let State { followers, following, tag_followers, followed_tags, .. } = &mut *state;
+        follow_these(account, follows, following, followers);
+        follow_these(account, tags, followed_tags, tag_followers);
+        Ok(())
     }
 
     /// Marks those of `sources` that memory does not hold, so that commits are noted from now on,

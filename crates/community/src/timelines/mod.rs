@@ -6,6 +6,7 @@ mod public;
 mod range;
 
 pub use feeds::Feeds;
+pub(crate) use feeds::Source;
 pub use home::{comes_home, home, list};
 pub use public::{AccountPage, PublicPage, account, direct, link, public, tag};
 pub use range::Range;

@@ -180,6 +180,7 @@ pub fn reset_password(
 /// The database's.
 pub fn set_preferences(
     tx: &mut Tx,
+    env: &Env,
     account: Id,
     preferences: &super::Preferences,
     locale: &str,
@@ -188,5 +189,7 @@ pub fn set_preferences(
         "UPDATE users SET settings = ?2, locale = ?3 WHERE account_id = ?1",
         params![account, weir_db::Json(preferences), locale],
     )?;
+    // Streams leave out languages that are not read.
+    env.streams.bonds_changed(tx, account);
     Ok(())
 }

@@ -47,7 +47,7 @@ async fn an_exclusive_list_shows_its_members_and_keeps_them_out_of_home() {
         let home =
             timelines::home(&place.community, alice, Range::default(), as_they_are).await.unwrap();
         assert_eq!(ids(home), []);
-        place.write(move |tx, _| lists::delete(tx, alice, list.id)).await.unwrap();
+        place.write(move |tx, env| lists::delete(tx, env, alice, list.id)).await.unwrap();
         let home =
             timelines::home(&place.community, alice, Range::default(), as_they_are).await.unwrap();
         assert_eq!(ids(home), [post]);

@@ -210,7 +210,6 @@ mod tests {
     fn short_messages_and_noise_go_out_as_they_are() {
         let short = SharedFrame::text_of(&["hello"]);
         assert_eq!(short.bytes(true), short.bytes(false));
-        // Letters without order gain less than an eighth... words gain a lot.
         let long = SharedFrame::text_of(&[&"the same words again ".repeat(100)]);
         assert!(long.bytes(true).len() * 5 < long.bytes(false).len());
         assert_eq!(long.bytes(true)[0], 0xC1);
@@ -229,7 +228,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_deflated_comes_back(payload in proptest::collection::vec(0_u8..4, 0..40_000)) {
+        fn what_is_deflated_comes_back(
+            payload in proptest::collection::vec(0_u8..4, 0..40_000),
+        ) {
             let deflated = deflate(&payload).unwrap();
             prop_assert_eq!(inflate(&deflated, payload.len()).unwrap(), payload);
         }

@@ -174,6 +174,13 @@ impl Default for Sockets {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
+    /// A socket on whose stream these bytes were read before: what a client sent right behind its
+    /// handshake.
+    pub fn after(mut self, read: &[u8]) -> Self {
+        self.rest.extend_from_slice(read);
+        self
+    }
+
     /// Takes compressed messages from now on: permessage-deflate was
     /// [agreed on](Upgrade::agree_to_deflate).
     pub fn deflating(mut self, agreed: bool) -> Self {

@@ -135,15 +135,15 @@ proptest! {
                 newest.insert(key, value);
                 hub.publish(&0, state(key, value));
             }
-            while reads {
-                match session.next().now_or_never() {
-                    Some(Ok(batch)) => batch.iter().for_each(|(_, event)| {
+            let mut next = || if reads { session.next().now_or_never() } else { None };
+            while let Some(next) = next() {
+                match next {
+                    Ok(batch) => batch.iter().for_each(|(_, event)| {
                         let Class::State { key } = event.class() else { return };
                         seen.insert(key, event.event);
                     }),
-                    Some(Err(Lost::Stale { .. })) => seen = newest.clone(),
-                    Some(Err(other)) => return Err(TestCaseError::fail(other.to_string())),
-                    None => break,
+                    Err(Lost::Stale { .. }) => seen = newest.clone(),
+                    Err(other) => return Err(TestCaseError::fail(other.to_string())),
                 }
             }
         }

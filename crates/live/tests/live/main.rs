@@ -1,6 +1,7 @@
 //! The live engine from outside: sessions, sockets, admission, server-sent events.
 
 mod admission;
+mod bus;
 mod classes;
 mod corpus;
 mod delivery;

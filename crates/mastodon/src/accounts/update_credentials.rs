@@ -95,7 +95,7 @@ fn apply(
         let user = users::by_account(tx, id)?;
         let mut preferences = user.settings.0;
         defaults.apply(&mut preferences)?;
-        users::set_preferences(tx, id, &preferences, &user.locale)?;
+        users::set_preferences(tx, env, id, &preferences, &user.locale)?;
     }
     entities::credential_account(tx, env, id)
 }

@@ -1,29 +1,27 @@
-//! One listener's events, and the endpoints that send them as server-sent events.
+//! One connection's events: what it listens to, and what of it is told in which form.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, LazyLock};
+use std::task::{Context, Poll};
 
-use axum::body::Body;
-use axum::extract::{Query, State};
-use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use futures_util::stream;
-use http::{HeaderValue, header};
-use serde::Deserialize;
 use weir_base::Id;
 use weir_community::statuses::View;
 use weir_community::streams::{Event, Topic};
-use weir_community::{announcements, conversations, notifications};
-use weir_live::{Lost, Session, Shared, sse};
+use weir_live::{Cursor, Lost, Next, Session, Shared};
 
 use super::reader::ReaderSets;
-use super::render::{self, Rendered};
+use super::readers::Reader;
+use super::render::{Payload, Rendered};
 use super::stream::{Kind, Listener, Stream};
-use crate::auth::{AnyScope, Reader};
-use crate::{Error, Face, entities};
+use super::template::escaped;
+use super::wire::{self, Head, Wire};
+use crate::{Error, Face};
 
-/// Silence after which a line is sent so that nobody between closes the connection.
-const SILENCE: Duration = Duration::from_secs(15);
+/// What is known of visitors: nothing.
+static VISITOR: LazyLock<Arc<ReaderSets>> = LazyLock::new(Arc::default);
+
+/// Events with the topics they came by.
+pub(crate) type Batch = Vec<(Topic, Arc<Shared<Event>>)>;
 
 /// Everything one connection listens to.
 pub(crate) struct Events {
@@ -31,38 +29,48 @@ pub(crate) struct Events {
     listener: Listener,
     session: Session<Topic, Event>,
     streams: Vec<Stream>,
-    reader: ReaderSets,
+    reader: Option<Arc<Reader>>,
+    pub(super) wire: Wire,
 }
 
-/// Something to be sent: on which stream, what, and its payload.
-pub(crate) enum Out {
-    /// A post as all see it.
-    Post(Arc<[String]>, &'static str, Arc<Rendered>),
-    /// Anything else.
-    Text(Arc<[String]>, &'static str, Option<String>),
+/// Where a stream begins.
+#[derive(Default)]
+pub(crate) struct Begun {
+    missed: Batch,
+    complete: bool,
+    /// The place it goes on from where not all was told. None within a connection that listens to
+    /// other streams: these may still owe what is before it.
+    at: Option<Cursor>,
+}
+
+/// An event cannot be told before something was read.
+struct Lacks {
+    author: Option<Id>,
 }
 
 impl Events {
-    /// Opens a session without streams.
+    /// Opens a session without streams. Those who arrive are let in a few at a time.
     ///
     /// # Errors
-    /// 503 when no session is free; the database's.
-    pub(crate) async fn open(face: &Face, listener: Listener) -> Result<Self, Error> {
+    /// 503 when too many arrive or no session is free; the database's.
+    pub(crate) async fn open(face: &Face, listener: Listener, wire: Wire) -> Result<Self, Error> {
         let id = listener.as_ref().and_then(|bearer| bearer.account_id);
         let hub = face.env().streams.hub();
+        let busy = |busy: weir_live::admission::Busy| {
+            Error::busy(busy.to_string()).retry(busy.retry_after_s)
+        };
+        let _permit = hub.admission().enter().await.map_err(busy)?;
         let session =
             hub.session(id.unwrap_or(Id::ZERO).0).map_err(|full| Error::busy(full.to_string()))?;
-        // Whatever is listened to: what the session holds of its reader has to follow every change,
-        // and it listens before it reads.
-        if let Some(id) = id {
-            let subscribed = session.subscribe(Topic::Own(id));
-            subscribed.map_err(|many| Error::busy(many.to_string()))?;
+        let reader = id.map(|id| face.readers.of(id));
+        if let Some(reader) = &reader {
+            face.readers.sets(face, reader).await?;
         }
-        let reader = ReaderSets::load(face, id).await?;
-        Ok(Self { face: face.clone(), listener, session, streams: Vec::new(), reader })
+        Ok(Self { face: face.clone(), listener, session, streams: Vec::new(), reader, wire })
     }
 
-    /// Listens to one more stream.
+    /// Listens to one more stream, and tells where it begins: after `cursor`, if there is one and
+    /// what was missed since is known.
     ///
     /// # Errors
     /// As [`Stream::open`]; 400 when there are too many.
@@ -71,17 +79,24 @@ impl Events {
         name: &str,
         tag: &str,
         list: &str,
-    ) -> Result<(), Error> {
+        cursor: Option<Cursor>,
+    ) -> Result<Begun, Error> {
+        // Before it listens: what comes after this place is told.
+        let now = self.streams.is_empty().then(|| self.face.env().streams.hub().cursor());
         let stream = Stream::open(&self.face, &self.listener, name, tag, list).await?;
-        if self.streams.contains(&stream) {
-            return Ok(());
+        let topics = stream.topics.clone();
+        if !self.streams.contains(&stream) {
+            for topic in &topics {
+                let subscribed = self.session.subscribe(topic.clone());
+                subscribed.map_err(|many| Error::bad_request(&many.to_string()))?;
+            }
+            self.streams.push(stream);
         }
-        for topic in &stream.topics {
-            let subscribed = self.session.subscribe(topic.clone());
-            subscribed.map_err(|many| Error::bad_request(&many.to_string()))?;
-        }
-        self.streams.push(stream);
-        Ok(())
+        let missed = cursor.map(|cursor| self.session.resume(&topics, cursor));
+        Ok(match missed {
+            Some(Ok(missed)) => Begun { missed, complete: true, at: None },
+            _ => Begun { missed: Batch::new(), complete: false, at: now },
+        })
     }
 
     /// Listens to it no more.
@@ -97,267 +112,200 @@ impl Events {
         let stream = Stream::open(&self.face, &self.listener, name, tag, list).await?;
         self.streams.retain(|one| *one != stream);
         for topic in &stream.topics {
-            let own = matches!(topic, Topic::Own(_));
-            if !own && !self.streams.iter().any(|one| one.topics.contains(topic)) {
+            if !self.streams.iter().any(|one| one.topics.contains(topic)) {
                 self.session.unsubscribe(topic);
             }
         }
         Ok(())
     }
 
-    /// What has happened since; waits for something. Safe to be dropped while it waits for an
-    /// event; one that is being rendered then is lost, as any that a broken connection loses.
-    ///
-    /// # Errors
-    /// [`Lost`] when the listener was too slow or the session was ended.
-    pub(crate) async fn next(&mut self) -> Result<Vec<(Topic, Arc<Shared<Event>>)>, Lost> {
-        self.session.next().await
+    /// What has happened since, or that it is time to look after the connection.
+    pub(crate) fn poll_next(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<Next<Topic, Event>, Lost>> {
+        self.session.poll_next_or_beat(context)
     }
 
-    /// What of these events is to be sent.
-    pub(crate) async fn outgoing(&mut self, batch: Vec<(Topic, Arc<Shared<Event>>)>) -> Vec<Out> {
-        let mut out = Vec::new();
+    /// The bytes of what of these events is to be told.
+    pub(crate) async fn outgoing(&self, batch: &Batch) -> Vec<Bytes> {
+        let mut out = Vec::with_capacity(batch.len());
         for (topic, shared) in batch {
-            if let Err(error) = self.one(&topic, &shared, &mut out).await {
+            let told = match self.tell_now(topic, shared, &mut out) {
+                Some(told) => told,
+                None => Box::pin(self.tell(topic, shared, &mut out)).await,
+            };
+            if let Err(error) = told {
                 tracing::warn!(%error, "an event could not be told to a listener");
             }
         }
         out
     }
 
-    async fn one(
-        &mut self,
+    /// What was missed, then that this is all, or that it is not.
+    pub(crate) async fn resumed(&self, begun: Begun) -> Vec<Bytes> {
+        let mut out = self.outgoing(&begun.missed).await;
+        let label = self.streams.last().map_or(&[][..], |stream| &stream.label);
+        let head = Head { label, event: "resumed", id: begun.at };
+        let payload = format!("{{\"complete\":{}}}", begun.complete);
+        out.push(match self.wire {
+            Wire::Sse => wire::sse(&head, Some(&payload)),
+            Wire::Socket { .. } => {
+                wire::message(&head, escaped(&payload).ok().as_deref()).bytes(false)
+            }
+        });
+        out
+    }
+
+    /// Tells an event without waiting for anything; none where something is to be read first.
+    fn tell_now(
+        &self,
         topic: &Topic,
         shared: &Arc<Shared<Event>>,
-        out: &mut Vec<Out>,
-    ) -> Result<(), Error> {
-        let (event, person) = (&shared.event, self.person());
-        let changed = matches!(event, Event::BondsChanged | Event::FiltersChanged);
-        if changed || self.reader.is_over(self.face.env().clock.now()) {
-            self.reader = ReaderSets::load(&self.face, person).await?;
+        out: &mut Vec<Bytes>,
+    ) -> Option<Result<(), Error>> {
+        let sets = match &self.reader {
+            None => &VISITOR,
+            Some(reader) => &reader.current(self.face.env().clock.now())?,
+        };
+        match self.put(topic, shared, sets, out) {
+            Ok(Ok(())) => Some(Ok(())),
+            Ok(Err(_)) => None,
+            Err(error) => Some(Err(error)),
         }
-        let streams: Vec<Stream> =
-            self.streams.iter().filter(|one| one.topics.contains(topic)).cloned().collect();
-        for stream in streams {
-            let name = match event {
-                Event::Created(_) => "update",
-                Event::Edited(_) => "status.update",
-                _ => "",
-            };
-            let text = |event, payload| Out::Text(stream.label.clone(), event, payload);
-            match event {
-                Event::Created(view) | Event::Edited(view) => {
-                    out.extend(self.post(&stream, name, view).await?);
-                }
-                Event::Deleted(id) if stream.kind != Kind::Notifications => {
-                    out.push(text("delete", Some(id.to_string())));
-                }
-                Event::Notification { id, .. } => {
-                    let Some(reader) = person else { continue };
-                    let payload = notification(&self.face, reader, *id).await?;
-                    out.extend(payload.map(|payload| text("notification", Some(payload))));
-                }
-                Event::Conversation { account, id } => {
-                    let payload = conversation(&self.face, *account, *id).await?;
-                    out.extend(payload.map(|payload| text("conversation", Some(payload))));
-                }
-                Event::FiltersChanged if stream.kind == Kind::User => {
-                    out.push(text("filters_changed", None));
-                }
-                Event::NotificationsMerged => out.push(text("notifications_merged", None)),
-                Event::Announcement(id) => {
-                    let made = announcement(&self.face, *id);
-                    let payload = self.face.renderer.payload(shared, made).await?;
-                    let there = Some(payload).filter(|payload| !payload.is_empty());
-                    out.extend(there.map(|payload| text("announcement", Some(payload))));
-                }
-                Event::AnnouncementDeleted(id) => {
-                    out.push(text("announcement.delete", Some(id.to_string())));
-                }
-                Event::AnnouncementReaction { id, name } => {
-                    let made = reaction(&self.face, *id, name);
-                    let payload = self.face.renderer.payload(shared, made).await?;
-                    out.push(text("announcement.reaction", Some(payload)));
-                }
-                _ => {}
-            }
+    }
+
+    /// Tells an event after reading what it needs.
+    async fn tell(
+        &self,
+        topic: &Topic,
+        shared: &Arc<Shared<Event>>,
+        out: &mut Vec<Bytes>,
+    ) -> Result<(), Error> {
+        let sets = match &self.reader {
+            None => VISITOR.clone(),
+            Some(reader) => self.face.readers.sets(&self.face, reader).await?,
+        };
+        if let Err(lacks) = self.put(topic, shared, &sets, out)? {
+            self.face.payloads.make(&self.face, shared, lacks.author).await?;
+            // What still lacks is of something that is gone.
+            let _ = self.put(topic, shared, &sets, out)?;
         }
         Ok(())
     }
 
-    async fn post(
+    /// Puts the bytes of an event into `out`, for each stream that it belongs to; or nothing, where
+    /// something is to be read first.
+    fn put(
+        &self,
+        topic: &Topic,
+        shared: &Arc<Shared<Event>>,
+        sets: &ReaderSets,
+        out: &mut Vec<Bytes>,
+    ) -> Result<Result<(), Lacks>, Error> {
+        let begin = out.len();
+        let id = self.wire.has_ids().then(|| self.face.env().streams.hub().cursor_of(shared));
+        for stream in self.streams.iter().filter(|one| one.topics.contains(topic)) {
+            let head = |event| Head { label: &stream.label, event, id };
+            let put = match &shared.event {
+                Event::Created(view) => {
+                    self.post(stream, &head("update"), view, shared, sets, out)?
+                }
+                Event::Edited(view) => {
+                    self.post(stream, &head("status.update"), view, shared, sets, out)?
+                }
+                Event::Deleted(id) if stream.kind != Kind::Notifications => {
+                    out.push(self.text(&head("delete"), Some(&id.to_string()))?);
+                    Ok(())
+                }
+                Event::Notification { .. } => self.payload(&head("notification"), shared, out)?,
+                Event::Conversation { .. } => self.payload(&head("conversation"), shared, out)?,
+                Event::Announcement(_) => self.payload(&head("announcement"), shared, out)?,
+                Event::AnnouncementReaction { .. } => {
+                    self.payload(&head("announcement.reaction"), shared, out)?
+                }
+                Event::AnnouncementDeleted(id) => {
+                    out.push(self.text(&head("announcement.delete"), Some(&id.to_string()))?);
+                    Ok(())
+                }
+                Event::FiltersChanged if stream.kind == Kind::User => {
+                    out.push(self.text(&head("filters_changed"), None)?);
+                    Ok(())
+                }
+                Event::NotificationsMerged => {
+                    out.push(self.text(&head("notifications_merged"), None)?);
+                    Ok(())
+                }
+                _ => Ok(()),
+            };
+            if put.is_err() {
+                out.truncate(begin);
+                return Ok(put);
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    fn post(
         &self,
         stream: &Stream,
-        event: &'static str,
+        head: &Head<'_>,
         view: &Arc<View>,
-    ) -> Result<Option<Out>, Error> {
+        shared: &Arc<Shared<Event>>,
+        sets: &ReaderSets,
+        out: &mut Vec<Bytes>,
+    ) -> Result<Result<(), Lacks>, Error> {
         let media = !stream.only_media || !view.post().media.is_empty();
-        if !media || !self.reader.wants(view, stream.kind) {
-            return Ok(None);
+        if !media || !sets.wants(view, stream.kind) {
+            return Ok(Ok(()));
         }
-        let (label, reader) = (stream.label.clone(), self.person());
+        let reader = self.person();
+        let author = reader.filter(|reader| view.post().account.id == *reader);
+        let Some(rendered) = shared.attached::<Rendered>() else {
+            return Ok(Err(Lacks { author }));
+        };
         // Authors see more of a post of theirs than everybody else.
-        if let Some(author) = reader.filter(|reader| view.post().account.id == *reader) {
-            let own = own_view(&self.face, author, view.status.id).await?;
-            return Ok(own.map(|json| Out::Text(label, event, Some(json))));
+        if author.is_some() {
+            let Some(own) = rendered.own.get() else { return Ok(Err(Lacks { author })) };
+            if let Some(own) = own {
+                out.push(self.text(head, Some(own))?);
+            }
+            return Ok(Ok(()));
         }
-        let rendered = self.face.renderer.post(&self.face, view).await?;
-        Ok(Some(match rendered.for_reader(reader, &self.reader.matching(view))? {
-            Some(json) => Out::Text(label, event, Some(json)),
-            None => Out::Post(label, event, rendered),
-        }))
+        let applied = sets.matching(view, &rendered.searched);
+        out.push(match rendered.differs(reader, &applied)? {
+            Some(filling) => rendered.filled(self.wire, head, &filling)?,
+            None => rendered.shared(self.wire, head, stream)?,
+        });
+        Ok(Ok(()))
+    }
+
+    fn payload(
+        &self,
+        head: &Head<'_>,
+        shared: &Arc<Shared<Event>>,
+        out: &mut Vec<Bytes>,
+    ) -> Result<Result<(), Lacks>, Error> {
+        let Some(Payload(payload)) = shared.attached() else {
+            return Ok(Err(Lacks { author: None }));
+        };
+        if let Some(payload) = payload {
+            out.push(self.text(head, Some(payload))?);
+        }
+        Ok(Ok(()))
+    }
+
+    fn text(&self, head: &Head<'_>, payload: Option<&str>) -> Result<Bytes, Error> {
+        Ok(match self.wire {
+            Wire::Sse => wire::sse(head, payload),
+            Wire::Socket { .. } => {
+                let payload = payload.map(escaped).transpose()?;
+                wire::message(head, payload.as_deref()).bytes(false)
+            }
+        })
     }
 
     fn person(&self) -> Option<Id> {
         self.listener.as_ref().and_then(|bearer| bearer.account_id)
-    }
-}
-
-/// A post with what the reader did with it; none when it is gone meanwhile.
-async fn own_view(face: &Face, reader: Id, id: Id) -> Result<Option<String>, Error> {
-    let status = face
-        .read(move |tx, env| {
-            let views = weir_community::statuses::load(tx, env, Some(reader), &[id])?;
-            entities::statuses(tx, env, Some(reader), &views)
-        })
-        .await?;
-    status.first().map(render::text).transpose()
-}
-
-/// A notification as its receiver sees it; none when it is gone meanwhile.
-async fn notification(face: &Face, reader: Id, id: Id) -> Result<Option<String>, Error> {
-    let shaped = face
-        .read(move |tx, env| match notifications::get(tx, env, reader, id) {
-            Ok(found) => entities::notifications(tx, env, reader, &[found]),
-            Err(weir_community::Error::NotFound(_)) => Ok(Vec::new()),
-            Err(error) => Err(error),
-        })
-        .await?;
-    shaped.first().map(render::text).transpose()
-}
-
-/// A conversation as its owner sees it; none when it is gone meanwhile.
-async fn conversation(face: &Face, reader: Id, id: Id) -> Result<Option<String>, Error> {
-    let shaped = face
-        .read(move |tx, env| match conversations::get(tx, env, reader, id) {
-            Ok(found) => entities::conversations(tx, env, reader, &[found]),
-            Err(weir_community::Error::NotFound(_)) => Ok(Vec::new()),
-            Err(error) => Err(error),
-        })
-        .await?;
-    shaped.first().map(render::text).transpose()
-}
-
-/// An announcement without what readers did with it; empty when it is gone meanwhile.
-async fn announcement(face: &Face, id: Id) -> Result<String, Error> {
-    let shaped = face.read(|tx, env| entities::announcements(tx, env, Id::ZERO)).await?;
-    let Some(found) = shaped.iter().find(|one| one.id == id) else { return Ok(String::new()) };
-    let mut shown = serde_json::json!(found);
-    if let Some(shown) = shown.as_object_mut() {
-        shown.remove("read");
-    }
-    for reaction in shown["reactions"].as_array_mut().into_iter().flatten() {
-        reaction.as_object_mut().map(|reaction| reaction.remove("me"));
-    }
-    Ok(shown.to_string())
-}
-
-/// How often a reaction was given to an announcement.
-async fn reaction(face: &Face, id: Id, name: &str) -> Result<String, Error> {
-    let wanted = name.to_owned();
-    let found = face
-        .read(move |tx, _| {
-            let all = announcements::reactions(tx, Id::ZERO, &[id])?;
-            let one = all.into_iter().find(|one| one.name == wanted);
-            Ok::<_, weir_community::Error>(one.map_or(0, |one| one.count))
-        })
-        .await?;
-    let id = id.to_string();
-    Ok(serde_json::json!({ "name": name, "count": found, "announcement_id": id }).to_string())
-}
-
-/// `?tag=` and `?list=`.
-#[derive(Debug, Default, Deserialize)]
-pub(crate) struct Asked {
-    #[serde(default)]
-    tag: String,
-    #[serde(default)]
-    list: String,
-    #[serde(default)]
-    only_media: String,
-}
-
-macro_rules! endpoints {
-    ($($(#[$doc:meta])* $function:ident = $name:literal),* $(,)?) => {$(
-        $(#[$doc])*
-        pub(crate) async fn $function(
-            State(face): State<Face>,
-            reader: Reader<AnyScope>,
-            Query(asked): Query<Asked>,
-        ) -> Result<Response, Error> {
-            serve(face, reader.bearer, $name, asked).await
-        }
-    )*};
-}
-
-endpoints! {
-    /// `GET /api/v1/streaming/user`: home timeline and notifications.
-    user = "user",
-    /// `GET /api/v1/streaming/user/notification`: notifications alone.
-    user_notification = "user:notification",
-    /// `GET /api/v1/streaming/public`: public posts.
-    public = "public",
-    /// `GET /api/v1/streaming/public/local`: public posts written here.
-    public_local = "public:local",
-    /// `GET /api/v1/streaming/public/remote`: public posts written elsewhere.
-    public_remote = "public:remote",
-    /// `GET /api/v1/streaming/hashtag`: public posts with a hashtag.
-    hashtag = "hashtag",
-    /// `GET /api/v1/streaming/hashtag/local`: those of them written here.
-    hashtag_local = "hashtag:local",
-    /// `GET /api/v1/streaming/list`: posts of a list.
-    list = "list",
-    /// `GET /api/v1/streaming/direct`: conversations.
-    direct = "direct",
-}
-
-async fn serve(
-    face: Face,
-    listener: Listener,
-    name: &str,
-    asked: Asked,
-) -> Result<Response, Error> {
-    let media = matches!(asked.only_media.as_str(), "true" | "1") && name.starts_with("public");
-    let name = if media { format!("{name}:media") } else { name.to_owned() };
-    let mut events = Events::open(&face, listener).await?;
-    events.subscribe(&name, &asked.tag, &asked.list).await?;
-    let first = stream::once(async { Ok::<_, Lost>(sse::comment(")")) });
-    let rest = stream::try_unfold(events, |mut events| async move {
-        let batch = match tokio::time::timeout(SILENCE, events.next()).await {
-            Ok(Ok(batch)) => batch,
-            // Too slow, or ended: the answer ends whole, and the client comes back.
-            Ok(Err(_)) => return Ok(None),
-            Err(_) => return Ok(Some((sse::comment("thump"), events))),
-        };
-        let out = events.outgoing(batch).await;
-        let bytes: Vec<Bytes> = out.iter().map(encode).collect();
-        Ok(Some((Bytes::from(bytes.concat()), events)))
-    });
-    let body = Body::from_stream(futures_util::StreamExt::chain(first, rest));
-    let mut response = body.into_response();
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-store"));
-    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    Ok(response)
-}
-
-fn encode(out: &Out) -> Bytes {
-    match out {
-        Out::Post(_, event, rendered) => rendered.sse(event),
-        // A browser drops events without data.
-        Out::Text(_, event, payload) => {
-            sse::event(Some(event), None, payload.as_deref().unwrap_or("undefined"))
-        }
     }
 }

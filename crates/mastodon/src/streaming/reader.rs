@@ -1,9 +1,9 @@
-//! What a session holds of its reader in memory, and what it decides with it.
+//! What is held in memory of a reader, and what is decided with it.
 
 use std::collections::HashSet;
 
 use weir_base::{Id, Timestamp};
-use weir_community::filters::{Applied, Rules};
+use weir_community::filters::{Applied, Rules, Searched};
 use weir_community::relationships::{self, Bonds};
 use weir_community::statuses::{Bond, View, may_see};
 use weir_community::{lists, timelines, users};
@@ -25,12 +25,11 @@ pub(crate) struct ReaderSets {
 }
 
 impl ReaderSets {
-    /// What is true of `reader` now; of a visitor nothing is.
+    /// What is true of the account `id` now.
     ///
     /// # Errors
     /// The database's.
-    pub(crate) async fn load(face: &Face, reader: Option<Id>) -> Result<Self, Error> {
-        let Some(id) = reader else { return Ok(Self::default()) };
+    pub(crate) async fn load(face: &Face, id: Id) -> Result<Self, Error> {
         face.read(move |tx, env| {
             let (user, now) = (users::by_account(tx, id), env.clock.now());
             let filters = Rules::load(tx, id, now)?;
@@ -109,7 +108,8 @@ impl ReaderSets {
     }
 
     /// The reader's filters that match the post.
-    pub(crate) fn matching(&self, view: &View) -> Vec<Applied> {
-        self.id.map_or_else(Vec::new, |reader| self.filters.matching(view, reader))
+    pub(crate) fn matching(&self, view: &View, searched: &Searched) -> Vec<Applied> {
+        let Some(reader) = self.id else { return Vec::new() };
+        self.filters.matching_in(searched, view, reader)
     }
 }

@@ -1,191 +1,193 @@
-//! Events as text, rendered once for all who get them.
+//! Events as text, made once for all who get them and attached to the event.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use moka::future::Cache;
 use parking_lot::Mutex;
-use serde_json::Value;
 use weir_base::Id;
-use weir_community::filters::Applied;
-use weir_community::statuses::{Touch, Touched, View};
+use weir_community::filters::{Applied, Searched};
+use weir_community::statuses::{Touched, View};
 use weir_community::streams::Event;
-use weir_live::{Shared, socket, sse};
+use weir_community::{Env, Error as CommunityError};
+use weir_db::Tx;
+use weir_live::Shared;
+use weir_live::socket::SharedFrame;
 
+use super::stream::{FIXED, Stream};
+use super::template::{Filling, Template};
+use super::wire::{self, Head, Wire};
+use crate::Error;
 use crate::entities::{self, ReaderPart, Status};
-use crate::{Error, Face};
 
-/// Rendered events kept; they are asked for again within moments or never.
-const RENDERED_MAX: u64 = 1_000;
-/// Streams for which the frame of one post is kept.
+/// Streams by hashtag and list for which the frame of one post is kept.
 const FRAMES_MAX: usize = 64;
 
-/// A post as text, and as frames by stream.
+/// A post as text, with what those who are here did with it.
 pub(crate) struct Rendered {
-    status: Status,
+    template: Template,
     touched: Touched,
-    json: Arc<str>,
-    frames: Mutex<BTreeMap<Arc<[String]>, Bytes>>,
+    /// What filters look at.
+    pub(super) searched: Searched,
+    // By stream; the ones after with ids.
+    fixed: [OnceLock<SharedFrame>; FIXED.len() * 2],
+    others: Mutex<BTreeMap<(Arc<[String]>, bool), Arc<SharedFrame>>>,
     sse: OnceLock<Bytes>,
-    // What it was made of. While this is held, no other event has the address it is found by.
-    _view: Arc<View>,
+    /// The post as its author sees it; nothing once it is gone.
+    pub(super) own: OnceLock<Option<String>>,
 }
 
-/// Another event's payload, and the event it is found by.
-struct Payload {
-    json: String,
-    _event: Arc<Shared<Event>>,
-}
+/// Another event's payload; nothing where what it is about is gone.
+pub(crate) struct Payload(pub(super) Option<String>);
 
-/// Renders what is told; each event once however many sessions ask.
-#[derive(Clone)]
-pub(crate) struct Renderer {
-    posts: Cache<usize, Arc<Rendered>>,
-    payloads: Cache<usize, Arc<Payload>>,
-}
-
-impl Default for Renderer {
-    fn default() -> Self {
-        let (posts, payloads) = (Cache::builder(), Cache::builder());
-        Self {
-            posts: posts.max_capacity(RENDERED_MAX).build(),
-            payloads: payloads.max_capacity(RENDERED_MAX).build(),
-        }
-    }
-}
-
-impl Renderer {
-    /// The post of one event: as a reader sees it who has done nothing with it, and what those
-    /// who are here have done.
-    ///
-    /// # Errors
-    /// The database's.
-    pub(crate) async fn post(&self, face: &Face, view: &Arc<View>) -> Result<Arc<Rendered>, Error> {
-        let key = Arc::as_ptr(view).addr();
-        if let Some(known) = self.posts.get(&key).await {
-            return Ok(known);
-        }
-        let made = self.posts.try_get_with(key, make(face, view)).await;
-        made.map_err(|error| Error::clone(&error))
-    }
-
-    /// The payload of an event that is the same for all, made by the first who asks.
-    ///
-    /// # Errors
-    /// Those of `made`.
-    pub(crate) async fn payload(
-        &self,
-        event: &Arc<Shared<Event>>,
-        made: impl Future<Output = Result<String, Error>>,
-    ) -> Result<String, Error> {
-        let key = Arc::as_ptr(event).addr();
-        let made = async {
-            let _event = event.clone();
-            made.await.map(|json| Arc::new(Payload { json, _event }))
-        };
-        let known = self.payloads.try_get_with(key, made).await;
-        known.map(|payload| payload.json.clone()).map_err(|error| Error::clone(&error))
-    }
-}
-
-async fn make(face: &Face, view: &Arc<View>) -> Result<Arc<Rendered>, Error> {
-    metrics::counter!("weir_mastodon_stream_posts_rendered_total").increment(1);
-    let (of, among) = (view.clone(), people_to_ask(face, view));
-    let (mut status, touched) = face
-        .read(move |tx, env| {
-            let touched = Touched::load(tx, &of, among.as_deref())?;
-            Ok((entities::status(tx, env, None, &of)?, touched))
+/// Renders the posts of `events` on the snapshot they were read on and attaches them.
+///
+/// # Errors
+/// The database's.
+pub(crate) fn prepare(
+    tx: &mut Tx,
+    env: &Env,
+    events: &[Arc<Shared<Event>>],
+) -> Result<(), CommunityError> {
+    let posts: Vec<(&Arc<Shared<Event>>, &Arc<View>)> = events
+        .iter()
+        .filter_map(|shared| match &shared.event {
+            Event::Created(view) | Event::Edited(view) => Some((shared, view)),
+            _ => None,
         })
-        .await?;
-    neutral(&mut status);
-    let json: Arc<str> = text(&status)?.into();
-    let (frames, sse) = (Mutex::default(), OnceLock::new());
-    Ok(Arc::new(Rendered { status, touched, json, frames, sse, _view: view.clone() }))
+        .collect();
+    let views: Vec<View> = posts.iter().map(|(_, view)| View::clone(view)).collect();
+    let shaped = entities::statuses(tx, env, None, &views)?;
+    for status in shaped {
+        let Some((shared, view)) = posts.iter().find(|(shared, view)| {
+            view.status.id == status.id && shared.attached::<Rendered>().is_none()
+        }) else {
+            continue;
+        };
+        let among = people_to_ask(env, view);
+        let touched = Touched::load(tx, view, among.as_deref())?;
+        if let Ok(rendered) = Rendered::new(status, touched, view) {
+            metrics::counter!("weir_mastodon_stream_posts_rendered_total").increment(1);
+            shared.attach(rendered);
+        }
+    }
+    Ok(())
 }
 
 /// Those who are here, where they are fewer than those who did something with the post.
-fn people_to_ask(face: &Face, view: &View) -> Option<Vec<Id>> {
+fn people_to_ask(env: &Env, view: &View) -> Option<Vec<Id>> {
     let post = view.post();
     let votes = post.poll.as_ref().map_or(0, |poll| poll.tallies.iter().sum());
     let marks = post.status.favourites_count + post.status.boosts_count + votes;
-    let hub = face.env().streams.hub();
+    let hub = env.streams.hub();
     let few = i64::try_from(hub.stats().identities).unwrap_or(i64::MAX) < marks;
-    few.then(|| hub.present().into_iter().map(Id).collect())
+    few.then(|| hub.awaited().into_iter().map(Id).collect())
 }
 
-/// The post with the reader's part of somebody who has done nothing with it.
-fn neutral(status: &mut Status) {
-    status.reader = Some(ReaderPart {
+fn neutral() -> ReaderPart {
+    ReaderPart {
         favourited: false,
         reblogged: false,
         muted: false,
         bookmarked: false,
         pinned: None,
         filtered: Vec::new(),
-    });
+    }
+}
+
+/// Gives the post the reader's part of somebody who has done nothing with it.
+fn neutralise(status: &mut Status) {
+    status.reader = Some(neutral());
     if let Some(poll) = &mut status.poll {
         (poll.voted, poll.own_votes) = (Some(false), Some(Vec::new()));
     }
     if let Some(of) = &mut status.reblog {
-        neutral(of);
-    }
-}
-
-/// The post with what a reader did with it, and the reader's filters that match it.
-fn splice(status: &mut Status, touch: &Touch, applied: &[Applied]) {
-    let state = &touch.state;
-    if let Some(reader) = &mut status.reader {
-        reader.favourited = state.favourited;
-        reader.reblogged = state.boosted;
-        reader.muted = state.muted;
-        reader.bookmarked = state.bookmarked;
-        reader.filtered = entities::filter_results(applied);
-    }
-    if let Some(poll) = &mut status.poll {
-        (poll.voted, poll.own_votes) = (Some(!touch.votes.is_empty()), Some(touch.votes.clone()));
-    }
-    if let Some(of) = &mut status.reblog {
-        splice(of, touch, applied);
+        neutralise(of);
     }
 }
 
 impl Rendered {
-    /// What the reader sees otherwise than everybody, if anything: the post with it.
-    ///
-    /// # Errors
-    /// Never, but for a fault of this program.
-    pub(crate) fn for_reader(
+    fn new(mut status: Status, touched: Touched, view: &View) -> Result<Self, Error> {
+        neutralise(&mut status);
+        Ok(Self {
+            template: Template::new(text(&status)?, &neutral())?,
+            touched,
+            searched: Searched::of(view),
+            fixed: [const { OnceLock::new() }; FIXED.len() * 2],
+            others: Mutex::default(),
+            sse: OnceLock::new(),
+            own: OnceLock::new(),
+        })
+    }
+
+    /// What this reader sees otherwise than everybody, if anything.
+    pub(super) fn differs(
         &self,
         reader: Option<Id>,
         applied: &[Applied],
-    ) -> Result<Option<String>, Error> {
+    ) -> Result<Option<Filling>, Error> {
         let touch = reader.and_then(|reader| self.touched.by(reader));
         if touch.is_none() && applied.is_empty() {
             return Ok(None);
         }
-        let mut status = self.status.clone();
-        splice(&mut status, &touch.cloned().unwrap_or_default(), applied);
-        text(&status).map(Some)
+        let touch = touch.cloned().unwrap_or_default();
+        let part = ReaderPart {
+            favourited: touch.state.favourited,
+            reblogged: touch.state.boosted,
+            muted: touch.state.muted,
+            bookmarked: touch.state.bookmarked,
+            pinned: None,
+            filtered: entities::filter_results(applied),
+        };
+        Filling::new(&part, &touch.votes).map(Some)
     }
 
-    /// The frame that says `event` on this stream, shared by all who listen to it.
-    pub(crate) fn frame(&self, label: &Arc<[String]>, event: &str) -> Bytes {
-        // It is of one event: the stream alone tells its frames apart.
-        if let Some(frame) = self.frames.lock().get(label) {
-            return frame.clone();
-        }
-        let frame = frame(label, event, Some(&self.json));
-        let mut frames = self.frames.lock();
-        if frames.len() < FRAMES_MAX {
-            frames.insert(label.clone(), frame.clone());
-        }
-        frame
+    /// The bytes that say it to a reader with `filling`.
+    pub(super) fn filled(
+        &self,
+        wire: Wire,
+        head: &Head<'_>,
+        filling: &Filling,
+    ) -> Result<Bytes, Error> {
+        Ok(match wire {
+            Wire::Sse => wire::sse(head, Some(&self.template.filled(filling))),
+            Wire::Socket { .. } => {
+                let payload = self.template.filled_escaped(filling)?;
+                wire::message(head, Some(&payload)).bytes(false)
+            }
+        })
     }
 
-    /// The server-sent event that says `event`, shared by all who listen.
-    pub(crate) fn sse(&self, event: &str) -> Bytes {
-        self.sse.get_or_init(|| sse::event(Some(event), None, &self.json)).clone()
+    /// The bytes that say it to everybody else who listens to `stream`, which they share.
+    pub(super) fn shared(
+        &self,
+        wire: Wire,
+        head: &Head<'_>,
+        stream: &Stream,
+    ) -> Result<Bytes, Error> {
+        let Wire::Socket { deflating, ids } = wire else {
+            let sse = || wire::sse(head, Some(self.template.whole()));
+            return Ok(self.sse.get_or_init(sse).clone());
+        };
+        let make = || Ok(wire::message(head, Some(&self.template.whole_escaped()?)));
+        if let Some(slot) = stream.fixed.and_then(|at| self.fixed.get(at * 2 + usize::from(ids))) {
+            if let Some(frame) = slot.get() {
+                return Ok(frame.bytes(deflating));
+            }
+            let frame: SharedFrame = make()?;
+            return Ok(slot.get_or_init(|| frame).bytes(deflating));
+        }
+        let key = (stream.label.clone(), ids);
+        if let Some(frame) = self.others.lock().get(&key) {
+            return Ok(frame.bytes(deflating));
+        }
+        let frame: Result<SharedFrame, Error> = make();
+        let frame = Arc::new(frame?);
+        let mut others = self.others.lock();
+        if others.len() < FRAMES_MAX {
+            others.insert(key, frame.clone());
+        }
+        Ok(frame.bytes(deflating))
     }
 }
 
@@ -198,15 +200,4 @@ pub(crate) fn text(entity: &impl serde::Serialize) -> Result<String, Error> {
         tracing::error!(%error, "an entity could not be written as JSON");
         Error::internal()
     })
-}
-
-/// The frame of an event: its payload is JSON inside of a JSON text.
-pub(crate) fn frame(label: &[String], event: &str, payload: Option<&str>) -> Bytes {
-    let stream: Value = label.into();
-    let payload = payload.map_or(Value::Null, Value::from);
-    let mut message = serde_json::json!({ "stream": stream, "event": event });
-    if !payload.is_null() {
-        message["payload"] = payload;
-    }
-    socket::text(&message.to_string())
 }

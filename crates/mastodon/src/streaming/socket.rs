@@ -1,28 +1,26 @@
 //! `GET /api/v1/streaming` as a WebSocket: one stream in the address, or many by messages.
 
-use std::time::Duration;
-
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header};
-use hyper_util::rt::TokioIo;
 use serde::Deserialize;
-use weir_live::Lost;
+use weir_http::Connection;
 use weir_live::socket::{self, Message, Socket, SocketError, close_code};
+use weir_live::{Cursor, Lost, Next};
 
-use super::events::{Events, Out};
-use super::render;
+use super::events::{Batch, Events};
 use super::stream::Listener;
+use super::wire::Wire;
 use crate::{Error, Face};
 
-type Upgraded = TokioIo<hyper::upgrade::Upgraded>;
+/// Beats without a sign of life after which the other side is asked for one.
+const QUIET_MAX: u8 = 2;
+/// Beats without a sign of life after which the connection is given up.
+const SILENT_MAX: u8 = 4;
 
-/// Silence after which the other side is asked whether it is still there.
-const SILENCE: Duration = Duration::from_secs(30);
-
-/// `?stream=`, `?tag=`, `?list=`, as in the messages.
+/// `?stream=`, `?tag=`, `?list=`, `?since=`, as in the messages.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Wish {
@@ -31,11 +29,19 @@ struct Wish {
     stream: String,
     tag: String,
     list: String,
+    /// Where the client stood; empty where it is to be told from now on.
+    since: Option<String>,
+}
+
+impl Wish {
+    fn cursor(&self) -> Option<Cursor> {
+        self.since.as_deref().and_then(|since| since.parse().ok())
+    }
 }
 
 /// `GET /api/v1/streaming`.
 pub(crate) async fn serve(State(face): State<Face>, request: Request) -> Result<Response, Error> {
-    let upgrade = socket::upgrade_headers(request.headers())
+    let mut upgrade = socket::upgrade_headers(request.headers())
         .map_err(|error| Error::bad_request(&error.to_string()))?;
     let wish: Wish = request.uri().query().map(asked).unwrap_or_default();
     // Browsers cannot set headers: they give the token as a subprotocol.
@@ -44,19 +50,26 @@ pub(crate) async fn serve(State(face): State<Face>, request: Request) -> Result<
         Some(token) => Some(face.tokens.bearer(&token).await?),
         None => None,
     };
-    let mut events = Events::open(&face, listener).await?;
+    let wire = Wire::Socket { deflating: upgrade.agree_to_deflate(), ids: wish.since.is_some() };
+    let mut events = Box::new(Events::open(&face, listener, wire).await?);
+    let mut first = Vec::new();
     if !wish.stream.is_empty() {
-        events.subscribe(&wish.stream, &wish.tag, &wish.list).await?;
+        let cursor = wish.cursor();
+        let begun = events.subscribe(&wish.stream, &wish.tag, &wish.list, cursor).await?;
+        if wish.since.is_some() {
+            first = events.resumed(begun).await;
+        }
     }
     let mut response = StatusCode::SWITCHING_PROTOCOLS.into_response();
     response.headers_mut().extend(upgrade.response_headers(protocol.as_deref()));
     *response.body_mut() = Body::empty();
+    let upgrading = weir_http::upgraded(request);
     tokio::spawn(async move {
-        let Ok(stream) = hyper::upgrade::on(request).await else { return };
-        let socket = face.sockets.server(TokioIo::new(stream));
-        if let Err(error) = talk(socket, events).await {
-            tracing::debug!(%error, "a stream broke off");
-        }
+        let Ok((stream, read)) = upgrading.await else { return };
+        let deflating = matches!(events.wire, Wire::Socket { deflating: true, .. });
+        let socket = face.sockets.server(stream).after(&read).deflating(deflating);
+        // A task of its own, as small as can be: it may last for days.
+        tokio::spawn(Box::new(Talk { socket, events, quiet: 0 }).run(first));
     });
     Ok(response)
 }
@@ -69,6 +82,7 @@ fn asked(query: &str) -> Wish {
             "stream" => wish.stream = value.into_owned(),
             "tag" => wish.tag = value.into_owned(),
             "list" => wish.list = value.into_owned(),
+            "since" => wish.since = Some(value.into_owned()),
             _ => {}
         }
     }
@@ -89,72 +103,125 @@ fn token(request: &Request, protocol: Option<&str>) -> Option<String> {
     weir_http::token(&parts).or_else(|| protocol.map(str::to_owned))
 }
 
-/// One connection, until either side has enough.
-async fn talk(mut socket: Socket<Upgraded>, mut events: Events) -> Result<(), SocketError> {
-    let mut asked = false;
-    loop {
-        tokio::select! {
-            said = socket.recv() => match said.inspect(|_| asked = false)? {
-                Message::Text(text) => {
-                    if let Some(answer) = obey(&mut events, &text).await {
-                        socket.send_many(&[answer]).await?;
-                    }
-                }
-                Message::Binary(_) => {
-                    socket.close(close_code::UNSUPPORTED, "text only").await;
-                    return Ok(());
-                }
-                Message::Close(_) => return Ok(()),
-                Message::Ping(_) | Message::Pong(_) => {}
-            },
-            batch = events.next() => match batch {
-                Ok(batch) => {
-                    let out = events.outgoing(batch).await;
-                    let frames: Vec<Bytes> = out.iter().map(frame).collect();
-                    if !frames.is_empty() {
-                        socket.send_many(&frames).await?;
-                    }
-                }
-                Err(Lost::Overflowed { .. } | Lost::Stale { .. }) => {
-                    socket.close(close_code::TRY_LATER, "too slow: connect again").await;
-                    return Ok(());
-                }
-                Err(Lost::Closed) => {
-                    socket.close(close_code::RESTART, "connect again").await;
-                    return Ok(());
-                }
-            },
-            () = tokio::time::sleep(SILENCE) => {
-                if std::mem::replace(&mut asked, true) {
-                    return Ok(());
-                }
-                socket.send_many(&[socket::ping(b"")]).await?;
+/// One connection.
+struct Talk {
+    socket: Socket<Connection>,
+    events: Box<Events>,
+    /// Beats since the last sign of life.
+    quiet: u8,
+}
+
+/// What comes next on a connection.
+enum Turn {
+    Said(Result<Message, SocketError>),
+    Told(Result<Next<weir_community::streams::Topic, weir_community::streams::Event>, Lost>),
+}
+
+impl Talk {
+    /// Until either side has enough.
+    async fn run(mut self: Box<Self>, first: Vec<Bytes>) {
+        let opened = match first.is_empty() {
+            true => Ok(()),
+            false => Box::pin(self.socket.send_many(&first)).await,
+        };
+        drop(first);
+        let mut talked = opened.map(|()| true);
+        while let Ok(true) = talked {
+            talked = match self.turn().await {
+                Turn::Told(Ok(Next::Events(batch))) => self.tell(batch).await,
+                Turn::Told(Ok(Next::Beat)) => Box::pin(self.beat()).await,
+                Turn::Told(Err(lost)) => Box::pin(self.end(lost)).await,
+                Turn::Said(said) => Box::pin(self.heed(said)).await,
+            };
+        }
+        if let Err(error) = talked {
+            tracing::debug!(%error, "a stream broke off");
+        }
+    }
+
+    async fn turn(&mut self) -> Turn {
+        let (socket, events) = (&mut self.socket, &mut self.events);
+        let mut said = std::pin::pin!(socket.recv());
+        std::future::poll_fn(|context| {
+            if let std::task::Poll::Ready(said) = said.as_mut().poll(context) {
+                return std::task::Poll::Ready(Turn::Said(said));
             }
+            events.poll_next(context).map(Turn::Told)
+        })
+        .await
+    }
+
+    async fn tell(&mut self, batch: Batch) -> Result<bool, SocketError> {
+        let frames = self.events.outgoing(&batch).await;
+        drop(batch);
+        if !frames.is_empty() {
+            self.socket.send_many(&frames).await?;
+        }
+        Ok(true)
+    }
+
+    async fn beat(&mut self) -> Result<bool, SocketError> {
+        self.quiet += 1;
+        if self.quiet == QUIET_MAX {
+            self.socket.send_many(&[socket::ping(b"")]).await?;
+        }
+        Ok(self.quiet < SILENT_MAX)
+    }
+
+    async fn end(&mut self, lost: Lost) -> Result<bool, SocketError> {
+        match lost {
+            Lost::Overflowed { .. } | Lost::Stale { .. } => {
+                self.socket.close(close_code::TRY_LATER, "too slow: connect again").await;
+            }
+            Lost::Closed => self.socket.close(close_code::RESTART, "connect again").await,
+        }
+        Ok(false)
+    }
+
+    async fn heed(&mut self, said: Result<Message, SocketError>) -> Result<bool, SocketError> {
+        self.quiet = 0;
+        match said? {
+            Message::Text(text) => {
+                let answer = obey(&mut self.events, &text).await;
+                if !answer.is_empty() {
+                    self.socket.send_many(&answer).await?;
+                }
+                Ok(true)
+            }
+            Message::Binary(_) => {
+                self.socket.close(close_code::UNSUPPORTED, "text only").await;
+                Ok(false)
+            }
+            Message::Close(_) => Ok(false),
+            Message::Ping(_) | Message::Pong(_) => Ok(true),
         }
     }
 }
 
 /// Does what a message asks; what to answer, if anything.
-async fn obey(events: &mut Events, text: &str) -> Option<Bytes> {
+async fn obey(events: &mut Events, text: &str) -> Vec<Bytes> {
     let wish: Wish = match serde_json::from_str(text) {
         Ok(wish) => wish,
-        Err(_) => return Some(fault("Could not parse JSON", 400)),
+        Err(_) => return vec![fault("Could not parse JSON", 400)],
     };
     let done = match wish.action.as_str() {
-        "subscribe" => events.subscribe(&wish.stream, &wish.tag, &wish.list).await,
-        "unsubscribe" => events.unsubscribe(&wish.stream, &wish.tag, &wish.list).await,
-        _ => return Some(fault("Unknown message type: subscribe or unsubscribe", 400)),
+        "subscribe" => subscribe(events, &wish).await,
+        "unsubscribe" => {
+            events.unsubscribe(&wish.stream, &wish.tag, &wish.list).await.map(|()| Vec::new())
+        }
+        _ => return vec![fault("Unknown message type: subscribe or unsubscribe", 400)],
     };
-    done.err().map(|error| fault(error.message(), error.status().as_u16()))
+    done.unwrap_or_else(|error| vec![fault(error.message(), error.status().as_u16())])
+}
+
+async fn subscribe(events: &mut Events, wish: &Wish) -> Result<Vec<Bytes>, Error> {
+    if let (Some(_), Wire::Socket { ids, .. }) = (&wish.since, &mut events.wire) {
+        *ids = true;
+    }
+    let begun = events.subscribe(&wish.stream, &wish.tag, &wish.list, wish.cursor()).await?;
+    Ok(if wish.since.is_some() { events.resumed(begun).await } else { Vec::new() })
 }
 
 fn fault(message: &str, status: u16) -> Bytes {
     socket::text(&serde_json::json!({ "error": message, "status": status }).to_string())
-}
-
-fn frame(out: &Out) -> Bytes {
-    match out {
-        Out::Post(label, event, rendered) => rendered.frame(label, event),
-        Out::Text(label, event, payload) => render::frame(label, event, payload.as_deref()),
-    }
 }

@@ -1,6 +1,6 @@
 //! The streams of the API by name, and what each listens to.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use weir_base::Id;
 use weir_community::oauth::Bearer;
@@ -9,11 +9,30 @@ use weir_community::{Error as CommunityError, lists, text};
 
 use crate::{Error, Face};
 
+/// The streams that nothing has to be said of but their names.
+pub(super) const FIXED: [&str; 9] = [
+    "user",
+    "user:notification",
+    "direct",
+    "public",
+    "public:media",
+    "public:local",
+    "public:local:media",
+    "public:remote",
+    "public:remote:media",
+];
+
+/// What these are called in messages, shared by all who listen to them.
+static LABELS: LazyLock<[Arc<[String]>; FIXED.len()]> =
+    LazyLock::new(|| FIXED.map(|name| Arc::from([name.to_owned()])));
+
 /// A stream somebody asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Stream {
     /// Where it listens.
-    pub(crate) topics: Vec<Topic>,
+    pub(crate) topics: Box<[Topic]>,
+    /// Which of [`FIXED`] it is, if it is one.
+    pub(crate) fixed: Option<usize>,
     /// What its events say they belong to: its name, and the hashtag or list.
     pub(crate) label: Arc<[String]>,
     /// Which events it lets through.
@@ -90,13 +109,14 @@ impl Stream {
         if kind == Kind::Public && listener.is_none() && !open {
             return Err(Error::bad_token());
         }
-        let mut label = vec![name.to_owned()];
-        match name {
-            "hashtag" | "hashtag:local" => label.push(tag.to_owned()),
-            "list" => label.push(list.to_owned()),
-            _ => {}
-        }
-        Ok(Self { topics, label: label.into(), kind, only_media: name.ends_with(":media") })
+        let fixed = FIXED.iter().position(|fixed| *fixed == name);
+        let label = match fixed.and_then(|at| LABELS.get(at)) {
+            Some(label) => label.clone(),
+            None if kind == Kind::List => Arc::from([name.to_owned(), list.to_owned()]),
+            None => Arc::from([name.to_owned(), tag.to_owned()]),
+        };
+        let only_media = name.ends_with(":media");
+        Ok(Self { topics: topics.into(), fixed, label, kind, only_media })
     }
 }
 

@@ -275,3 +275,130 @@ async fn an_announcement_is_told_to_all_alike() {
         assert_eq!(second.next().await.2, told);
     }
 }
+
+impl Stream {
+    /// The next message as it came.
+    async fn message(&mut self) -> Value {
+        loop {
+            if let Message::Text(text) = self.0.recv().await.unwrap() {
+                return serde_json::from_str(&text).unwrap();
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn who_comes_back_with_the_last_id_is_told_what_was_missed_and_nothing_twice() {
+    for place in places() {
+        let (alice, bob) = (place.person("alice").await, place.person("bob").await);
+        follow(&place, &bob, &alice).await;
+        let address = place.listen().await;
+        let mut stream = Stream::open(address, Some(&bob), "stream=user&since=").await;
+        let begun = stream.message().await;
+        assert_eq!(begun["event"], "resumed");
+        assert_eq!(begun["payload"], "{\"complete\":false}");
+        let first = place.post(&alice, "while bob is here", Visibility::Public).await;
+        let told = stream.message().await;
+        assert!(told["payload"].as_str().unwrap().contains(&first.to_string()));
+        let since = told["id"].as_str().unwrap().to_owned();
+        drop(stream);
+        while place.community.env().streams.hub().is_here(bob.id.0) {
+            tokio::task::yield_now().await;
+        }
+        let second = place.post(&alice, "while bob is away", Visibility::Public).await;
+        let third = place.post(&alice, "and again", Visibility::Private).await;
+        // What bob is told by now is known by what somebody who stayed was told.
+        let mut witness = Stream::open(address, Some(&alice), "stream=user").await;
+        let mark = place.post(&alice, "a mark", Visibility::Direct).await;
+        while witness.next().await.2["id"] != mark.to_string() {}
+        let query = format!("stream=user&since={since}");
+        let mut stream = Stream::open(address, Some(&bob), &query).await;
+        let mut told = Vec::new();
+        loop {
+            let message = stream.message().await;
+            if message["event"] == "resumed" {
+                assert_eq!(message["payload"], "{\"complete\":true}");
+                break;
+            }
+            let payload: Value =
+                serde_json::from_str(message["payload"].as_str().unwrap()).unwrap();
+            told.push(payload["id"].clone());
+        }
+        assert_eq!(told, [json!(second.to_string()), json!(third.to_string())]);
+        let last = place.post(&alice, "bob is back", Visibility::Public).await;
+        assert_eq!(stream.next().await.2["id"], last.to_string());
+    }
+}
+
+#[tokio::test]
+async fn server_sent_events_resume_by_their_last_id_and_say_when_they_cannot() {
+    for place in places() {
+        let (alice, bob) = (place.person("alice").await, place.person("bob").await);
+        follow(&place, &bob, &alice).await;
+        let address = place.listen().await;
+        let token = Some(bob.token.as_str());
+        let (_, mut reader) = ask(address, "/api/v1/streaming/user", token).await;
+        line_with(&mut reader, ": )").await;
+        place.post(&alice, "one", Visibility::Public).await;
+        let id = line_with(&mut reader, "id: ").await;
+        let id = id.trim().trim_start_matches("id: ").to_owned();
+        drop(reader);
+        let path = format!("/api/v1/streaming/user?since={id}");
+        let (_, mut reader) = ask(address, &path, token).await;
+        line_with(&mut reader, "event: resumed").await;
+        assert_eq!(line_with(&mut reader, "data: ").await.trim(), "data: {\"complete\":true}");
+        let path = "/api/v1/streaming/user?since=1-1";
+        let (_, mut reader) = ask(address, path, token).await;
+        line_with(&mut reader, "event: resumed").await;
+        assert_eq!(line_with(&mut reader, "data: ").await.trim(), "data: {\"complete\":false}");
+    }
+}
+
+async fn line_with(reader: &mut BufReader<TcpStream>, start: &str) -> String {
+    let mut line = String::new();
+    while !line.starts_with(start) {
+        line.clear();
+        assert!(reader.read_line(&mut line).await.unwrap() > 0, "the stream ended");
+    }
+    line
+}
+
+#[tokio::test]
+async fn a_block_holds_for_all_sessions_of_an_account_from_the_next_post_on() {
+    for place in places() {
+        let (alice, bob) = (place.person("alice").await, place.person("bob").await);
+        let carol = place.person("carol").await;
+        follow(&place, &bob, &alice).await;
+        follow(&place, &bob, &carol).await;
+        let address = place.listen().await;
+        let mut streams = Vec::new();
+        for _ in 0..20 {
+            streams.push(Stream::open(address, Some(&bob), "stream=public").await);
+        }
+        let first = place.post(&alice, "to twenty sessions", Visibility::Public).await;
+        place.write(move |tx, env| relationships::block(tx, env, bob.id, alice.id, "")).await;
+        place.post(&alice, "to none", Visibility::Public).await;
+        let second = place.post(&carol, "to all again", Visibility::Public).await;
+        for stream in &mut streams {
+            assert_eq!(stream.next().await.2["id"], first.to_string());
+            assert_eq!(stream.next().await.2["id"], second.to_string());
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_list_that_keeps_its_people_out_of_home_does_so_on_open_streams() {
+    for place in places() {
+        let (alice, bob) = (place.person("alice").await, place.person("bob").await);
+        follow(&place, &bob, &alice).await;
+        let address = place.listen().await;
+        let mut stream = Stream::open(address, Some(&bob), "stream=user").await;
+        let list = json!({ "title": "apart", "exclusive": true });
+        let list = place.do_post("/api/v1/lists", &bob, list).await;
+        let members = format!("/api/v1/lists/{}/accounts", list["id"].as_str().unwrap());
+        place.do_post(&members, &bob, json!({ "account_ids": [alice.id.to_string()] })).await;
+        place.post(&alice, "in the list alone", Visibility::Public).await;
+        let mark = place.post(&bob, "a mark", Visibility::Public).await;
+        assert_eq!(stream.next().await.2["id"], mark.to_string());
+    }
+}

@@ -73,8 +73,8 @@ pub async fn submit(
     let (id, locale) = (me.account.id, me.user.locale.clone());
     pages
         .community
-        .write(Class::Interactive, move |tx, _| {
-            users::set_preferences(tx, id, &preferences, &locale)
+        .write(Class::Interactive, move |tx, env| {
+            users::set_preferences(tx, env, id, &preferences, &locale)
         })
         .await?;
     Ok(done(PATH, "saved"))

@@ -1,0 +1,107 @@
+//! Streams as server-sent events.
+
+use axum::body::Body;
+use axum::extract::{Query, State};
+use axum::response::{IntoResponse, Response};
+use bytes::{Bytes, BytesMut};
+use futures_util::stream;
+use http::{HeaderMap, HeaderValue, header};
+use serde::Deserialize;
+use weir_live::{Cursor, Lost, Next, sse};
+
+use super::events::Events;
+use super::stream::Listener;
+use super::wire::Wire;
+use crate::auth::{AnyScope, Reader};
+use crate::{Error, Face};
+
+/// `?tag=`, `?list=`, and where to go on: `?since=` or `Last-Event-ID`.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Asked {
+    #[serde(default)]
+    tag: String,
+    #[serde(default)]
+    list: String,
+    #[serde(default)]
+    only_media: String,
+    since: Option<String>,
+}
+
+macro_rules! endpoints {
+    ($($(#[$doc:meta])* $function:ident = $name:literal),* $(,)?) => {$(
+        $(#[$doc])*
+        pub(crate) async fn $function(
+            State(face): State<Face>,
+            reader: Reader<AnyScope>,
+            headers: HeaderMap,
+            Query(asked): Query<Asked>,
+        ) -> Result<Response, Error> {
+            serve(face, reader.bearer, $name, &headers, asked).await
+        }
+    )*};
+}
+
+endpoints! {
+    /// `GET /api/v1/streaming/user`: home timeline and notifications.
+    user = "user",
+    /// `GET /api/v1/streaming/user/notification`: notifications alone.
+    user_notification = "user:notification",
+    /// `GET /api/v1/streaming/public`: public posts.
+    public = "public",
+    /// `GET /api/v1/streaming/public/local`: public posts written here.
+    public_local = "public:local",
+    /// `GET /api/v1/streaming/public/remote`: public posts written elsewhere.
+    public_remote = "public:remote",
+    /// `GET /api/v1/streaming/hashtag`: public posts with a hashtag.
+    hashtag = "hashtag",
+    /// `GET /api/v1/streaming/hashtag/local`: those of them written here.
+    hashtag_local = "hashtag:local",
+    /// `GET /api/v1/streaming/list`: posts of a list.
+    list = "list",
+    /// `GET /api/v1/streaming/direct`: conversations.
+    direct = "direct",
+}
+
+async fn serve(
+    face: Face,
+    listener: Listener,
+    name: &str,
+    headers: &HeaderMap,
+    asked: Asked,
+) -> Result<Response, Error> {
+    let media = matches!(asked.only_media.as_str(), "true" | "1") && name.starts_with("public");
+    let name = if media { format!("{name}:media") } else { name.to_owned() };
+    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
+    let since = last.or(asked.since.as_deref());
+    let cursor: Option<Cursor> = since.and_then(|since| since.parse().ok());
+    let mut events = Events::open(&face, listener, Wire::Sse).await?;
+    let begun = events.subscribe(&name, &asked.tag, &asked.list, cursor).await?;
+    let mut first = BytesMut::from(&sse::comment(")")[..]);
+    if since.is_some() {
+        let resumed = events.resumed(begun).await;
+        resumed.iter().for_each(|bytes| first.extend_from_slice(bytes));
+    }
+    let first = stream::once(async move { Ok::<_, Lost>(first.freeze()) });
+    let rest = stream::try_unfold(Box::new(events), |mut events| async move {
+        loop {
+            // Too slow, or ended: the answer ends whole, and the client comes back.
+            let Ok(next) = std::future::poll_fn(|context| events.poll_next(context)).await else {
+                return Ok(None);
+            };
+            let Next::Events(batch) = next else {
+                return Ok(Some((sse::comment("thump"), events)));
+            };
+            let out = events.outgoing(&batch).await;
+            if !out.is_empty() {
+                return Ok(Some((Bytes::from(out.concat()), events)));
+            }
+        }
+    });
+    let body = Body::from_stream(futures_util::StreamExt::chain(first, rest));
+    let mut response = body.into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-store"));
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    Ok(response)
+}

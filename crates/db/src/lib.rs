@@ -67,8 +67,8 @@ const LOG_BYTES_MAX: u64 = 64 << 20;
 const GROUP_TIME_MAX: Duration = Duration::from_millis(2);
 /// Longer than anything that somebody waits for.
 const STATEMENT_TIME_MAX: Duration = Duration::from_secs(30);
-/// For how long PostgreSQL keeps plans.
-const PLANS_KEPT: Duration = Duration::from_secs(5);
+/// How often is looked for tables that have grown.
+const GROWTH_LOOKED_FOR_EACH: Duration = Duration::from_secs(1);
 
 /// How a database is opened.
 #[derive(Debug, Clone)]
@@ -85,10 +85,10 @@ pub struct Options {
     /// PostgreSQL ends a statement that takes longer, and one that says nothing for half as long
     /// again is given up: the unit fails with [`Error::Unavailable`]. Migrations take their time.
     pub statement_time_max: Duration,
-    /// PostgreSQL makes a plan when a statement is first used and keeps it while the table grows a
-    /// thousandfold, until its own housekeeping looks at the table, which may be a minute. After so
-    /// long it is told to make new ones, so that a flood is not worked by reading whole tables.
-    pub plans_kept: Duration,
+    /// How often it is seen to that PostgreSQL knows of tables that have grown to more than twice
+    /// their size: its own housekeeping comes by once a minute, and a flood would be worked by plans
+    /// made for empty tables until then.
+    pub growth_looked_for_each: Duration,
 }
 
 impl Default for Options {
@@ -101,7 +101,7 @@ impl Default for Options {
             log_bytes_max: LOG_BYTES_MAX,
             group_time_max: GROUP_TIME_MAX,
             statement_time_max: STATEMENT_TIME_MAX,
-            plans_kept: PLANS_KEPT,
+            growth_looked_for_each: GROWTH_LOOKED_FOR_EACH,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! PostgreSQL: a thread a connection; their number is the budget.
 
 mod connection;
+mod growth;
 mod many;
 mod tls;
 
@@ -10,6 +11,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 pub(crate) use connection::PgConnection;
+use growth::Growth;
 use tls::Tls;
 
 use crate::hooks::{CommitOrder, Hook};
@@ -47,7 +49,7 @@ pub(crate) fn open(url: &str, options: &Options) -> Result<(Queue, Vec<JoinHandl
         tls,
         sync: options.sync,
         statement_time_max: options.statement_time_max,
-        plans_kept: options.plans_kept,
+        growth: Growth::new(options.growth_looked_for_each),
     });
     let order = Arc::new(CommitOrder::new());
     let mut threads = Vec::new();
@@ -99,7 +101,7 @@ struct Place {
     connect_time_max: Duration,
     sync: bool,
     statement_time_max: Duration,
-    plans_kept: Duration,
+    growth: Growth,
 }
 
 struct Server {
@@ -151,7 +153,19 @@ impl Server {
                     self.queue.len(),
                 );
             }
+            self.look_for_growth();
             done = Some((turn, started.elapsed()));
+        }
+    }
+
+    fn look_for_growth(&mut self) {
+        let Some(connection) = self.connection.as_mut().filter(|_| self.place.growth.is_due())
+        else {
+            return;
+        };
+        if let Err(failure) = connection.analyze_grown() {
+            tracing::warn!(error = %failure.error, "tables that have grown could not be looked at");
+            self.connection = None;
         }
     }
 
@@ -220,7 +234,7 @@ fn attempt(connection: &mut PgConnection, work: &mut dyn Work, order: &CommitOrd
         "BEGIN ISOLATION LEVEL REPEATABLE READ"
     };
     connection.is_patient = false;
-    if let Err(failure) = connection.begin(begin) {
+    if let Err(failure) = connection.batch(begin) {
         return if failure.broken { End::Reconnect } else { End::Fail(failure.error) };
     }
     let mut tx = Tx::new(Connection::Postgres(connection));

@@ -4,7 +4,6 @@ mod postgres_server;
 mod small_disk;
 
 use std::path::Path;
-use std::time::Duration;
 
 use tempfile::TempDir;
 use weir_base::Random;
@@ -93,8 +92,7 @@ pub fn is_without_postgres() -> bool {
 
 fn open(url: &str, base: &Path) -> Db {
     // Few connections, since many tests run at once against one server.
-    // What plans are forgotten shows nowhere but in what a statement costs.
-    let options = Options { connections_max: 4, plans_kept: Duration::ZERO, ..Options::default() };
+    let options = Options { connections_max: 4, ..Options::default() };
     Db::open(url, base, &options).unwrap_or_else(|error| panic!("{url}: {error}"))
 }
 

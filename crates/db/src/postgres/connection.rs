@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::future::try_join_all;
 use tokio::runtime::Runtime;
@@ -39,10 +39,6 @@ pub(crate) struct PgConnection {
     /// Statements for a whole list, by the one that they stand for; none where there can't be one.
     many: HashMap<String, Option<Statement>>,
     driver: Driver,
-    /// For how long the server may keep plans.
-    plans_kept: Duration,
-    /// Since when it may have kept some.
-    plans_since: Instant,
     /// How long the server may take over a statement before it gives up by itself, and a half more.
     silence_time_max: Duration,
     /// Whether the unit may take as long as it needs.
@@ -119,8 +115,6 @@ impl PgConnection {
             statements: HashMap::new(),
             many: HashMap::new(),
             driver: Driver { runtime, talk: Some(talk) },
-            plans_kept: place.plans_kept,
-            plans_since: Instant::now(),
             silence_time_max: place.statement_time_max * 3 / 2,
             is_patient: false,
             is_silent: false,
@@ -142,17 +136,6 @@ impl PgConnection {
 
     fn time_max(&self) -> Option<Duration> {
         (!self.is_patient).then_some(self.silence_time_max)
-    }
-
-    /// Begins a transaction by `sql`.
-    pub(super) fn begin(&mut self, sql: &str) -> Result<(), Failure> {
-        if self.plans_since.elapsed() < self.plans_kept {
-            return self.batch(sql);
-        }
-        self.plans_since = Instant::now();
-        // By itself: no statement may stand before one that sets the isolation.
-        self.batch("DISCARD PLANS")?;
-        self.batch(sql)
     }
 
     /// Lifts the limit of time for this transaction.

@@ -1,6 +1,8 @@
 //! Numbered migrations.
 
-use weir_db::{Error, Migration};
+use std::time::Duration;
+
+use weir_db::{Db, Error, Migration, Options};
 use weir_storm::fixture;
 
 use crate::{CLASS, insert, marks};
@@ -13,6 +15,8 @@ const SECOND: Migration = Migration {
     sql: "INSERT INTO marks VALUES (41);
           ALTER TABLE marks ADD COLUMN label TEXT NOT NULL DEFAULT 'it''s; new'",
 };
+const GROWING: Migration =
+    Migration { number: 1, name: "growing", sql: "CREATE TABLE growing (id BIGINT PRIMARY KEY)" };
 const BROKEN: Migration = Migration {
     number: 3,
     name: "broken",
@@ -21,6 +25,27 @@ const BROKEN: Migration = Migration {
 
 const MORE: Migration =
     Migration { number: 1, name: "a column", sql: "ALTER TABLE marks ADD COLUMN more BIGINT" };
+
+#[test]
+fn postgres_knows_at_once_of_a_table_that_has_grown() {
+    let fixture = fixture::databases().into_iter().find(|fixture| fixture.name == "postgres");
+    let Some(fixture) = fixture else { return assert!(fixture::is_without_postgres()) };
+    let options = Options {
+        connections_max: 1,
+        growth_looked_for_each: Duration::ZERO,
+        ..Options::default()
+    };
+    let db = Db::open(&fixture.url, fixture.directory(), &options).unwrap();
+    let known = |tx: &mut weir_db::Tx| {
+        let sql = "SELECT CAST(reltuples AS BIGINT) FROM pg_class WHERE relname = 'growing'";
+        tx.value::<i64>(sql, &[])
+    };
+    db.migrate("growing", &[GROWING]).unwrap();
+    let fill = "INSERT INTO growing SELECT g FROM generate_series(1, 20000) g";
+    assert!(db.read_blocking(CLASS, known).unwrap() < Some(1));
+    db.write_blocking(CLASS, move |tx| tx.execute(fill, &[])).unwrap();
+    assert_eq!(db.read_blocking(CLASS, known).unwrap(), Some(20_000));
+}
 
 #[test]
 fn each_migration_runs_once_and_a_broken_one_changes_nothing() {

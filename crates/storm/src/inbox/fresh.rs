@@ -11,7 +11,7 @@ use url::Url;
 use weir_base::Clock;
 
 use super::Sample;
-use super::send::{Flood, Line};
+use super::send::{Flood, Line, is_taken};
 use super::sign::wire;
 use crate::api::Api;
 use crate::fediverse::Fediverse;
@@ -125,7 +125,7 @@ impl Probe {
                 Err(error) => Err(error),
             };
             match answer {
-                Ok(answer) if (200..300).contains(&answer.status) => return Ok(()),
+                Ok(answer) if is_taken(answer.status) => return Ok(()),
                 _ if due.elapsed() > SEEN_MAX => anyhow::bail!("it was not accepted"),
                 _ => tokio::time::sleep(Duration::from_millis(250)).await,
             }

@@ -363,7 +363,7 @@ impl Storm {
         plan: &Plan,
         measured: &mut Measured,
     ) -> Result<()> {
-        let accepted = |place: usize| (200..300).contains(&measured.sent.statuses[place]);
+        let accepted = |place: usize| send::is_taken(measured.sent.statuses[place]);
         let truth = Truth::of(plan, accepted);
         let (api, fediverse) = (&self.api, &*self.fediverse);
         let check = Check { api, fediverse, arranged, plan, truth: &truth };

@@ -105,12 +105,20 @@ pub(super) async fn send(flood: Arc<Flood>, progress: Arc<Progress>) -> Sent {
         latencies.merge(worker.latencies);
         last = last.max(worker.last_accepted);
         for (place, status) in worker.statuses {
-            statuses[place] = status;
+            // Another worker may have sent again what was turned away.
+            if !is_taken(statuses[place]) {
+                statuses[place] = status;
+            }
         }
     }
     latencies.set_elapsed(last - began);
     progress.is_over.store(true, Ordering::Relaxed);
     Sent { statuses, latencies, took: last - began }
+}
+
+/// Whether an answer says that the message was taken.
+pub(super) fn is_taken(status: u16) -> bool {
+    (200..300).contains(&status)
 }
 
 struct Worker {
@@ -195,7 +203,7 @@ impl Worker {
                 }
                 Ok(answer) => {
                     self.statuses.push((place, answer.status));
-                    if (200..300).contains(&answer.status) {
+                    if is_taken(answer.status) {
                         self.latencies.record(now - began, true);
                         self.progress.accepted.fetch_add(1, Ordering::Relaxed);
                         (self.last_accepted, self.last_progress) = (now, now);

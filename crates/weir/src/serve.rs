@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -33,6 +33,9 @@ const JOBS_END_MAX: Duration = Duration::from_secs(6);
 
 /// Over how long streaming sessions are ended at the shutdown.
 const DRAIN: Duration = Duration::from_secs(4);
+
+/// Connections that the system holds until they are taken; it may be set to hold fewer.
+const BACKLOG: u32 = 16_384;
 
 /// Descriptors kept for what is not a connection: the database, media, what is fetched.
 const DESCRIPTORS_KEPT: u64 = 256;
@@ -294,9 +297,18 @@ async fn bind(
     key: &'static str,
 ) -> Result<(TcpListener, SocketAddr), ServeError> {
     let failed = |source| ServeError::Listen { address, key, source };
-    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let listener = open_listener(address).map_err(failed)?;
     let bound = listener.local_addr().map_err(failed)?;
     Ok((listener, bound))
+}
+
+/// A listener before which many may stand at once: after a cut everybody comes back together, and
+/// whom the system turns away tries again only after a second.
+fn open_listener(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 /// Ends the process when ending in order takes too long.

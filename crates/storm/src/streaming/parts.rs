@@ -20,6 +20,9 @@ const SETTLE: Duration = Duration::from_secs(5);
 /// How many times as many bytes a message to those who never read has.
 const SLOW_TIMES: u64 = 10;
 
+/// The longest post that servers of Mastodon's kind take unless told otherwise.
+const POST_BYTES_MAX: u64 = 500;
+
 /// The server before something happened.
 struct Before {
     at: Instant,
@@ -44,7 +47,8 @@ impl Storm {
             let name = match part {
                 Part::Paced => {
                     self.say("messages at a pace");
-                    self.paced("fanout", self.options.bytes, &mut measured).await?;
+                    let bytes = self.publisher.bytes_at_most(self.options.bytes);
+                    self.paced("fanout", bytes, &mut measured).await?;
                     "paced"
                 }
                 Part::Flood => {
@@ -133,9 +137,10 @@ impl Storm {
         self.next = numbers.end;
         let next = Arc::new(std::sync::atomic::AtomicUsize::new(numbers.start));
         let mut publishers = tokio::task::JoinSet::new();
+        let bytes = self.publisher.bytes_at_most(self.options.bytes) as usize;
         for _ in 0..self.options.publishers {
             let (publisher, count) = (self.publisher.clone(), self.count.clone());
-            let (next, end, bytes) = (next.clone(), numbers.end, self.options.bytes as usize);
+            let (next, end, bytes) = (next.clone(), numbers.end, bytes);
             publishers.spawn(async move {
                 loop {
                     let number = next.fetch_add(1, Relaxed);
@@ -172,7 +177,8 @@ impl Storm {
         for own in 0..self.options.stalled as usize {
             stalled.push(Stalled::arrive(&self.door, own).await?);
         }
-        self.paced("slow", self.options.bytes * SLOW_TIMES, measured).await?;
+        let bytes = self.publisher.bytes_at_most(self.options.bytes * SLOW_TIMES);
+        self.paced("slow", bytes, measured).await?;
         let growth = self.highest_since(before.at).saturating_sub(before.rss_bytes);
         measured.number("slow_rss_growth_bytes", growth as f64);
         let mut cut = 0;
@@ -196,7 +202,8 @@ impl Storm {
         // That all listen again is shown by one message more.
         let number = self.next;
         self.next += 1;
-        let text = self.count.text(number, self.options.bytes as usize);
+        let bytes = self.publisher.bytes_at_most(self.options.bytes);
+        let text = self.count.text(number, bytes as usize);
         let now = Instant::now();
         if self.publisher.can(Part::Paced) {
             self.publisher.publish(&self.count, number, now, text).await?;
@@ -286,6 +293,14 @@ impl Publisher {
             Self::Nobody => part == Part::Reconnect,
             Self::Echo(_) => matches!(part, Part::Paced | Part::Flood | Part::Reconnect),
             Self::Mastodon { .. } | Self::Http { .. } => true,
+        }
+    }
+
+    /// As much of `bytes` as a message may have there.
+    fn bytes_at_most(&self, bytes: u64) -> u64 {
+        match self {
+            Self::Mastodon { .. } => bytes.min(POST_BYTES_MAX),
+            Self::Http { .. } | Self::Echo(_) | Self::Nobody => bytes,
         }
     }
 

@@ -11,6 +11,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   tidy             check the house rules
   deny             check licences and banned crates of the dependencies, by deny.toml
   example-config   write weir.example.toml from the code
+  ddp-types        write types/ddp.ts, what DDP clients see, from the code
   schema           write schema/, the sum of the migrations, with WEIR_TEST_POSTGRES set";
 
 fn main() -> ExitCode {
@@ -20,6 +21,7 @@ fn main() -> ExitCode {
         "deny" => report(deny::check(&root())),
         "example-config" => example_config(),
         "schema" => schema(),
+        "ddp-types" => ddp_types(),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);
@@ -53,6 +55,15 @@ fn report(found: Result<Vec<String>, String>) -> Result<(), String> {
 fn example_config() -> Result<(), String> {
     let text = output(&["run", "--quiet", "--package", "weir", "--", "example-config"])?;
     std::fs::write(root().join("weir.example.toml"), text).map_err(|error| error.to_string())
+}
+
+/// The test that compares the types writes them when it is told to.
+fn ddp_types() -> Result<(), String> {
+    let status = cargo(&["test", "--quiet", "--package", "weir-ddp", "--lib", "types"])
+        .env("WEIR_TEST_UPDATE", "1")
+        .status()
+        .map_err(|error| format!("cannot run cargo: {error}"))?;
+    if status.success() { Ok(()) } else { Err("the types were not written".into()) }
 }
 
 /// The test that compares the schemas writes them when it is told to.

@@ -141,11 +141,12 @@ fn fill(tx: &mut Tx, env: &Env, reader: Id, rows: Vec<Bare>) -> Result<Vec<Conve
 ///
 /// # Errors
 /// [`Error::NotFound`].
-pub fn mark(tx: &mut Tx, reader: Id, id: Id, unread: bool) -> Result<(), Error> {
+pub fn mark(tx: &mut Tx, env: &Env, reader: Id, id: Id, unread: bool) -> Result<(), Error> {
     let changed = tx.execute(
         "UPDATE conversations SET unread = ?3 WHERE account_id = ?1 AND id = ?2",
         params![reader, id, unread],
     )?;
+    env.streams.tell_if_here(tx, reader, Event::ConversationsChanged);
     if changed == 0 { Err(Error::NotFound("Conversation")) } else { Ok(()) }
 }
 
@@ -153,17 +154,18 @@ pub fn mark(tx: &mut Tx, reader: Id, id: Id, unread: bool) -> Result<(), Error> 
 ///
 /// # Errors
 /// [`Error::NotFound`].
-pub fn remove(tx: &mut Tx, reader: Id, id: Id) -> Result<(), Error> {
+pub fn remove(tx: &mut Tx, env: &Env, reader: Id, id: Id) -> Result<(), Error> {
     let removed = tx.execute(
         "DELETE FROM conversations WHERE account_id = ?1 AND id = ?2",
         params![reader, id],
     )?;
+    env.streams.tell_if_here(tx, reader, Event::ConversationsChanged);
     if removed == 0 { Err(Error::NotFound("Conversation")) } else { Ok(()) }
 }
 
 /// What happens to conversations whose newest post goes: the one before becomes the newest, or
 /// the conversation goes too.
-pub(crate) fn status_removed(tx: &mut Tx, status: &Status) -> Result<(), Error> {
+pub(crate) fn status_removed(tx: &mut Tx, env: &Env, status: &Status) -> Result<(), Error> {
     if status.visibility != Visibility::Direct {
         return Ok(());
     }
@@ -174,16 +176,20 @@ pub(crate) fn status_removed(tx: &mut Tx, status: &Status) -> Result<(), Error> 
             params![status.conversation_id, status.id],
         )?
         .flatten();
-    match left {
-        Some(before) => tx.execute(
+    let owners: Vec<Id> = match left {
+        Some(before) => tx.column(
             "UPDATE conversations SET last_status_id = ?2
-             WHERE conversation_id = ?3 AND last_status_id = ?1",
+             WHERE conversation_id = ?3 AND last_status_id = ?1 RETURNING account_id",
             params![status.id, before, status.conversation_id],
         )?,
-        None => tx.execute(
-            "DELETE FROM conversations WHERE conversation_id = ?2 AND last_status_id = ?1",
+        None => tx.column(
+            "DELETE FROM conversations WHERE conversation_id = ?2 AND last_status_id = ?1
+             RETURNING account_id",
             params![status.id, status.conversation_id],
         )?,
     };
+    for owner in owners {
+        env.streams.tell_if_here(tx, owner, Event::ConversationsChanged);
+    }
     Ok(())
 }

@@ -3,6 +3,7 @@
 use weir_base::Id;
 use weir_db::{ToValue, Tx, Value, ids, params};
 
+use crate::streams::Event;
 use crate::timelines::Range;
 use crate::{Env, Error};
 
@@ -72,6 +73,7 @@ pub fn create(
          VALUES (?1, ?2, ?3, ?4, ?5)",
         params![list.id, by, list.title, list.replies_policy, list.exclusive],
     )?;
+    env.streams.tell_if_here(tx, by, Event::ListsChanged);
     Ok(list)
 }
 
@@ -132,6 +134,7 @@ pub fn update(
     if list.exclusive != old.exclusive {
         env.streams.bonds_changed(tx, by);
     }
+    env.streams.tell_if_here(tx, by, Event::ListsChanged);
     Ok(list)
 }
 
@@ -145,6 +148,7 @@ pub fn delete(tx: &mut Tx, env: &Env, by: Id, id: Id) -> Result<(), Error> {
     }
     tx.execute("DELETE FROM list_accounts WHERE list_id = ?1", params![id])?;
     tx.execute("DELETE FROM lists WHERE id = ?1", params![id])?;
+    env.streams.tell_if_here(tx, by, Event::ListsChanged);
     Ok(())
 }
 
@@ -199,6 +203,7 @@ pub fn add_members(tx: &mut Tx, env: &Env, by: Id, id: Id, people: &[Id]) -> Res
             params![id, *person, env.ids.next()],
         )?;
     }
+    env.streams.tell_if_here(tx, by, Event::ListsChanged);
     Ok(())
 }
 
@@ -214,6 +219,7 @@ pub fn remove_members(tx: &mut Tx, env: &Env, by: Id, id: Id, people: &[Id]) -> 
         "DELETE FROM list_accounts WHERE list_id = ?1 AND account_id IN ids(?2)",
         &[id.to_value(), ids(people)],
     )?;
+    env.streams.tell_if_here(tx, by, Event::ListsChanged);
     Ok(())
 }
 

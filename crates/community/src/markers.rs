@@ -3,6 +3,7 @@
 use weir_base::{Id, Timestamp};
 use weir_db::{Tx, params, texts};
 
+use crate::streams::Event;
 use crate::{Env, Error};
 
 /// The timelines that have a marker.
@@ -50,5 +51,6 @@ pub fn set(tx: &mut Tx, env: &Env, by: Id, timeline: &str, last_read: Id) -> Res
            updated_at = excluded.updated_at",
         params![by, timeline, last_read, env.clock.now()],
     )?;
+    env.streams.tell_if_here(tx, by, Event::MarkersChanged);
     get(tx, by, &[timeline])?.pop().ok_or(Error::NotFound("Marker"))
 }

@@ -6,12 +6,14 @@
 //! than what topic they listen to: whether a reader may see an event is decided per session by the
 //! faces, with [`crate::statuses::may_see`].
 
+mod touches;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
 use serde::{Deserialize, Serialize};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use weir_base::{Clock, Id, Random, Timestamp};
 use weir_db::{Class, Tx};
@@ -21,6 +23,8 @@ use weir_live::{Hub, Limits, Shared};
 use crate::statuses::{self, Status, View, Visibility};
 use crate::timelines::Source;
 use crate::{Community, Env, Error};
+
+pub use touches::{Noun, Touches};
 
 /// Changes that may wait to be told; more are dropped and counted, for streams tell what is now.
 const WAITING_MAX: usize = 20_000;
@@ -54,6 +58,10 @@ pub enum Topic {
     TagLocal(String),
     /// Posts for a list.
     List(Id),
+    /// Posts of an author, whoever may see them.
+    Author(Id),
+    /// What was answered.
+    Answers,
     /// Everybody who is logged in: announcements.
     Everybody,
 }
@@ -83,6 +91,26 @@ pub enum Event {
         /// The conversation's row.
         id: Id,
     },
+    /// The account did something with a post (favourited, boosted, bookmarked, pinned, voted) or
+    /// took it back.
+    Marked(Id),
+    /// A post was answered: this one.
+    Answered(Id),
+    /// The account's role or preferences changed.
+    UserChanged,
+    /// The account's markers moved.
+    MarkersChanged,
+    /// The account's lists, or who is in them, changed.
+    ListsChanged,
+    /// One of the account's conversations was read or is gone.
+    ConversationsChanged,
+    /// Notifications of the account are gone.
+    NotificationsChanged,
+    /// Staff hid somebody or showed them again, or somebody is gone: what is shown of them to
+    /// whomever may be another than before.
+    PeopleChanged,
+    /// An older post came in, which is not told as new.
+    CreatedLate(Id),
     /// The account's filters changed.
     FiltersChanged,
     /// Whom the account follows, blocks or mutes changed.
@@ -115,7 +143,14 @@ enum Change {
     Edited { id: Id },
     Deleted { id: Id, author: Id, mentioned: Vec<Id>, visibility: Visibility },
     To { topic: Topic, event: Event },
+    /// Somebody waits until everything before this was told; of this node alone.
+    #[serde(skip)]
+    Settled(Settled),
 }
+
+/// Who waits.
+#[derive(Debug, Clone)]
+struct Settled(Arc<Mutex<Option<oneshot::Sender<()>>>>);
 
 /// The hub of those who are here, and the way to it.
 pub struct Streams {
@@ -123,13 +158,15 @@ pub struct Streams {
     sender: mpsc::Sender<Change>,
     receiver: Mutex<Option<mpsc::Receiver<Change>>>,
     prepare: RwLock<Vec<Prepare>>,
+    touches: Touches,
 }
 
 impl Streams {
     pub(crate) fn new(clock: Clock, random: Random) -> Self {
         let (sender, receiver) = mpsc::channel(WAITING_MAX);
         let hub = Hub::with(Limits::default(), clock, random);
-        Self { hub, sender, receiver: Mutex::new(Some(receiver)), prepare: RwLock::default() }
+        let receiver = Mutex::new(Some(receiver));
+        Self { hub, sender, receiver, prepare: RwLock::default(), touches: Touches::default() }
     }
 
     /// Has `prepare` make its form of posts and attach it, before they are published: once for all
@@ -141,6 +178,43 @@ impl Streams {
     /// Where sessions are opened.
     pub fn hub(&self) -> &Hub<Topic, Event> {
         &self.hub
+    }
+
+    /// Which posts and accounts have changed.
+    pub fn touches(&self) -> &Touches {
+        &self.touches
+    }
+
+    /// What everybody sees of a post or an account is another than before.
+    pub fn touched(&self, tx: &mut Tx, what: Noun) {
+        self.touches.after(tx, what);
+    }
+
+    /// Whether `account` may be shown, and to whom, is another than before.
+    pub(crate) fn people_changed(&self, tx: &mut Tx, account: Id) {
+        self.touched(tx, Noun::Account(account));
+        self.tell(tx, Topic::Everybody, Event::PeopleChanged);
+    }
+
+    /// Tells `account` an event that concerns only it, if it is here.
+    pub fn tell_if_here(&self, tx: &mut Tx, account: Id, event: Event) {
+        if self.hub.is_here(account.0) {
+            self.tell(tx, Topic::Own(account), event);
+        }
+    }
+
+    /// `account` did something with post `id`, or took it back.
+    pub fn marked(&self, tx: &mut Tx, account: Id, id: Id) {
+        self.tell_if_here(tx, account, Event::Marked(id));
+    }
+
+    /// Waits until everything that was committed before this call was told.
+    pub async fn settled(&self) {
+        let (done, settled) = oneshot::channel();
+        let change = Change::Settled(Settled(Arc::new(Mutex::new(Some(done)))));
+        if self.sender.send(change).await.is_ok() {
+            let _ = settled.await;
+        }
     }
 
     fn after(&self, tx: &mut Tx, change: Change) {
@@ -158,10 +232,12 @@ impl Streams {
 
     /// A post was edited.
     pub fn status_edited(&self, tx: &mut Tx, id: Id) {
+        self.touched(tx, Noun::Post(id));
         self.after(tx, Change::Edited { id });
     }
 
     pub(crate) fn status_deleted(&self, tx: &mut Tx, status: &Status, mentioned: &[Id]) {
+        self.touched(tx, Noun::Post(status.id));
         let change = Change::Deleted {
             id: status.id,
             author: status.account_id,
@@ -236,7 +312,12 @@ pub async fn run_among(community: Community, nodes: Option<Nodes>, shutdown: Can
 }
 
 fn pass_on(bus: &Bus, changes: &[Change]) {
-    match serde_json::to_vec(changes) {
+    let ours = |change: &&Change| !matches!(change, Change::Settled(_));
+    let changes: Vec<&Change> = changes.iter().filter(ours).collect();
+    if changes.is_empty() {
+        return;
+    }
+    match serde_json::to_vec(&changes) {
         Ok(told) => bus.tell(&told),
         Err(error) => tracing::error!(%error, "a change could not be told to the other nodes"),
     }
@@ -334,11 +415,19 @@ async fn tell(community: &Community, changes: Vec<Change>) -> Result<(), Error> 
     } else {
         community.read(Class::Live, move |tx, env| with_lists(tx, env, &wanted)).await?
     };
-    let told: Vec<Told> =
-        changes.into_iter().filter_map(|change| told(env, &views, change)).collect();
-    prepare(community, &told).await;
-    for Told { topics, event } in told {
+    let (mut all, mut waiting) = (Vec::new(), Vec::new());
+    for change in changes {
+        match change {
+            Change::Settled(settled) => waiting.push(settled),
+            change => all.extend(told(env, &views, change)),
+        }
+    }
+    prepare(community, &all).await;
+    for Told { topics, event } in all {
         env.streams.hub.publish_to(topics.into_iter(), event);
+    }
+    for done in waiting.into_iter().filter_map(|Settled(waits)| waits.lock().take()) {
+        let _ = done.send(());
     }
     Ok(())
 }
@@ -349,10 +438,11 @@ struct Told {
     event: Arc<Shared<Event>>,
 }
 
-fn told(env: &Env, views: &[(View, Vec<Id>)], change: Change) -> Option<Told> {
-    Some(match change {
-        Change::Created { id, mentioned } => told_status(env, views, id, &mentioned, true)?,
-        Change::Edited { id } => told_status(env, views, id, &[], false)?,
+fn told(env: &Env, views: &[(View, Vec<Id>)], change: Change) -> Vec<Told> {
+    let told = match change {
+        Change::Created { id, mentioned } => return told_status(env, views, id, &mentioned, true),
+        Change::Edited { id } => return told_status(env, views, id, &[], false),
+        Change::Settled(_) => return Vec::new(),
         Change::Deleted { id, author, mentioned, visibility } => {
             let mut topics = audience(env, author, &mentioned);
             if visibility == Visibility::Public {
@@ -363,7 +453,8 @@ fn told(env: &Env, views: &[(View, Vec<Id>)], change: Change) -> Option<Told> {
         Change::To { topic, event } => {
             Told { topics: vec![topic], event: Shared::sized(event, EVENT_BYTES) }
         }
-    })
+    };
+    vec![told]
 }
 
 /// Has the faces make their forms of the posts that somebody listens to.
@@ -414,28 +505,37 @@ fn told_status(
     id: Id,
     mentioned: &[Id],
     new: bool,
-) -> Option<Told> {
-    let (view, lists) = views.iter().find(|(view, _)| view.status.id == id)?;
-    let fresh = is_fresh(env.clock.now(), id.time());
-    let own = mentioned.iter().filter(|account| env.streams.hub.is_awaited(account.0));
-    let mut topics: Vec<Topic> = own.map(|account| Topic::Home(*account)).collect();
-    if fresh || !new {
-        topics = audience(env, view.account.id, mentioned);
-        topics.extend(lists.iter().map(|list| Topic::List(*list)));
-        topics.extend(public_topics(view));
-        for tag in &view.post().tags {
-            topics.extend(tag_followers(env, tag.id));
-        }
+) -> Vec<Told> {
+    let Some((view, lists)) = views.iter().find(|(view, _)| view.status.id == id) else {
+        return Vec::new();
+    };
+    let small = |topics, event| Told { topics, event: Shared::sized(event, EVENT_BYTES) };
+    let mut told = Vec::new();
+    let mut topics = audience(env, view.account.id, mentioned);
+    topics.extend(lists.iter().map(|list| Topic::List(*list)));
+    topics.extend(public_topics(view));
+    topics.push(Topic::Author(view.account.id));
+    for tag in &view.post().tags {
+        topics.extend(tag_followers(env, tag.id));
+    }
+    if new && !is_fresh(env.clock.now(), id.time()) {
+        told.push(small(topics, Event::CreatedLate(id)));
+        let own = mentioned.iter().filter(|account| env.streams.hub.is_awaited(account.0));
+        topics = own.map(|account| Topic::Home(*account)).collect();
     }
     if view.status.visibility == Visibility::Direct {
         topics.extend(mentioned.iter().map(|account| Topic::Direct(*account)));
         topics.push(Topic::Direct(view.account.id));
     }
+    if let Some(parent) = view.status.in_reply_to_id.filter(|_| new) {
+        told.push(small(vec![Topic::Answers], Event::Answered(parent)));
+    }
     let post = view.post();
     let size_bytes = EVENT_BYTES + 2 * (post.status.content.len() + post.status.spoiler.len());
     let view = Arc::new(view.clone());
     let event = if new { Event::Created(view) } else { Event::Edited(view) };
-    Some(Told { topics, event: Shared::sized(event, size_bytes) })
+    told.push(Told { topics, event: Shared::sized(event, size_bytes) });
+    told
 }
 
 /// The home timelines of those who are here (or may come back for it) and follow `author`, are it

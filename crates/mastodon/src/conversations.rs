@@ -33,7 +33,7 @@ pub async fn delete(
     At(id): At,
 ) -> Result<Json<Done>, Error> {
     let by = person.id;
-    face.write(move |tx, _| conversations::remove(tx, by, id)).await?;
+    face.write(move |tx, env| conversations::remove(tx, env, by, id)).await?;
     Ok(Json(Done {}))
 }
 
@@ -57,7 +57,7 @@ pub async fn unread(
 
 async fn mark(face: &Face, by: Id, id: Id, unread: bool) -> Result<Json<Conversation>, Error> {
     let done = face.write(move |tx, env| {
-        conversations::mark(tx, by, id, unread)?;
+        conversations::mark(tx, env, by, id, unread)?;
         let one = conversations::get(tx, env, by, id)?;
         Ok(entities::conversations(tx, env, by, &[one])?.pop())
     });

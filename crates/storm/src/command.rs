@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::{Parser, Subcommand};
 use metrics_exporter_prometheus::PrometheusBuilder;
 
-use crate::{deliver, inbox, jobs, streaming};
+use crate::{deliver, inbox, jobs, logins, streaming};
 
 /// Load and faults, against Weir or any server of that kind.
 #[derive(Debug, Parser)]
@@ -53,6 +53,11 @@ enum Scenario {
         --stream public --parts paced,flood\n  \
         weir storm streaming --target http://127.0.0.1:9000 --path / --publish /publish")]
     Streaming(streaming::Options),
+    /// A burst of log-ins at a DDP server, while bystanders measure; and sessions that come back.
+    #[command(after_help = "Examples:\n  weir serve --dev --domain 127.0.0.1:8080\n  \
+        weir storm logins --target http://127.0.0.1:8080 --clients 100 --report logins.html\n  \
+        weir storm logins --target ws://127.0.0.1:8090 --example --resume 5000")]
+    Logins(logins::Options),
 }
 
 /// Runs the scenario that `words` name, the words after `weir storm`. Wrong usage ends the
@@ -85,6 +90,7 @@ pub fn run(words: Vec<OsString>) -> Result<(), String> {
             Scenario::Inbox(options) => inbox::run(options).await,
             Scenario::Deliver(options) => deliver::run(options).await,
             Scenario::Streaming(options) => streaming::run(options).await,
+            Scenario::Logins(options) => logins::run(options).await,
         };
         run.map_err(|error| format!("{error:#}"))
     })

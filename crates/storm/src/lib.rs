@@ -11,6 +11,7 @@ pub mod fixture;
 pub mod inbox;
 pub mod jobs;
 pub mod load;
+pub mod logins;
 pub mod machine;
 pub mod plot;
 pub mod streaming;

@@ -7,6 +7,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::routing::{any_service, get};
 use http::{HeaderMap, Request, header};
+use tokio_util::sync::CancellationToken;
 use tower::{ServiceExt, service_fn};
 use weir_activitypub::ActivityPub;
 use weir_community::federation::SharedResolver;
@@ -26,6 +27,7 @@ pub fn router(
     parts: &Parts,
     outside: &Outside,
     federation: Option<&ActivityPub>,
+    shutdown: CancellationToken,
 ) -> Router {
     let cache_bytes_max = media_cache_bytes(&parts.community.env().data);
     let proxy = Proxy::new(parts.community.clone(), outside.fetch.clone(), cache_bytes_max);
@@ -36,6 +38,13 @@ pub fn router(
     let pages = Pages::new(parts.community.clone(), resolver.clone(), options::pages(checked));
     let own = Router::new().route("/health", get(async || "OK"));
     let own = own.merge(weir_http::media(&parts.community, proxy));
+    let ddp = weir_ddp::weir(weir_ddp::Setup {
+        community: parts.community.clone(),
+        resolver: resolver.clone(),
+        dev: checked.modes.dev,
+        shutdown,
+    });
+    let own = own.merge(weir_ddp::router(ddp));
     let mastodon = weir_mastodon::Setup {
         community: parts.community.clone(),
         resolver,

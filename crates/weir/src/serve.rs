@@ -170,7 +170,7 @@ async fn serve(checked: &Checked, extra_ca: Option<&Path>) -> Result<(), ServeEr
     let signals = Signals::listen(tls.clone())
         .map_err(|source| ServeError::System { what: "listen to signals", source })?;
     let tasks = TaskTracker::new();
-    let router = routes::router(checked, &parts, &outside, federation.as_ref());
+    let router = routes::router(checked, &parts, &outside, federation.as_ref(), shutdown.clone());
     let serving = to_everybody(config, router, tls, descriptors_max);
     tasks.spawn(weir_http::serve(listeners.http, serving, shutdown.clone()));
     if let Some(listener) = listeners.metrics {

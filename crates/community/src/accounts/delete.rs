@@ -11,6 +11,7 @@ use weir_jobs::{Claimed, Job, Outcome, Queue, Registry};
 use super::by_id;
 use crate::federation::{self, Message};
 use crate::statuses::Status;
+use crate::streams::Noun;
 use crate::{Community, Env, Error, oauth, relationships, statuses};
 
 /// Rows that are taken at a time.
@@ -76,6 +77,7 @@ pub fn delete(tx: &mut Tx, env: &Env, id: Id) -> Result<(), Error> {
         return Err(Error::NotFound("Account"));
     }
     federation::send(tx, env, id, Message::DeleteActor { actor: account.uri.clone() })?;
+    env.streams.people_changed(tx, id);
     tx.execute(
         "UPDATE accounts SET deleted_at = ?2, display_name = '', note = '', note_source = '',
            fields = '[]', fields_source = '[]', avatar = '', avatar_description = '', header = '',
@@ -110,6 +112,7 @@ pub fn delete_remote(tx: &mut Tx, env: &Env, id: Id) -> Result<(), Error> {
         params![id, env.clock.now()],
     )?;
     if marked > 0 {
+        env.streams.people_changed(tx, id);
         env.jobs.enqueue(tx, &EraseAccount { account: id })?;
     }
     Ok(())
@@ -160,7 +163,7 @@ pub fn erase_step(tx: &mut Tx, env: &Env, account: Id) -> Result<bool, Error> {
     if by_id(tx, account)?.deleted_at.is_none() {
         return Ok(true);
     }
-    while posts(tx, env, account)? || follows(tx, env, account)? || favourites(tx, account)? {
+    while posts(tx, env, account)? || follows(tx, env, account)? || favourites(tx, env, account)? {
         if tx.elapsed().as_millis() >= STEP_MS_MAX {
             return Ok(false);
         }
@@ -197,7 +200,7 @@ fn follows(tx: &mut Tx, env: &Env, account: Id) -> Result<bool, Error> {
     Ok(!followers.is_empty() || !followees.is_empty())
 }
 
-fn favourites(tx: &mut Tx, account: Id) -> Result<bool, Error> {
+fn favourites(tx: &mut Tx, env: &Env, account: Id) -> Result<bool, Error> {
     let favourites: Vec<(Id, Id)> = tx.query(
         "SELECT id, status_id FROM favourites WHERE account_id = ?1 ORDER BY id LIMIT ?2",
         params![account, ROWS_PER_STEP],
@@ -205,6 +208,7 @@ fn favourites(tx: &mut Tx, account: Id) -> Result<bool, Error> {
     )?;
     for (id, status) in &favourites {
         tx.execute("DELETE FROM favourites WHERE id = ?1", params![id])?;
+        env.streams.touched(tx, Noun::Post(*status));
         tx.execute(
             "UPDATE statuses SET favourites_count = favourites_count - 1
              WHERE id = ?1 AND favourites_count > 0",

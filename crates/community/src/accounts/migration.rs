@@ -6,6 +6,7 @@ use weir_db::{Json, Tx, params};
 use super::{Account, by_id, by_ids, by_uris};
 use crate::federation::chores::MigrateFollowers;
 use crate::federation::{self, Message};
+use crate::streams::Noun;
 use crate::{Env, Error};
 
 /// Aliases one account may have.
@@ -134,6 +135,8 @@ pub fn move_out(tx: &mut Tx, env: &Env, by: Id, target: Id) -> Result<(), Error>
         "INSERT INTO migrations (id, account_id, target_id, followers) VALUES (?1, ?2, ?3, ?4)",
         params![env.ids.next(), by, target.id, me.followers_count],
     )?;
+    env.streams.touched(tx, Noun::Account(by));
+    env.streams.touched(tx, Noun::Account(by));
     tx.execute("UPDATE accounts SET moved_to_id = ?2 WHERE id = ?1", params![by, target.id])?;
     env.jobs.enqueue(tx, &MigrateFollowers { old: by, new: target.id })?;
     federation::send(tx, env, by, Message::UpdateActor)?;

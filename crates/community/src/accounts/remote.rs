@@ -7,6 +7,7 @@ use weir_db::{Json, Tx, params};
 use super::{Account, Field, by_uri};
 use crate::emojis::{self, RemoteEmoji};
 use crate::federation::order::{self, Version};
+use crate::streams::Noun;
 use crate::text::clean;
 use crate::{Env, Error, search};
 
@@ -222,6 +223,7 @@ fn update(tx: &mut Tx, env: &Env, id: Id, remote: &RemoteAccount) -> Result<(), 
         Some(uri) => by_uri(tx, uri)?.map(|account| account.id).filter(|to| *to != id),
         None => None,
     };
+    env.streams.touched(tx, Noun::Account(id));
     tx.execute(
         "UPDATE accounts SET url = ?2, kind = ?3, display_name = ?4, note = ?5, fields = ?6,
            avatar = ?7, header = ?8, locked = ?9, discoverable = ?10, indexable = ?11,
@@ -265,7 +267,9 @@ fn suspend_by_origin(tx: &mut Tx, env: &Env, id: Id, suspended: bool) -> Result<
         "UPDATE accounts SET suspended_at = NULL, suspended_by_origin = 0
          WHERE id = ?1 AND suspended_by_origin = 1 AND ?2 = ?2"
     };
-    tx.execute(sql, params![id, env.clock.now()])?;
+    if tx.execute(sql, params![id, env.clock.now()])? > 0 {
+        env.streams.people_changed(tx, id);
+    }
     Ok(())
 }
 

@@ -10,6 +10,7 @@ use super::{
     FIELDS_MAX, Field, NOTE_CHARACTERS_MAX, by_id,
 };
 use crate::federation::{self, Message};
+use crate::streams::Noun;
 use crate::{Env, Error, media, search, text};
 
 /// What is to change; what is `None` stays.
@@ -71,6 +72,7 @@ pub fn update_profile(
             media::forget_file(tx, env, old)?;
         }
     }
+    env.streams.touched(tx, Noun::Account(by));
     tx.execute(
         "UPDATE accounts SET display_name = ?2, note = ?3, note_source = ?4, fields = ?5,
            fields_source = ?6, avatar = ?7, avatar_description = ?8, header = ?9,

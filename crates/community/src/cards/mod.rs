@@ -13,6 +13,7 @@ use weir_fetch::Fetch;
 use weir_jobs::{Claimed, Failure, Job, Queue, Registry, Retry};
 
 use crate::statuses::{self, Status};
+use crate::streams::Noun;
 use crate::{Community, Env, Error, media};
 
 /// How long after the post a page is fetched at most, so that a post that spreads does not bring
@@ -76,6 +77,7 @@ pub(crate) fn changed(tx: &mut Tx, env: &Env, status: Id) -> Result<(), Error> {
     if shown.is_some() && shown == link {
         return Ok(());
     }
+    env.streams.touched(tx, Noun::Post(status.id));
     tx.execute("UPDATE statuses SET card_id = NULL WHERE id = ?1", params![status.id])?;
     wanted(tx, env, &status)
 }
@@ -150,6 +152,7 @@ fn attach(tx: &mut Tx, env: &Env, job: &FetchCard, card: Id) -> Result<(), Error
     if link_of(env, &status).as_deref() == Some(&*job.url) {
         let sql = "UPDATE statuses SET card_id = ?2 WHERE id = ?1";
         tx.execute(sql, params![status.id, card])?;
+        env.streams.touched(tx, Noun::Post(status.id));
     }
     Ok(())
 }

@@ -74,6 +74,7 @@ pub fn suspend(tx: &mut Tx, env: &Env, by: Id, target: Id) -> Result<(), Error> 
     let what = "The staff has suspended it: nobody can see it, and you cannot log in. If you think \
                 this is wrong, answer this mail or write to the staff.";
     tell(tx, env, by, &account, ("suspend", what), &[])?;
+    env.streams.people_changed(tx, target);
     tx.execute(
         "UPDATE accounts SET suspended_at = ?2 WHERE id = ?1",
         params![target, env.clock.now()],
@@ -99,6 +100,7 @@ pub fn unsuspend(tx: &mut Tx, env: &Env, by: Id, target: Id) -> Result<(), Error
     if account.suspended_at.is_none() {
         return Ok(());
     }
+    env.streams.people_changed(tx, target);
     tx.execute("UPDATE accounts SET suspended_at = NULL WHERE id = ?1", params![target])?;
     if account.is_local() {
         federation::send(tx, env, target, Message::UpdateActor)?;
@@ -120,6 +122,7 @@ pub fn silence(tx: &mut Tx, env: &Env, by: Id, target: Id, on: bool) -> Result<(
     if account.silenced_at.is_some() == on {
         return Ok(());
     }
+    env.streams.people_changed(tx, target);
     tx.execute(
         "UPDATE accounts SET silenced_at = ?2 WHERE id = ?1",
         params![target, on.then(|| env.clock.now())],
@@ -139,6 +142,7 @@ pub fn silence(tx: &mut Tx, env: &Env, by: Id, target: Id, on: bool) -> Result<(
 /// As [`suspend`].
 pub fn sensitize(tx: &mut Tx, env: &Env, by: Id, target: Id, on: bool) -> Result<(), Error> {
     let account = person_below(tx, by, target)?;
+    env.streams.people_changed(tx, target);
     tx.execute(
         "UPDATE accounts SET sensitized_at = ?2 WHERE id = ?1",
         params![target, on.then(|| env.clock.now())],

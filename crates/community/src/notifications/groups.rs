@@ -6,6 +6,7 @@ use weir_base::Id;
 use weir_db::{ToValue, Tx, ids, params};
 
 use super::{Kind, Notification, Page, list};
+use crate::streams::Event;
 use crate::timelines::Range;
 use crate::{Env, Error};
 
@@ -154,13 +155,14 @@ pub fn group_accounts(tx: &mut Tx, reader: Id, key: &str) -> Result<Vec<Id>, Err
 ///
 /// # Errors
 /// The database's.
-pub fn dismiss_group(tx: &mut Tx, reader: Id, key: &str) -> Result<(), Error> {
+pub fn dismiss_group(tx: &mut Tx, env: &Env, reader: Id, key: &str) -> Result<(), Error> {
     let own: Vec<Id> =
         key.strip_prefix("ungrouped-").and_then(|id| id.parse().ok()).into_iter().collect();
     tx.execute(
         "DELETE FROM notifications WHERE account_id = ?1 AND (group_key = ?2 OR id IN ids(?3))",
         &[reader.to_value(), key.to_value(), ids(&own)],
     )?;
+    env.streams.tell_if_here(tx, reader, Event::NotificationsChanged);
     Ok(())
 }
 

@@ -9,6 +9,7 @@ use weir_db::{Tx, Value, params, texts};
 use super::Kind;
 use crate::accounts::{self, Account};
 use crate::statuses::{self, View};
+use crate::streams::Event;
 use crate::timelines::Range;
 use crate::{Env, Error};
 
@@ -156,8 +157,9 @@ fn fill(tx: &mut Tx, env: &Env, reader: Id, rows: Vec<Bare>) -> Result<Vec<Notif
 ///
 /// # Errors
 /// The database's.
-pub fn clear(tx: &mut Tx, reader: Id) -> Result<(), Error> {
+pub fn clear(tx: &mut Tx, env: &Env, reader: Id) -> Result<(), Error> {
     tx.execute("DELETE FROM notifications WHERE account_id = ?1", params![reader])?;
+    env.streams.tell_if_here(tx, reader, Event::NotificationsChanged);
     Ok(())
 }
 
@@ -165,10 +167,11 @@ pub fn clear(tx: &mut Tx, reader: Id) -> Result<(), Error> {
 ///
 /// # Errors
 /// [`Error::NotFound`].
-pub fn dismiss(tx: &mut Tx, reader: Id, id: Id) -> Result<(), Error> {
+pub fn dismiss(tx: &mut Tx, env: &Env, reader: Id, id: Id) -> Result<(), Error> {
     let removed = tx.execute(
         "DELETE FROM notifications WHERE account_id = ?1 AND id = ?2",
         params![reader, id],
     )?;
+    env.streams.tell_if_here(tx, reader, Event::NotificationsChanged);
     if removed == 0 { Err(Error::NotFound("Notification")) } else { Ok(()) }
 }

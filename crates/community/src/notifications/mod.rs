@@ -9,7 +9,8 @@ pub mod policy;
 use weir_base::Id;
 use weir_db::{Tx, params};
 
-use crate::Error;
+use crate::streams::Event;
+use crate::{Env, Error};
 
 pub use from_staff::{
     Cause, Severance, Warning, notify_report, notify_severed, severances, warn, warnings,
@@ -100,15 +101,19 @@ impl Kind {
 /// The database's.
 pub fn withdraw(
     tx: &mut Tx,
+    env: &Env,
     to: Id,
     kind: Kind,
     from: Id,
     status: Option<Id>,
 ) -> Result<(), Error> {
-    tx.execute(
+    let gone = tx.execute(
         "DELETE FROM notifications WHERE account_id = ?1 AND kind = ?2 AND from_account_id = ?3
            AND status_id = ?4",
         params![to, kind.name(), from, status.unwrap_or(Id::ZERO)],
     )?;
+    if gone > 0 {
+        env.streams.tell_if_here(tx, to, Event::NotificationsChanged);
+    }
     Ok(())
 }

@@ -146,6 +146,18 @@ pub fn revoke(tx: &mut Tx, env: &Env, app: Id, token: &str) -> Result<(), Error>
     }
 }
 
+/// Revokes `token` if it is `account`'s; unknown ones are no error.
+///
+/// # Errors
+/// The database's.
+pub fn revoke_own(tx: &mut Tx, env: &Env, account: Id, token: &str) -> Result<(), Error> {
+    let sql = "SELECT id FROM oauth_tokens WHERE token_hash = ?1 AND account_id = ?2";
+    match tx.value(sql, params![hash(token), account])? {
+        Some(id) => remove(tx, env, id),
+        None => Ok(()),
+    }
+}
+
 /// Revokes one of a person's tokens.
 ///
 /// # Errors

@@ -6,6 +6,7 @@ use weir_db::{Json, Tx, params};
 use crate::accounts::{self, Account};
 use crate::federation::{self, Message};
 use crate::notifications::{self, Kind};
+use crate::streams::Noun;
 use crate::{Env, Error};
 
 /// How one wants to follow; what is `None` keeps its present (or default) value.
@@ -138,7 +139,7 @@ fn insert(
 
 /// What goes with a follow that has just come to be: counts, memory, the notification.
 fn established(tx: &mut Tx, env: &Env, by: Id, them: &Account) -> Result<(), Error> {
-    count(tx, by, them.id, 1)?;
+    count(tx, env, by, them.id, 1)?;
     env.feeds.followed(tx, by, them);
     env.streams.bonds_changed(tx, by);
     if them.is_local() {
@@ -147,7 +148,9 @@ fn established(tx: &mut Tx, env: &Env, by: Id, them: &Account) -> Result<(), Err
     Ok(())
 }
 
-fn count(tx: &mut Tx, by: Id, target: Id, step: i64) -> Result<(), Error> {
+fn count(tx: &mut Tx, env: &Env, by: Id, target: Id, step: i64) -> Result<(), Error> {
+    env.streams.touched(tx, Noun::Account(by));
+    env.streams.touched(tx, Noun::Account(target));
     tx.execute(
         "UPDATE accounts SET following_count = following_count + ?2
          WHERE id = ?1 AND following_count + ?2 >= 0",
@@ -286,7 +289,7 @@ pub(super) fn end(tx: &mut Tx, env: &Env, by: Id, target: Id) -> Result<Option<S
         params![by, target],
     )?;
     if ended.is_some() {
-        count(tx, by, target, -1)?;
+        count(tx, env, by, target, -1)?;
         env.feeds.unfollowed(tx, by, target);
         env.streams.bonds_changed(tx, by);
         tx.execute(

@@ -12,6 +12,7 @@ use crate::federation::chores::MigrateFollowers;
 use crate::federation::order::{self, Event, Relation, Version};
 use crate::notifications::{self, Kind};
 use crate::statuses::Receipt;
+use crate::streams::Noun;
 use crate::{Env, Error};
 
 /// Remote account `by` wants to follow local account `target`, by `activity`.
@@ -134,7 +135,7 @@ fn establish(
 fn end(tx: &mut Tx, env: &Env, by: Id, target: Id) -> Result<(), Error> {
     follow::end(tx, env, by, target)?;
     follow::forget_request(tx, by, target)?;
-    notifications::withdraw(tx, target, Kind::Follow, by, None)
+    notifications::withdraw(tx, env, target, Kind::Follow, by, None)
 }
 
 fn settle_block(
@@ -223,6 +224,7 @@ pub fn receive_move(
     if old.id == new.id || !new.is_available() || !new.also_known_as.0.contains(&old.uri) {
         return Ok(Receipt::Refused("not said by both"));
     }
+    env.streams.touched(tx, Noun::Account(old.id));
     tx.execute("UPDATE accounts SET moved_to_id = ?2 WHERE id = ?1", params![old.id, new.id])?;
     env.jobs.enqueue(tx, &MigrateFollowers { old: old.id, new: new.id })?;
     Ok(Receipt::Known(new.id))

@@ -50,7 +50,7 @@ pub(super) fn settle_like(
             marks::add_favourite(tx, env, by.id, &post)?;
         }
         (true, false) => {
-            marks::remove_favourite(tx, by.id, &post)?;
+            marks::remove_favourite(tx, env, by.id, &post)?;
         }
         _ => {}
     }

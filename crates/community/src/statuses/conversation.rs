@@ -12,6 +12,7 @@ use super::look::Look;
 use super::remote::RemoteStatus;
 use super::{Status, Visibility};
 use crate::federation::{self, order};
+use crate::streams::Noun;
 use crate::{Env, Error};
 
 /// Marks numbers made of addresses; ids of time do not reach it for millennia.
@@ -40,7 +41,7 @@ pub(super) fn of(
 }
 
 /// Joins those who answered `status` before it was known to it.
-pub(super) fn adopt(tx: &mut Tx, status: &Status, seen: &Look) -> Result<(), Error> {
+pub(super) fn adopt(tx: &mut Tx, env: &Env, status: &Status, seen: &Look) -> Result<(), Error> {
     let unknown = of_unknown(&status.uri);
     if !seen.answered {
         return if seen.joined { merge(tx, unknown, status.conversation_id) } else { Ok(()) };
@@ -49,9 +50,10 @@ pub(super) fn adopt(tx: &mut Tx, status: &Status, seen: &Look) -> Result<(), Err
         "SELECT visibility FROM statuses WHERE in_reply_to_uri = ?1 AND in_reply_to_id IS NULL",
         params![status.uri],
     )?;
-    tx.execute(
+    let answers: Vec<Id> = tx.column(
         "UPDATE statuses SET in_reply_to_id = ?2, in_reply_to_account_id = ?3,
-           in_reply_to_uri = NULL WHERE in_reply_to_uri = ?1 AND in_reply_to_id IS NULL",
+           in_reply_to_uri = NULL WHERE in_reply_to_uri = ?1 AND in_reply_to_id IS NULL
+         RETURNING id",
         params![status.uri, status.id, status.account_id],
     )?;
     let open = waiting.iter().filter(|visibility| visibility.is_open()).count();
@@ -59,17 +61,25 @@ pub(super) fn adopt(tx: &mut Tx, status: &Status, seen: &Look) -> Result<(), Err
         "UPDATE statuses SET replies_count = replies_count + ?2 WHERE id = ?1",
         params![status.id, open],
     )?;
+    touched(tx, env, &answers);
+    env.streams.touched(tx, Noun::Post(status.id));
     merge(tx, unknown, status.conversation_id)
 }
 
 /// Parts those who answered `status` from it, before it goes; they keep its conversation.
-pub(super) fn orphan(tx: &mut Tx, status: &Status) -> Result<(), Error> {
-    tx.execute(
+pub(super) fn orphan(tx: &mut Tx, env: &Env, status: &Status) -> Result<(), Error> {
+    let answers: Vec<Id> = tx.column(
         "UPDATE statuses SET in_reply_to_id = NULL, in_reply_to_account_id = NULL,
-           in_reply_to_uri = ?2 WHERE in_reply_to_id = ?1",
+           in_reply_to_uri = ?2 WHERE in_reply_to_id = ?1 RETURNING id",
         params![status.id, status.uri],
     )?;
+    touched(tx, env, &answers);
     Ok(())
+}
+
+/// What these posts answer is another than before.
+fn touched(tx: &mut Tx, env: &Env, posts: &[Id]) {
+    posts.iter().for_each(|post| env.streams.touched(tx, Noun::Post(*post)));
 }
 
 /// A deleted post came after its deletion: all that is taken from it is what it answered.

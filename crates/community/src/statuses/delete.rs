@@ -5,6 +5,7 @@ use weir_db::{Tx, params};
 
 use super::{Status, by_id, conversation, publish};
 use crate::federation::{self, Message};
+use crate::streams::Noun;
 use crate::{Env, Error, conversations, media};
 
 /// `by` deletes their own post `id`; boosts of it go too, other servers are told.
@@ -57,7 +58,7 @@ fn remove(tx: &mut Tx, env: &Env, status: &Status) -> Result<(), Error> {
         tx.column("SELECT account_id FROM mentions WHERE status_id = ?1", params![status.id])?;
     let tags: Vec<Id> =
         tx.column("SELECT tag_id FROM status_tags WHERE status_id = ?1", params![status.id])?;
-    conversation::orphan(tx, status)?;
+    conversation::orphan(tx, env, status)?;
     for sql in [
         "DELETE FROM mentions WHERE status_id = ?1",
         "DELETE FROM status_tags WHERE status_id = ?1",
@@ -81,7 +82,10 @@ fn remove(tx: &mut Tx, env: &Env, status: &Status) -> Result<(), Error> {
          WHERE id = ?1 AND statuses_count > 0",
         params![status.account_id],
     )?;
+    env.streams.touched(tx, Noun::Account(status.account_id));
     if let Some(of) = status.boost_of_id {
+        env.streams.touched(tx, Noun::Post(of));
+        env.streams.marked(tx, status.account_id, of);
         tx.execute(
             "DELETE FROM notifications WHERE kind = 'reblog' AND status_id = ?1
                AND from_account_id = ?2",
@@ -94,13 +98,14 @@ fn remove(tx: &mut Tx, env: &Env, status: &Status) -> Result<(), Error> {
         )?;
     }
     if let Some(parent) = publish::parent(tx, status)?.filter(|_| status.visibility.is_open()) {
+        env.streams.touched(tx, Noun::Post(parent.id));
         tx.execute(
             "UPDATE statuses SET replies_count = replies_count - 1
              WHERE id = ?1 AND replies_count > 0",
             params![parent.id],
         )?;
     }
-    conversations::status_removed(tx, status)?;
+    conversations::status_removed(tx, env, status)?;
     env.feeds.removed(tx, status.account_id, status.id, &tags);
     env.streams.status_deleted(tx, status, &mentioned);
     Ok(())

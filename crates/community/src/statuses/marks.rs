@@ -10,6 +10,7 @@ use super::{
 use crate::federation::order::Version;
 use crate::federation::{self, Message};
 use crate::notifications::{self, Kind};
+use crate::streams::Noun;
 use crate::timelines::Range;
 use crate::{Env, Error, accounts, search};
 
@@ -45,6 +46,8 @@ pub(crate) fn add_favourite(
         "UPDATE statuses SET favourites_count = favourites_count + 1 WHERE id = ?1",
         params![status.id],
     )?;
+    env.streams.touched(tx, Noun::Post(status.id));
+    env.streams.marked(tx, by, status.id);
     notifications::notify(tx, env, status.account_id, Kind::Favourite, by, Some(status.id))?;
     Ok(Some(id))
 }
@@ -64,7 +67,7 @@ pub(super) fn favourite_row(id: Id, by: Id, status: Id) -> [Value<'static>; 3] {
 /// [`Error::NotFound`] when the post is not there for this person.
 pub fn unfavourite(tx: &mut Tx, env: &Env, by: Id, id: Id) -> Result<Id, Error> {
     let status = visible_post(tx, Some(by), id)?;
-    if let Some(favourite) = remove_favourite(tx, by, &status)?.filter(|_| !status.local) {
+    if let Some(favourite) = remove_favourite(tx, env, by, &status)?.filter(|_| !status.local) {
         let (status_uri, author) = (status.uri.clone(), status.account_id);
         let message = Message::Unfavourite { id: favourite, status_uri, author };
         federation::send(tx, env, by, message)?;
@@ -73,7 +76,12 @@ pub fn unfavourite(tx: &mut Tx, env: &Env, by: Id, id: Id) -> Result<Id, Error> 
 }
 
 /// Removes a favourite of anybody; its id when there was one.
-pub(crate) fn remove_favourite(tx: &mut Tx, by: Id, status: &Status) -> Result<Option<Id>, Error> {
+pub(crate) fn remove_favourite(
+    tx: &mut Tx,
+    env: &Env,
+    by: Id,
+    status: &Status,
+) -> Result<Option<Id>, Error> {
     let removed: Option<Id> = tx.value(
         "DELETE FROM favourites WHERE status_id = ?1 AND account_id = ?2 RETURNING id",
         params![status.id, by],
@@ -84,7 +92,9 @@ pub(crate) fn remove_favourite(tx: &mut Tx, by: Id, status: &Status) -> Result<O
              WHERE id = ?1 AND favourites_count > 0",
             params![status.id],
         )?;
-        notifications::withdraw(tx, status.account_id, Kind::Favourite, by, Some(status.id))?;
+        env.streams.touched(tx, Noun::Post(status.id));
+        env.streams.marked(tx, by, status.id);
+        notifications::withdraw(tx, env, status.account_id, Kind::Favourite, by, Some(status.id))?;
     }
     Ok(removed)
 }
@@ -177,7 +187,9 @@ pub(crate) fn add_boost(
         "UPDATE statuses SET boosts_count = boosts_count + 1 WHERE id = ?1",
         params![post.id],
     )?;
-    publish::count(tx, boost, None)?;
+    env.streams.touched(tx, Noun::Post(post.id));
+    env.streams.marked(tx, boost.account_id, post.id);
+    publish::count(tx, env, boost, None)?;
     notifications::notify(tx, env, post.account_id, Kind::Reblog, boost.account_id, Some(post.id))?;
     publish::announce(tx, env, boost, &[], &[], Reach::UNKNOWN)?;
     Ok(true)
@@ -199,7 +211,7 @@ pub fn unboost(tx: &mut Tx, env: &Env, by: Id, id: Id) -> Result<Id, Error> {
     )?;
     let Some(boost) = boost else { return Ok(post.id) };
     delete::erase(tx, env, &boost)?;
-    notifications::withdraw(tx, post.account_id, Kind::Reblog, by, Some(post.id))?;
+    notifications::withdraw(tx, env, post.account_id, Kind::Reblog, by, Some(post.id))?;
     let message = Message::Unboost {
         uri: boost.uri,
         of_uri: post.uri.clone(),
@@ -224,6 +236,7 @@ pub fn bookmark(tx: &mut Tx, env: &Env, by: Id, id: Id) -> Result<Id, Error> {
         params![env.ids.next(), by, status.id],
     )?;
     search::status_marked(tx, env, status.id)?;
+    env.streams.marked(tx, by, status.id);
     Ok(status.id)
 }
 
@@ -231,12 +244,13 @@ pub fn bookmark(tx: &mut Tx, env: &Env, by: Id, id: Id) -> Result<Id, Error> {
 ///
 /// # Errors
 /// [`Error::NotFound`].
-pub fn unbookmark(tx: &mut Tx, by: Id, id: Id) -> Result<Id, Error> {
+pub fn unbookmark(tx: &mut Tx, env: &Env, by: Id, id: Id) -> Result<Id, Error> {
     let status = visible_post(tx, Some(by), id)?;
     tx.execute(
         "DELETE FROM bookmarks WHERE status_id = ?1 AND account_id = ?2",
         params![status.id, by],
     )?;
+    env.streams.marked(tx, by, status.id);
     Ok(status.id)
 }
 
@@ -265,6 +279,7 @@ pub fn pin(tx: &mut Tx, env: &Env, by: Id, id: Id) -> Result<(), Error> {
         "INSERT INTO pins (account_id, status_id, id) VALUES (?1, ?2, ?3)",
         params![by, status.id, env.ids.next()],
     )?;
+    env.streams.marked(tx, by, status.id);
     federation::send(tx, env, by, Message::Pin { status: status.id })
 }
 
@@ -279,6 +294,7 @@ pub fn unpin(tx: &mut Tx, env: &Env, by: Id, id: Id) -> Result<(), Error> {
         params![by, status.id],
     )?;
     if removed > 0 {
+        env.streams.marked(tx, by, status.id);
         federation::send(tx, env, by, Message::Unpin { status_uri: status.uri })?;
     }
     Ok(())
@@ -306,7 +322,7 @@ pub fn set_pins(tx: &mut Tx, env: &Env, of: Id, posts: &[Id]) -> Result<(), Erro
 ///
 /// # Errors
 /// [`Error::NotFound`].
-pub fn mute_conversation(tx: &mut Tx, by: Id, id: Id) -> Result<Id, Error> {
+pub fn mute_conversation(tx: &mut Tx, env: &Env, by: Id, id: Id) -> Result<Id, Error> {
     let status = visible_post(tx, Some(by), id)?;
     super::hold(tx, status.id)?;
     tx.execute(
@@ -314,6 +330,7 @@ pub fn mute_conversation(tx: &mut Tx, by: Id, id: Id) -> Result<Id, Error> {
          ON CONFLICT DO NOTHING",
         params![by, status.conversation_id],
     )?;
+    env.streams.marked(tx, by, status.id);
     Ok(status.id)
 }
 
@@ -321,12 +338,13 @@ pub fn mute_conversation(tx: &mut Tx, by: Id, id: Id) -> Result<Id, Error> {
 ///
 /// # Errors
 /// [`Error::NotFound`].
-pub fn unmute_conversation(tx: &mut Tx, by: Id, id: Id) -> Result<Id, Error> {
+pub fn unmute_conversation(tx: &mut Tx, env: &Env, by: Id, id: Id) -> Result<Id, Error> {
     let status = visible_post(tx, Some(by), id)?;
     tx.execute(
         "DELETE FROM conversation_mutes WHERE account_id = ?1 AND conversation_id = ?2",
         params![by, status.conversation_id],
     )?;
+    env.streams.marked(tx, by, status.id);
     Ok(status.id)
 }
 

@@ -217,11 +217,11 @@ fn write<'w>(tx: &mut Tx, env: &Env, new: &'w mut [New<'_>]) -> Result<(), Error
     for one in new.iter().filter(|one| !one.coming.remote.emojis.is_empty()) {
         emojis::upsert_remote(tx, env, &one.coming.by.domain, &one.coming.remote.emojis)?;
     }
-    publish::count_each(tx, new.iter().map(|one| &one.status))?;
+    publish::count_each(tx, env, new.iter().map(|one| &one.status))?;
     let answers = new.iter().filter_map(|one| Some((one.status.in_reply_to_id?, &one.status)));
-    publish::answered_each(tx, answers)?;
+    publish::answered_each(tx, env, answers)?;
     for New { status, look, .. } in new {
-        conversation::adopt(tx, status, look)?;
+        conversation::adopt(tx, env, status, look)?;
     }
     let posted = |one: &'w New<'_>| {
         let open = one.coming.by.indexable && one.status.visibility == Visibility::Public;

@@ -14,6 +14,7 @@ use super::{Receipt, Status, Visibility, marks};
 use crate::accounts::Account;
 use crate::federation::order::{self, BoostNote, Event, News, Relation, Step, Version};
 use crate::notifications::{self, Kind, Notice};
+use crate::streams::Noun;
 use crate::{Env, Error};
 
 /// A favourite or boost that was delivered.
@@ -134,7 +135,7 @@ fn like(tx: &mut Tx, env: &Env, likes: Vec<Noted<'_>>) -> Result<Vec<Notice>, Er
         Ok(())
     })?;
     new.retain(|(by, post)| inserted.contains(&(*by, post.id)));
-    count(tx, "favourites_count", new.iter().map(|(_, post)| post.id))?;
+    count(tx, env, "favourites_count", new.iter().map(|(_, post)| post.id))?;
     let notice = |(from, post): (Id, &Status)| Notice {
         to: post.account_id,
         kind: Kind::Favourite,
@@ -181,8 +182,8 @@ fn boost(tx: &mut Tx, env: &Env, boosts: Vec<Noted<'_>>) -> Result<Vec<Notice>, 
     }
     let version = |boost: &Status| Version { at: boost.created_at, seq: boost.id };
     publish::insert_each(tx, new.iter().map(|(boost, _)| (boost, version(boost))))?;
-    count(tx, "boosts_count", new.iter().map(|(_, post)| post.id))?;
-    publish::count_each(tx, new.iter().map(|(boost, _)| boost))?;
+    count(tx, env, "boosts_count", new.iter().map(|(_, post)| post.id))?;
+    publish::count_each(tx, env, new.iter().map(|(boost, _)| boost))?;
     let posted: Vec<Posted<'_>> = new
         .iter()
         .map(|(status, _)| Posted { status, mentioned: &[], here: &[], reach: Reach::UNKNOWN })
@@ -200,6 +201,7 @@ fn boost(tx: &mut Tx, env: &Env, boosts: Vec<Noted<'_>>) -> Result<Vec<Notice>, 
 /// Counts what was done to posts.
 fn count(
     tx: &mut Tx,
+    env: &Env,
     column: &'static str,
     posts: impl IntoIterator<Item = Id>,
 ) -> Result<(), Error> {
@@ -207,6 +209,7 @@ fn count(
     for post in posts {
         *counts.entry(post).or_default() += 1;
     }
+    counts.keys().for_each(|post| env.streams.touched(tx, Noun::Post(*post)));
     let sql = format!("UPDATE statuses SET {column} = {column} + ?2 WHERE id = ?1");
     tx.execute_all(&sql, counts.iter().map(|(post, count)| [post.to_value(), count.to_value()]))?;
     Ok(())

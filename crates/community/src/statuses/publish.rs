@@ -11,6 +11,7 @@ use crate::accounts::{self, Account};
 use crate::federation::order::Version;
 use crate::federation::{self, Message};
 use crate::notifications::{self, Kind, Notice};
+use crate::streams::Noun;
 use crate::text::{self, Person, Piece};
 use crate::{Env, Error, cards, conversations, search, tags};
 
@@ -100,7 +101,7 @@ pub fn publish(tx: &mut Tx, env: &Env, by: Id, draft: &Draft) -> Result<Id, Erro
     }
     let mentioned: Vec<Id> = people.iter().map(|(_, account)| account.id).collect();
     link(tx, env, &status, &mentioned, &draft.text)?;
-    count(tx, &status, parent.as_ref())?;
+    count(tx, env, &status, parent.as_ref())?;
     keys::remember(tx, env, by, draft, id)?;
     let here = people.iter().filter(|(_, account)| account.is_local());
     let here: Vec<Id> = here.map(|(_, account)| account.id).collect();
@@ -373,20 +374,27 @@ pub(crate) fn link_names(
 }
 
 /// Counts a new post for its author and its parent.
-pub(crate) fn count(tx: &mut Tx, status: &Status, parent: Option<&Status>) -> Result<(), Error> {
-    count_each(tx, [status])?;
-    answered_each(tx, parent.map(|parent| (parent.id, status)))
+pub(crate) fn count(
+    tx: &mut Tx,
+    env: &Env,
+    status: &Status,
+    parent: Option<&Status>,
+) -> Result<(), Error> {
+    count_each(tx, env, [status])?;
+    answered_each(tx, env, parent.map(|parent| (parent.id, status)))
 }
 
 /// Counts new posts for what they answer.
 pub(super) fn answered_each<'s>(
     tx: &mut Tx,
+    env: &Env,
     answers: impl IntoIterator<Item = (Id, &'s Status)>,
 ) -> Result<(), Error> {
     let mut counts: BTreeMap<Id, i64> = BTreeMap::new();
     for (parent, status) in answers {
         *counts.entry(parent).or_default() += i64::from(status.visibility.is_open());
     }
+    counts.keys().for_each(|parent| env.streams.touched(tx, Noun::Post(*parent)));
     // Also where nothing is added: whoever deletes the parent meanwhile must not miss this.
     tx.execute_all(
         "UPDATE statuses SET replies_count = replies_count + ?2 WHERE id = ?1",
@@ -398,6 +406,7 @@ pub(super) fn answered_each<'s>(
 /// Counts new posts for their authors.
 pub(super) fn count_each<'s>(
     tx: &mut Tx,
+    env: &Env,
     statuses: impl IntoIterator<Item = &'s Status>,
 ) -> Result<(), Error> {
     // In order of account, so that no two units wait for each other.
@@ -409,6 +418,7 @@ pub(super) fn count_each<'s>(
     let each = counts.iter().map(|(account, (count, latest))| {
         [account.to_value(), count.to_value(), latest.to_value()]
     });
+    counts.keys().for_each(|account| env.streams.touched(tx, Noun::Account(*account)));
     tx.execute_all(
         "UPDATE accounts SET statuses_count = statuses_count + ?2,
            last_status_at = CASE WHEN coalesce(last_status_at, 0) < ?3

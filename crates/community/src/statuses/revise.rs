@@ -248,7 +248,14 @@ fn readdress(tx: &mut Tx, env: &Env, known: &Status, remote: &RemoteStatus) -> R
         if !people.iter().any(|person| person.id == *account && person.silent == *silent) {
             let gone = "DELETE FROM mentions WHERE status_id = ?1 AND account_id = ?2";
             tx.execute(gone, params![known.id, *account])?;
-            notifications::withdraw(tx, *account, Kind::Mention, known.account_id, Some(known.id))?;
+            notifications::withdraw(
+                tx,
+                env,
+                *account,
+                Kind::Mention,
+                known.account_id,
+                Some(known.id),
+            )?;
         }
     }
     let fresh = |person: &&Addressee| !before.contains(&(person.id, person.silent));

@@ -83,9 +83,11 @@ pub fn vote(tx: &mut Tx, env: &Env, by: Id, id: Id, choices: &[usize]) -> Result
         params![id, Json(tallies)],
     )?;
     if status.local {
+        env.streams.marked(tx, by, status.id);
         receive_vote::tell(tx, env, status.account_id, status.id, voters.unwrap_or(0))
     } else {
         env.streams.status_edited(tx, status.id);
+        env.streams.marked(tx, by, status.id);
         end_at(tx, env, id, poll.expires_at)?;
         federation::send(tx, env, by, Message::Vote { poll: id, choices: chosen })
     }

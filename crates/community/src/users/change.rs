@@ -4,6 +4,7 @@ use weir_base::{Id, Secret};
 use weir_db::{Tx, params};
 
 use super::{Role, User, by_account, check_email};
+use crate::streams::Event;
 use crate::{Env, Error};
 
 /// The people who can log in here, by the order of their joining, after `after`, at most `limit`.
@@ -39,6 +40,7 @@ pub struct UserChange {
 pub fn change(tx: &mut Tx, env: &Env, account: Id, change: &UserChange) -> Result<(), Error> {
     let user = by_account(tx, account)?;
     env.log_ins.changed(tx);
+    env.streams.tell_if_here(tx, account, Event::UserChanged);
     if let Some(email) = change.email.as_deref().map(str::trim) {
         check_email(email)?;
         let taken: Option<Id> = tx.value(

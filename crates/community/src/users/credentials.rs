@@ -6,6 +6,7 @@ use weir_db::{Tx, params};
 use super::tokens::{self, Purpose};
 use super::{User, by_account, check_email, end_other_sessions};
 use crate::mail::{self, Letter};
+use crate::streams::Event;
 use crate::{Env, Error, moderation, oauth};
 
 /// Sends the link that confirms the address of `account` (again).
@@ -191,5 +192,6 @@ pub fn set_preferences(
     )?;
     // Streams leave out languages that are not read.
     env.streams.bonds_changed(tx, account);
+    env.streams.tell_if_here(tx, account, Event::UserChanged);
     Ok(())
 }

@@ -21,7 +21,8 @@ pub use credentials::{
 };
 pub use invites::{Invite, NewInvite, create_invite, invites_of, open_invite, revoke_invite};
 pub use password::{
-    PASSWORD_BYTES_MAX, PASSWORD_CHARACTERS_MIN, check_password, hash_password, verify_password,
+    PASSWORD_BYTES_MAX, PASSWORD_CHARACTERS_MIN, check_password, hash_password, verify_digest,
+    verify_password,
 };
 pub(crate) use sessions::IDLE_MS_MAX as SESSION_IDLE_MS_MAX;
 pub use sessions::{

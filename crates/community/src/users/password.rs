@@ -71,7 +71,19 @@ pub async fn verify_password(hash: &str, password: &str) -> Result<bool, Error> 
     if password.len() > PASSWORD_BYTES_MAX {
         return Ok(false);
     }
-    let (hash, digest) = (hash.to_owned(), digest(password));
+    verify_digest(hash, &digest(password)).await
+}
+
+/// As [`verify_password`], of the password's SHA-256 as 64 lower-case hex digits.
+///
+/// # Errors
+/// As [`hash_password`].
+pub async fn verify_digest(hash: &str, digest: &str) -> Result<bool, Error> {
+    let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    if digest.len() != 64 || !digest.bytes().all(is_digit) {
+        return Ok(false);
+    }
+    let (hash, digest) = (hash.to_owned(), digest.to_owned());
     in_pool(move || match PasswordHash::new(&hash) {
         Ok(known) => hasher().verify_password(digest.as_bytes(), &known).is_ok(),
         Err(_) => {

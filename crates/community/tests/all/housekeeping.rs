@@ -169,7 +169,7 @@ async fn touched(place: &Place, alice: Id, stranger: Id) -> Vec<(&'static str, I
         statuses::favourite(tx, env, alice, favourited)?;
         statuses::bookmark(tx, env, alice, bookmarked)?;
         statuses::boost(tx, env, alice, boosted, None)?;
-        statuses::mute_conversation(tx, alice, muted)?;
+        statuses::mute_conversation(tx, env, alice, muted)?;
         statuses::vote(tx, env, alice, voted, &[0])?;
         let report =
             NewReport { target_id: stranger, status_ids: vec![reported], ..NewReport::default() };

@@ -159,7 +159,7 @@ async fn what_many_did_with_a_post_is_found_at_once_among_all_or_among_some() {
                 statuses::favourite(tx, env, bob, post)?;
                 statuses::bookmark(tx, env, carol, post)?;
                 let boost = statuses::boost(tx, env, carol, post, None)?;
-                statuses::mute_conversation(tx, carol, post)?;
+                statuses::mute_conversation(tx, env, carol, post)?;
                 let view = statuses::load_one(tx, env, None, boost)?;
                 Ok([None, Some(vec![alice, bob])]
                     .map(|among| statuses::Touched::load(tx, &view, among.as_deref()).unwrap()))

@@ -19,7 +19,7 @@ pub async fn all(
     person: Person<WriteNotifications>,
 ) -> Result<Json<Done>, Error> {
     let by = person.id;
-    face.write(move |tx, _| notifications::clear(tx, by)).await?;
+    face.write(move |tx, env| notifications::clear(tx, env, by)).await?;
     Ok(Json(Done {}))
 }
 
@@ -38,9 +38,9 @@ pub async fn some(
 ) -> Result<Json<Done>, Error> {
     let by = person.id;
     ids.truncate(MANY_MAX);
-    let done = face.write(move |tx, _| {
+    let done = face.write(move |tx, env| {
         for id in &ids {
-            match notifications::dismiss(tx, by, *id) {
+            match notifications::dismiss(tx, env, by, *id) {
                 Ok(()) | Err(CommunityError::NotFound(_)) => {}
                 Err(error) => return Err(error),
             }

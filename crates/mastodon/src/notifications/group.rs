@@ -50,6 +50,6 @@ pub async fn dismiss(
     Path(key): Path<String>,
 ) -> Result<Json<Done>, Error> {
     let (by, key) = (person.id, checked(key)?);
-    face.write(move |tx, _| notifications::dismiss_group(tx, by, &key)).await?;
+    face.write(move |tx, env| notifications::dismiss_group(tx, env, by, &key)).await?;
     Ok(Json(Done {}))
 }

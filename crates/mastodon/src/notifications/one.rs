@@ -50,6 +50,6 @@ pub async fn dismiss_named(
 }
 
 async fn remove(face: &Face, by: Id, id: Id) -> Result<Json<Done>, Error> {
-    face.write(move |tx, _| notifications::dismiss(tx, by, id)).await?;
+    face.write(move |tx, env| notifications::dismiss(tx, env, by, id)).await?;
     Ok(Json(Done {}))
 }

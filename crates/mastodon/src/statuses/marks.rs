@@ -97,19 +97,19 @@ pub async fn unbookmark(
     At(id): At,
 ) -> Answer {
     let by = person.id;
-    marked(&face, by, move |tx, _| statuses::unbookmark(tx, by, id)).await
+    marked(&face, by, move |tx, env| statuses::unbookmark(tx, env, by, id)).await
 }
 
 /// `POST …/mute`: no more notifications from the conversation.
 pub async fn mute(State(face): State<Face>, person: Person<WriteMutes>, At(id): At) -> Answer {
     let by = person.id;
-    marked(&face, by, move |tx, _| statuses::mute_conversation(tx, by, id)).await
+    marked(&face, by, move |tx, env| statuses::mute_conversation(tx, env, by, id)).await
 }
 
 /// `POST …/unmute`
 pub async fn unmute(State(face): State<Face>, person: Person<WriteMutes>, At(id): At) -> Answer {
     let by = person.id;
-    marked(&face, by, move |tx, _| statuses::unmute_conversation(tx, by, id)).await
+    marked(&face, by, move |tx, env| statuses::unmute_conversation(tx, env, by, id)).await
 }
 
 /// `POST …/pin`

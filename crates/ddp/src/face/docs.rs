@@ -1,0 +1,214 @@
+//! What Weir's queries give: documents of the community's nouns, in the form clients see.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::Serialize;
+use weir_base::{Id, Timestamp};
+use weir_community::accounts::Account;
+use weir_community::statuses::{ReaderState, View};
+use weir_community::streams::Noun;
+use weir_community::{Env, accounts, media};
+
+use crate::collections::{
+    AccountDoc, AccountField, MediaDoc, MentionDoc, PollDoc, PollOptionDoc, StatusDoc,
+    StatusStateDoc, TimelineEntryDoc,
+};
+use crate::document::{Documents, Revision};
+
+/// A result in the making, and what of it the shelf is to keep up to date.
+pub(crate) struct Docs {
+    documents: Documents,
+    /// The revisions.
+    pub(crate) revisions: Vec<Arc<Revision>>,
+    /// Posts and accounts among them, and when posts were last edited.
+    pub(crate) nouns: BTreeMap<Noun, Option<Timestamp>>,
+    /// The oldest post of a timeline that has more.
+    pub(crate) oldest: Option<Id>,
+    /// When the result changes by itself.
+    pub(crate) ends_at: Option<Timestamp>,
+}
+
+impl Docs {
+    pub(crate) fn new(documents: &Documents) -> Self {
+        let (revisions, nouns) = (Vec::new(), BTreeMap::new());
+        Self { documents: documents.clone(), revisions, nouns, oldest: None, ends_at: None }
+    }
+
+    /// One document.
+    pub(crate) fn put(&mut self, collection: &str, id: &str, document: &impl Serialize) {
+        self.revisions.extend(revision(&self.documents, collection, id, document));
+    }
+
+    /// Posts with what they boost and who wrote them, and what their reader did with them.
+    pub(crate) fn posts(&mut self, env: &Env, views: &[View]) {
+        for view in views {
+            self.post(env, view);
+            if let Some(boost) = &view.boost {
+                self.post(env, boost);
+            }
+        }
+    }
+
+    fn post(&mut self, env: &Env, view: &View) {
+        let noun = Noun::Post(view.status.id);
+        if self.nouns.insert(noun, view.status.edited_at).is_some() {
+            return;
+        }
+        self.revisions.extend(status(&self.documents, env, view));
+        self.account(env, &view.account);
+        self.revisions.extend(state(&self.documents, view));
+    }
+
+    /// Somebody.
+    pub(crate) fn account(&mut self, env: &Env, one: &Account) {
+        if self.nouns.insert(Noun::Account(one.id), None).is_none() {
+            self.revisions.extend(account(&self.documents, env, one));
+        }
+    }
+
+    /// Posts as entries of a timeline.
+    pub(crate) fn entries(&mut self, timeline: &str, views: &[View]) {
+        for view in views {
+            let id = view.status.id;
+            let entry = TimelineEntryDoc { timeline: timeline.to_owned(), status_id: id };
+            self.put("timeline_entries", &format!("{timeline}/{id}"), &entry);
+        }
+    }
+}
+
+fn revision(
+    documents: &Documents,
+    collection: &str,
+    id: &str,
+    document: &impl Serialize,
+) -> Option<Arc<Revision>> {
+    documents
+        .revision(collection, id, document)
+        .inspect_err(|error| tracing::error!(%error, "this is a defect in Weir"))
+        .ok()
+}
+
+/// A post as everybody sees it.
+pub(crate) fn status(documents: &Documents, env: &Env, view: &View) -> Option<Arc<Revision>> {
+    let row = &view.status;
+    let sensitized = view.account.sensitized_at.is_some() && !view.media.is_empty();
+    let url = if row.url.is_empty() { &row.uri } else { &row.url };
+    let document = StatusDoc {
+        account_id: row.account_id,
+        created_at: row.created_at.into(),
+        edited_at: row.edited_at.map(Into::into),
+        visibility: row.visibility.name(),
+        content: row.content.clone(),
+        spoiler_text: row.spoiler.clone(),
+        sensitive: row.sensitive || sensitized,
+        language: row.language.clone(),
+        in_reply_to_id: row.in_reply_to_id,
+        in_reply_to_account_id: row.in_reply_to_account_id,
+        reblog_id: row.boost_of_id,
+        uri: row.uri.clone(),
+        url: url.clone(),
+        replies_count: row.replies_count,
+        reblogs_count: row.boosts_count,
+        favourites_count: row.favourites_count,
+        media: view.media.iter().map(|one| medium(env, one)).collect(),
+        mentions: view.mentions.iter().map(mention).collect(),
+        tags: view.tags.iter().map(|tag| tag.name.clone()).collect(),
+        poll: view.poll.as_ref().map(|poll| {
+            let hidden = poll.hide_totals && !poll.expired(env.clock.now());
+            let option = |(at, title): (usize, &String)| PollOptionDoc {
+                title: title.clone(),
+                votes_count: (!hidden).then(|| poll.tallies.get(at).copied().unwrap_or(0)),
+            };
+            PollDoc {
+                id: poll.id,
+                expires_at: poll.expires_at.map(Into::into),
+                multiple: poll.multiple,
+                voters_count: poll.voters_count,
+                options: poll.options.iter().enumerate().map(option).collect(),
+            }
+        }),
+        card: view.card.as_ref().map(|(card, _)| card.clone()),
+        application: view.app.as_ref().filter(|_| row.local).map(|(name, _)| name.clone()),
+    };
+    revision(documents, "statuses", &row.id.to_string(), &document)
+}
+
+fn medium(env: &Env, one: &media::Media) -> MediaDoc {
+    MediaDoc {
+        id: one.id,
+        kind: one.kind.clone(),
+        url: media::url(env, one),
+        preview_url: media::preview_url(env, one),
+        description: one.description.clone(),
+        blurhash: one.blurhash.clone(),
+        meta: one.meta.0.clone(),
+    }
+}
+
+fn mention(one: &weir_community::statuses::MentionView) -> MentionDoc {
+    let at = if one.domain.is_empty() { "" } else { "@" };
+    MentionDoc {
+        account_id: one.account_id,
+        acct: format!("{}{at}{}", one.username, one.domain),
+        url: if one.url.is_empty() { one.uri.clone() } else { one.url.clone() },
+    }
+}
+
+/// What its reader did with a post; none where that is nothing.
+fn state(documents: &Documents, view: &View) -> Option<Arc<Revision>> {
+    let state = view.reader?;
+    let votes = view.poll.as_ref().map(|poll| poll.own_votes.clone()).unwrap_or_default();
+    if state == ReaderState::default() && votes.is_empty() {
+        return None;
+    }
+    let document = StatusStateDoc {
+        favourited: state.favourited,
+        reblogged: state.boosted,
+        bookmarked: state.bookmarked,
+        muted: state.muted,
+        pinned: state.pinned,
+        own_votes: votes,
+    };
+    revision(documents, "status_states", &view.status.id.to_string(), &document)
+}
+
+/// A person as everybody sees them.
+pub(crate) fn account(
+    documents: &Documents,
+    env: &Env,
+    one: &accounts::Account,
+) -> Option<Arc<Revision>> {
+    let shown = one.is_available();
+    let text = |text: &String| if shown { text.clone() } else { String::new() };
+    let picture = |url: Option<String>| url.filter(|_| shown);
+    let fields = one.fields.0.iter().filter(|_| shown);
+    let document = AccountDoc {
+        username: one.username.clone(),
+        acct: one.acct(),
+        display_name: text(&one.display_name),
+        note: text(&one.note),
+        url: one.url.clone(),
+        uri: one.uri.clone(),
+        avatar: picture(media::avatar_url(env, one)),
+        avatar_static: picture(media::avatar_static_url(env, one)),
+        header: picture(media::header_url(env, one)),
+        locked: one.locked,
+        bot: one.is_bot(),
+        group: one.kind == "group",
+        fields: fields
+            .map(|field| AccountField {
+                name: field.name.clone(),
+                value: field.value.clone(),
+                verified_at: field.verified_at.map(Into::into),
+            })
+            .collect(),
+        created_at: one.created_at.into(),
+        moved_to_id: one.moved_to_id,
+        followers_count: one.followers_count,
+        following_count: one.following_count,
+        statuses_count: one.statuses_count,
+        limited: one.silenced_at.is_some(),
+    };
+    revision(documents, "accounts", &one.id.to_string(), &document)
+}

@@ -1,0 +1,69 @@
+//! `presence`: which of those who follow the reader are here. Looked at once in a while, for
+//! everybody comes and goes all the time.
+
+use std::time::Duration;
+
+use weir_base::Id;
+use weir_community::streams::{Event, Topic};
+use weir_community::{Error, relationships};
+
+use super::person;
+use super::relationships::{RelationshipsParams, normalised};
+use crate::collections::PresenceDoc;
+use crate::face::Face;
+use crate::face::docs::Docs;
+use crate::face::live::{Live, Query, Shown, in_one_unit};
+use crate::observer::Work;
+use crate::server::Opening;
+use crate::wire::Failure;
+
+/// How often it is looked who is here.
+const TICK: Duration = Duration::from_secs(5);
+
+struct Presence {
+    reader: Id,
+    others: Vec<Id>,
+}
+
+/// `presence`
+pub(crate) fn open(
+    face: &Face,
+    user: Option<Id>,
+    asked: RelationshipsParams,
+) -> Result<Opening, Failure> {
+    let others = normalised(asked.account_ids)?;
+    let query = Presence { reader: person(user)?, others: others.clone() };
+    let face = face.clone();
+    Ok(Opening::own(&others, move || Live::new(&face, query)))
+}
+
+impl Query for Presence {
+    fn topics(&self) -> Vec<Topic> {
+        vec![Topic::Own(self.reader)]
+    }
+
+    fn concerns(&self, event: &Event, _: &Shown) -> bool {
+        matches!(event, Event::BondsChanged)
+    }
+
+    fn reader(&self) -> Option<Id> {
+        Some(self.reader)
+    }
+
+    fn every(&self) -> Option<Duration> {
+        Some(TICK)
+    }
+
+    fn read(&self, face: &Face) -> Work<'static, Result<Docs, Error>> {
+        let (reader, others) = (self.reader, self.others.clone());
+        in_one_unit(face, move |tx, env, docs| {
+            for one in relationships::relationships(tx, reader, &others, env.clock.now())? {
+                if one.followed_by && !one.blocking && !one.blocked_by {
+                    let online = env.streams.hub().is_here(one.id.0);
+                    docs.put("presence", &one.id.to_string(), &PresenceDoc { online });
+                }
+            }
+            Ok(())
+        })
+    }
+}

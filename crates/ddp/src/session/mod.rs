@@ -1,0 +1,350 @@
+//! A session: one task that hears its client, answers in order, and shows it what its
+//! subscriptions' queries hold.
+//!
+//! A session outlives its connection for a moment: when the connection breaks, the task waits for
+//! the client to come back with the session's id ([`Door`]), and goes on over the new connection.
+//! Nothing piles up meanwhile, for what is to be shown is always the newest result.
+
+mod hear;
+mod hello;
+mod ring;
+mod say;
+mod subs;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+use weir_base::Id;
+
+use crate::observer::{Bell, Work};
+use crate::pacer::{Place, Turn};
+use crate::server::{Client, Outcome, Server};
+use crate::transport::{Said, Wire};
+use crate::view::View;
+use crate::wire::{self, Incoming};
+
+pub(crate) use hello::welcome;
+use ring::Ring;
+use subs::Sub;
+
+/// Where a session is reached: by its queries' bell, and by a client that comes back.
+#[derive(Default)]
+pub(crate) struct Door {
+    pub(crate) bell: Arc<Bell>,
+    back: Mutex<Option<Back>>,
+    ends: std::sync::atomic::AtomicBool,
+}
+
+/// A client that came back on a new connection.
+struct Back {
+    wire: Box<Wire>,
+    received: u64,
+    // Gets the connection back if the session can't go on over it.
+    refused: oneshot::Sender<Box<Wire>>,
+}
+
+impl Door {
+    /// Whether its session is to look at something else than its queries.
+    fn is_knocked(&self) -> bool {
+        self.back.lock().is_some() || self.ends.load(std::sync::atomic::Ordering::SeqCst)
+    }
+
+    /// Ends the session from outside.
+    pub(crate) fn end(&self) {
+        self.ends.store(true, std::sync::atomic::Ordering::SeqCst);
+        self.bell.wake();
+    }
+}
+
+/// Something a session waited for.
+enum Done {
+    Unblocked(u64),
+    Method { id: String, number: u64, outcome: Outcome, writes: bool },
+    Settled(String),
+    Nothing,
+}
+
+pub(crate) struct Session<A> {
+    server: Server<A>,
+    id: String,
+    door: Arc<Door>,
+    client: Arc<Client>,
+    user: Option<Id>,
+    token: Option<Arc<str>>,
+    wire: Option<Box<Wire>>,
+    heartbeats: bool,
+    view: View,
+    subs: Vec<Sub>,
+    next_token: u32,
+    waiting: VecDeque<Incoming>,
+    working: FuturesUnordered<Work<'static, Done>>,
+    methods: usize,
+    // The method that holds up those behind it.
+    blocked_by: Option<u64>,
+    next_method: u64,
+    // Methods whose writes every query has heard of, and the client not yet.
+    settled: Vec<String>,
+    // Pongs: they pass by what waits and do not count for a resumption.
+    answers: Vec<Bytes>,
+    out: Vec<Bytes>,
+    ring: Ring,
+    allowance: Allowance,
+    // When methods were called that may not be called often.
+    slow_calls: Vec<Instant>,
+    place: Option<Place>,
+    // When the client was last heard (or lost), and whether it was asked since.
+    heard_at: Instant,
+    asked: bool,
+}
+
+/// How many messages a client may send now.
+struct Allowance {
+    left: f64,
+    at: Instant,
+    per_s: f64,
+    most: f64,
+}
+
+impl Allowance {
+    fn new(per_s: u32, most: u32) -> Self {
+        let (per_s, most) = (f64::from(per_s.max(1)), f64::from(most.max(1)));
+        Self { left: most, at: Instant::now(), per_s, most }
+    }
+
+    fn spend(&mut self) {
+        self.refill();
+        self.left -= 1.0;
+    }
+
+    fn refill(&mut self) {
+        let now = Instant::now();
+        let gained = now.duration_since(self.at).as_secs_f64() * self.per_s;
+        (self.left, self.at) = ((self.left + gained).min(self.most), now);
+    }
+
+    /// When the next message may come; none: at once.
+    fn wait_until(&mut self) -> Option<Instant> {
+        if self.left >= 1.0 {
+            return None;
+        }
+        self.refill();
+        let missing = 1.0 - self.left;
+        (missing > 0.0).then(|| self.at + std::time::Duration::from_secs_f64(missing / self.per_s))
+    }
+}
+
+/// Why a session's task goes on.
+enum Event {
+    Said(Result<Said, crate::transport::Gone>),
+    Done(Done),
+    Bell,
+    Turn(Option<(Place, Turn)>),
+    Time,
+    Shutdown,
+}
+
+impl<A: Clone + Send + Sync + 'static> Session<A> {
+    fn new(server: &Server<A>, id: String, client: Arc<Client>, heartbeats: bool) -> Self {
+        let limits = &server.0.limits;
+        Self {
+            id,
+            door: Arc::default(),
+            client,
+            user: None,
+            token: None,
+            wire: None,
+            heartbeats,
+            view: View::default(),
+            subs: Vec::new(),
+            next_token: 0,
+            waiting: VecDeque::new(),
+            working: FuturesUnordered::new(),
+            methods: 0,
+            blocked_by: None,
+            next_method: 0,
+            settled: Vec::new(),
+            answers: Vec::new(),
+            out: Vec::new(),
+            ring: Ring::new(limits.resume_messages_max, limits.resume_bytes_max),
+            allowance: Allowance::new(limits.messages_per_s, limits.messages_burst),
+            slow_calls: Vec::new(),
+            place: None,
+            heard_at: Instant::now(),
+            asked: false,
+            server: server.clone(),
+        }
+    }
+
+    /// Goes on until the client has left for good.
+    async fn run(mut self) {
+        self.server.0.meters.sessions.increment(1.0);
+        self.open_always();
+        let mut turn: Option<Work<'static, Option<(Place, Turn)>>> = None;
+        loop {
+            self.hear_waiting();
+            self.collect();
+            // What is little goes out at once; what is much waits for its turn.
+            let much = self.wire.is_some() && !self.view.is_settled() && self.is_much();
+            if !much {
+                (turn, self.place) = (None, None);
+                if self.say(None).await.is_err() {
+                    self.lose();
+                    continue;
+                }
+                if self.wire.is_some() && !self.view.is_settled() {
+                    continue;
+                }
+            } else if turn.is_none() {
+                let pacer = self.server.0.pacer.clone();
+                turn = Some(Box::pin(pacer.turn(self.place.take())));
+            }
+            let until = self.wakes_at();
+            match self.next(&mut turn, until).await {
+                Event::Said(Ok(said)) => {
+                    (self.heard_at, self.asked) = (Instant::now(), false);
+                    match said {
+                        Said::Nothing => {}
+                        Said::Text(text) => {
+                            if !self.hear(&text) {
+                                break;
+                            }
+                        }
+                        Said::Goodbye => self.lose(),
+                    }
+                }
+                Event::Said(Err(_)) => self.lose(),
+                Event::Done(done) => self.done(done),
+                Event::Bell => {
+                    if self.door.ends.load(std::sync::atomic::Ordering::SeqCst) {
+                        self.close(3000, "Go away!").await;
+                        break;
+                    }
+                    if let Some(back) = { self.door.back.lock().take() }
+                        && !self.take_back(back)
+                    {
+                        break;
+                    }
+                }
+                Event::Turn(given) => {
+                    turn = None;
+                    let Some((place, slice)) = given else { break };
+                    self.place = Some(place);
+                    if self.say(Some(slice)).await.is_err() {
+                        self.lose();
+                    }
+                }
+                Event::Time if self.wire.is_none() => break,
+                Event::Time if self.allowance.left < 1.0 => self.allowance.refill(),
+                Event::Time => {
+                    if std::mem::replace(&mut self.asked, true) {
+                        self.close(3000, "No answer to a ping").await;
+                        self.lose();
+                        continue;
+                    }
+                    self.heard_at = Instant::now();
+                    if self.say_uncounted(wire::ping()).await.is_err() {
+                        self.lose();
+                    }
+                }
+                Event::Shutdown => {
+                    self.close(1012, "The server restarts: connect again").await;
+                    break;
+                }
+            }
+        }
+        self.end();
+    }
+
+    /// Whether what is to be shown is so much that it is handed out in turns.
+    fn is_much(&self) -> bool {
+        self.view.waiting_bytes() > self.server.0.limits.small_bytes
+    }
+
+    fn wakes_at(&mut self) -> Option<Instant> {
+        let limits = &self.server.0.limits;
+        if self.wire.is_none() {
+            return Some(self.heard_at + limits.grace);
+        }
+        let heartbeat = self.heartbeats.then_some(self.heard_at + limits.heartbeat);
+        let allowed = self.allowance.wait_until();
+        [heartbeat, allowed].into_iter().flatten().min()
+    }
+
+    async fn next(
+        &mut self,
+        turn: &mut Option<Work<'static, Option<(Place, Turn)>>>,
+        until: Option<Instant>,
+    ) -> Event {
+        let limits = &self.server.0.limits;
+        let hears = self.waiting.len() < limits.waiting_max && self.allowance.left >= 1.0;
+        let shutdown = self.server.0.shutdown.clone();
+        let wire = self.wire.as_mut().filter(|_| hears);
+        tokio::select! {
+            biased;
+            said = async { match wire {
+                Some(wire) => wire.recv().await,
+                None => std::future::pending().await,
+            }} => Event::Said(said),
+            Some(done) = self.working.next(), if !self.working.is_empty() => Event::Done(done),
+            () = self.door.bell.heard() => Event::Bell,
+            given = async { match turn {
+                Some(turn) => turn.await,
+                None => std::future::pending().await,
+            }} => Event::Turn(given),
+            () = shutdown.cancelled() => Event::Shutdown,
+            () = async { match until {
+                Some(until) => tokio::time::sleep_until(until).await,
+                None => std::future::pending().await,
+            }} => Event::Time,
+        }
+    }
+
+    /// The connection is gone: the session waits for its client.
+    fn lose(&mut self) {
+        self.wire = None;
+        self.place = None;
+        (self.heard_at, self.asked) = (Instant::now(), false);
+    }
+
+    /// Goes on over the client's new connection; false where that can't be.
+    fn take_back(&mut self, back: Back) -> bool {
+        let Some(again) = self.ring.rewind(back.received) else {
+            self.server.0.meters.not_resumed.increment(1);
+            let _ = back.refused.send(back.wire);
+            return false;
+        };
+        self.server.0.meters.resumed.increment(1);
+        self.wire = Some(back.wire);
+        (self.heard_at, self.asked) = (Instant::now(), false);
+        self.answers.clear();
+        let later = std::mem::take(&mut self.out);
+        self.out.push(wire::connected(&self.id));
+        self.out.extend(again);
+        self.out.extend(later);
+        true
+    }
+
+    async fn close(&mut self, code: u16, reason: &str) {
+        if let Some(wire) = &mut self.wire {
+            wire.close(code, reason).await;
+        }
+    }
+
+    fn end(mut self) {
+        self.server.0.meters.sessions.decrement(1.0);
+        self.server.0.sessions.lock().remove(&self.id);
+        for sub in self.subs.drain(..) {
+            sub.leave(&self.door.bell);
+        }
+        // Somebody may just have come back: the connection begins a session of its own.
+        if let Some(back) = self.door.back.lock().take() {
+            let _ = back.refused.send(back.wire);
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Clients that mean no good, or know no better.
+
+use std::time::Duration;
+
+use serde_json::json;
+use weir_ddp::Limits;
+
+use crate::client::Ddp;
+use crate::memory::start;
+
+#[tokio::test]
+async fn a_flood_of_subscriptions_is_cut_at_the_limit_and_each_is_answered() {
+    let running = start(Limits { subscriptions_max: 10, ..Limits::default() }).await;
+    let mut ddp = Ddp::connect(running.address).await;
+    for id in 0..100 {
+        let id = id.to_string();
+        ddp.say(json!({ "msg": "sub", "id": id, "name": "set", "params": ["a"] })).await;
+    }
+    let (mut ready, mut refused) = (0, 0);
+    while ready + refused < 100 {
+        let message = ddp.next().await.unwrap();
+        ready += message["subs"].as_array().map_or(0, Vec::len);
+        if message["msg"] == "nosub" {
+            assert_eq!(message["error"]["error"], 429);
+            refused += 1;
+        }
+    }
+    assert_eq!((ready, refused), (10, 90));
+}
+
+#[tokio::test]
+async fn unsubscribing_from_what_was_never_there_is_answered_each_time() {
+    let limits = Limits { messages_per_s: 1_000_000, ..Limits::default() };
+    let running = start(limits).await;
+    let mut ddp = Ddp::connect(running.address).await;
+    for round in 0..100 {
+        for id in 0..100 {
+            ddp.say(json!({ "msg": "unsub", "id": format!("{round}-{id}") })).await;
+        }
+        for _ in 0..100 {
+            assert_eq!(ddp.next().await.unwrap()["msg"], "nosub");
+        }
+    }
+}
+
+#[tokio::test]
+async fn who_talks_too_much_is_heard_later_and_others_at_once() {
+    let limits = Limits { messages_per_s: 50, messages_burst: 20, ..Limits::default() };
+    let running = start(limits).await;
+    let mut loud = Ddp::connect(running.address).await;
+    let mut quiet = Ddp::connect(running.address).await;
+    for _ in 0..60 {
+        loud.say(json!({ "msg": "ping" })).await;
+    }
+    assert_eq!(quiet.call_ping().await, "p");
+    for _ in 0..60 {
+        assert_eq!(loud.next().await.unwrap()["msg"], "pong");
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_never_reads_is_cut_and_others_do_not_notice() {
+    let limits = Limits {
+        write_deadline: Duration::from_millis(200),
+        grace: Duration::from_millis(50),
+        ..Limits::default()
+    };
+    let running = start(limits).await;
+    let text = "x".repeat(20_000);
+    for id in 0..1_500 {
+        running.memory.put("a", &id.to_string(), json!({ "text": text }));
+    }
+    let mut stuck = Ddp::connect(running.address).await;
+    let mut fine = Ddp::connect(running.address).await;
+    stuck.say(json!({ "msg": "sub", "id": "s", "name": "set", "params": ["a"] })).await;
+    fine.sub("s", "set", json!(["a"])).await.unwrap();
+    assert_eq!(fine.of("things").len(), 1_500);
+    while running.server.counts().0 > 1 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(fine.call_ping().await, "p");
+}
+
+#[tokio::test]
+async fn who_never_connects_is_sent_away() {
+    let limits = Limits { connect_deadline: Duration::from_millis(50), ..Limits::default() };
+    let running = start(limits).await;
+    let mut ddp = Ddp::open(running.address).await;
+    assert_eq!(ddp.next().await, None);
+}
+
+#[tokio::test]
+async fn who_does_not_answer_a_ping_is_cut() {
+    let limits = Limits {
+        heartbeat: Duration::from_millis(50),
+        grace: Duration::from_millis(50),
+        ..Limits::default()
+    };
+    let running = start(limits).await;
+    let mut ddp = Ddp::connect(running.address).await;
+    assert_eq!(ddp.next().await.unwrap()["msg"], "ping");
+    assert_eq!(ddp.next().await, None);
+}
+
+#[tokio::test]
+async fn what_is_too_long_too_deep_or_too_much_is_refused() {
+    let running = start(Limits::default()).await;
+    let mut ddp = Ddp::connect(running.address).await;
+    for text in ["[".repeat(10_000), format!("[{}1]", "1,".repeat(20_000))] {
+        ddp.say_text(&text).await;
+        assert_eq!(ddp.until("error").await["reason"], "Parse error");
+    }
+    ddp.say_text(&" ".repeat(100_000)).await;
+    assert_eq!(ddp.next().await, None);
+}
+
+#[tokio::test]
+async fn more_sessions_than_there_is_room_for_are_told_to_come_again() {
+    let running = start(Limits { sessions_max: 2, ..Limits::default() }).await;
+    let _one = Ddp::connect(running.address).await;
+    let _two = Ddp::connect(running.address).await;
+    let mut three = Ddp::open(running.address).await;
+    three.say(json!({ "msg": "connect", "version": "1", "support": ["1"] })).await;
+    assert_eq!(three.next().await, None);
+}

@@ -1,0 +1,13 @@
+//! Dialogues over real sockets: the protocol with documents in memory, and Weir's own server on
+//! both databases.
+
+mod client;
+mod community;
+mod corpus;
+mod hostile;
+mod login;
+mod memory;
+mod place;
+mod protocol;
+mod resume;
+mod weir;

@@ -1,0 +1,139 @@
+//! A community with its DDP server for a test, with people in it.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+use weir_base::{Clock, Id, Random};
+use weir_community::accounts::{self, NewAccount};
+use weir_community::federation::{Found, PortFuture, Resolver};
+use weir_community::oauth::{self, Scopes};
+use weir_community::statuses::{self, Draft, Visibility};
+use weir_community::users::{NewUser, Role, hash_password};
+use weir_community::{Community, Env, Error, Setup, Site, streams};
+use weir_db::{Class, Tx};
+use weir_ddp::router;
+use weir_jobs::Jobs;
+use weir_storm::fixture::{self, Fixture};
+
+use crate::client::Ddp;
+use crate::memory::serve;
+
+pub struct Place {
+    pub community: Community,
+    pub address: SocketAddr,
+    pub name: &'static str,
+    shutdown: CancellationToken,
+    _data: tempfile::TempDir,
+    _fixture: Fixture,
+}
+
+/// Knows no other server.
+struct Alone;
+
+impl Resolver for Alone {
+    fn account<'a>(&'a self, _: &'a str, _: &'a str) -> PortFuture<'a, Id> {
+        Box::pin(async { Err(Error::NotFound("Account")) })
+    }
+
+    fn renewed<'a>(&'a self, _: Id) -> PortFuture<'a, ()> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn address<'a>(&'a self, _: &'a str) -> PortFuture<'a, Found> {
+        Box::pin(async { Err(Error::NotFound("Address")) })
+    }
+}
+
+/// A community on each database.
+pub async fn places() -> Vec<Place> {
+    let mut places = Vec::new();
+    for fixture in fixture::databases() {
+        places.push(Place::on(fixture, true).await);
+    }
+    places
+}
+
+impl Place {
+    pub async fn on(fixture: Fixture, dev: bool) -> Self {
+        let (clock, random) = (Clock::system(), Random::system());
+        let jobs = Jobs::open(fixture.db.clone(), clock.clone(), random.clone()).unwrap();
+        let data = tempfile::tempdir().unwrap();
+        let setup = Setup {
+            db: fixture.db.clone(),
+            jobs,
+            clock,
+            random,
+            site: Site { domain: "weir.test".into(), base: "https://weir.test".into() },
+            data: data.path().to_owned(),
+        };
+        let community = Community::open(setup).unwrap();
+        let shutdown = CancellationToken::new();
+        tokio::spawn(streams::run(community.clone(), shutdown.clone()));
+        let server = weir_ddp::weir(weir_ddp::Setup {
+            community: community.clone(),
+            resolver: Arc::new(Alone),
+            dev,
+            shutdown: shutdown.clone(),
+        });
+        let address = serve(router(server), shutdown.clone()).await;
+        let name = fixture.name;
+        Self { community, address, name, shutdown, _data: data, _fixture: fixture }
+    }
+
+    /// A person with this name, whose password is the name and "-password".
+    pub async fn person(&self, name: &str) -> Id {
+        self.person_with(name, Role::User).await
+    }
+
+    pub async fn person_with(&self, name: &str, role: Role) -> Id {
+        let user = NewUser {
+            email: format!("{name}@mail.test"),
+            password_hash: hash_password(&format!("{name}-password")).await.unwrap(),
+            role,
+            confirmed: true,
+            approved: true,
+            locale: "en".into(),
+            reason: String::new(),
+            ip: String::new(),
+            invite_id: None,
+        };
+        let new = NewAccount { username: name.into(), user, reserved_allowed: false };
+        self.write(move |tx, env| accounts::create(tx, env, &new)).await
+    }
+
+    /// A token with these scopes.
+    pub async fn token(&self, account: Id, scopes: &str) -> String {
+        let scopes: Scopes = scopes.parse().unwrap();
+        let issue =
+            move |tx: &mut Tx, env: &Env| oauth::issue(tx, env, Id::ZERO, Some(account), &scopes);
+        self.write(issue).await.token.expose().clone()
+    }
+
+    pub async fn write<T: Send + 'static>(
+        &self,
+        unit: impl FnMut(&mut Tx, &Env) -> Result<T, Error> + Send + 'static,
+    ) -> T {
+        self.community.write(Class::Interactive, unit).await.unwrap()
+    }
+
+    /// A post of somebody.
+    pub async fn post(&self, by: Id, text: &str, visibility: Visibility) -> Id {
+        let draft = Draft { text: text.to_owned(), visibility, ..Draft::default() };
+        self.write(move |tx, env| statuses::publish(tx, env, by, &draft)).await
+    }
+
+    /// A session of somebody.
+    pub async fn session(&self, account: Id) -> Ddp {
+        let token = self.token(account, "read write follow").await;
+        let mut ddp = Ddp::connect(self.address).await;
+        ddp.call("login", serde_json::json!([{ "resume": token }])).await.unwrap();
+        ddp
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.shutdown.cancel();
+    }
+}

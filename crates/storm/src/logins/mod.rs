@@ -1,0 +1,314 @@
+//! `weir storm logins`: many clients of a DDP server log in at once and subscribe, while others,
+//! who are there already, measure how long their pings and methods take.
+//!
+//! | file | what it holds |
+//! | --- | --- |
+//! | `client` | one client: connecting, logging in, subscribing, coming back |
+//! | `bystanders` | those who are there already, on a thread of their own |
+//! | `report` | what was measured |
+
+mod bystanders;
+mod client;
+mod report;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use clap::Args;
+use futures_util::future::join_all;
+use serde::Serialize;
+use serde_json::{Value, json};
+use url::Url;
+
+use self::bystanders::Bystanders;
+use self::client::{Client, Login};
+use self::report::{Burst, Measured, Resumed};
+use crate::api::Api;
+use crate::findings::Files;
+use crate::machine;
+
+/// How long a burst may take before it counts as failed.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// Sockets opened at once where they only have to be there.
+const OPENING: usize = 64;
+/// How long bystanders measure before anything happens.
+const QUIET: Duration = Duration::from_secs(2);
+
+/// What to do.
+#[derive(Debug, Clone, Args, Serialize)]
+pub struct Options {
+    /// The server under test: `ws://127.0.0.1:8090`, or `http://…`; DDP is spoken at `/websocket`.
+    #[arg(long, value_name = "URL")]
+    pub target: String,
+    /// How many log in at once: one burst for each number.
+    #[arg(long, value_delimiter = ',', default_value = "1,4,20,50,100")]
+    pub clients: Vec<usize>,
+    /// How often each burst is repeated.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=100))]
+    pub rounds: u64,
+    /// Subscriptions of each client: `NAME` or `NAME=JSON` with the parameters as an array; Weir's
+    /// own unless said.
+    #[arg(long = "sub", value_name = "NAME[=JSON]")]
+    pub subs: Vec<String>,
+    /// Subscribe to `pub1` to `pub19`, as the example server has them.
+    #[arg(long)]
+    pub example: bool,
+    /// Log in with this token, or as people made for this on a server for development.
+    #[arg(long)]
+    #[serde(skip)]
+    pub token: Option<String>,
+    /// Do not log in.
+    #[arg(long)]
+    pub anonymous: bool,
+    /// People to log in as, where they are made for this; each writes --documents posts.
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..=1_000))]
+    pub people: u64,
+    /// Posts that each of these people writes before it begins.
+    #[arg(long, default_value_t = 40)]
+    pub documents: u64,
+    /// Who is there already and measures.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1_000))]
+    pub bystanders: u64,
+    /// How often each of them pings and calls, in ms.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub every_ms: u64,
+    /// A method that bystanders call, with its parameters as an array; none where it is empty.
+    #[arg(long, default_value = "echo=[1]", value_name = "NAME=JSON")]
+    pub method: String,
+    /// Afterwards so many connect, subscribe, are cut and come back all at once.
+    #[arg(long, default_value_t = 0)]
+    pub resume: usize,
+    /// What chance begins with.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Where what was measured is written.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub files: Files,
+}
+
+/// Runs the scenario, says on standard error how it goes, and prints and writes what it measured.
+///
+/// # Errors
+/// When the server cannot be used, or a file cannot be written.
+pub async fn run(options: Options) -> Result<()> {
+    let target: Url = options.target.parse().context("--target is no address")?;
+    let host = target.host_str().context("--target names no host")?;
+    let port = target.port_or_known_default().unwrap_or(80);
+    let address = tokio::net::lookup_host((host, port)).await?.next();
+    let address = address.context("--target has no address")?;
+    let storm = Storm {
+        logins: logins(&options, &target).await?,
+        subs: Arc::new(subs(&options)?),
+        address,
+        pid: machine::listener(port),
+        options,
+    };
+    let measured = storm.run().await?;
+    report::give(&storm.options, &measured)
+}
+
+/// What each client subscribes to: names and parameters.
+fn subs(options: &Options) -> Result<Vec<(String, Value)>> {
+    if options.example {
+        return Ok((1..=19).map(|at| (format!("pub{at}"), json!([]))).collect());
+    }
+    if options.subs.is_empty() {
+        let limit = json!([{ "limit": 100 }]);
+        let named = [
+            ("timelines.home", limit.clone()),
+            ("timelines.public", limit.clone()),
+            ("notifications", limit.clone()),
+            ("conversations", json!([])),
+            ("lists", json!([])),
+            ("tags.followed", json!([])),
+            ("markers", json!([])),
+        ];
+        return Ok(named.map(|(name, params)| (name.to_owned(), params)).into());
+    }
+    let each = options.subs.iter().map(|sub| named(sub));
+    each.collect()
+}
+
+/// `NAME` or `NAME=JSON`.
+fn named(text: &str) -> Result<(String, Value)> {
+    let (name, params) = text.split_once('=').unwrap_or((text, "[]"));
+    let params: Value = serde_json::from_str(params)
+        .with_context(|| format!("the parameters of {name} are no JSON"))?;
+    if !params.is_array() {
+        bail!("the parameters of {name} are no array");
+    }
+    Ok((name.to_owned(), params))
+}
+
+/// As whom clients log in, in turns.
+async fn logins(options: &Options, target: &Url) -> Result<Vec<Login>> {
+    if options.anonymous || options.example {
+        return Ok(vec![Login::Nobody]);
+    }
+    if let Some(token) = &options.token {
+        return Ok(vec![Login::Token(token.clone())]);
+    }
+    let mut base = target.clone();
+    let _ = base.set_scheme(if target.scheme().ends_with('s') { "https" } else { "http" });
+    let api = Api::new(base.as_str())?;
+    let names: Vec<String> = (0..options.people).map(|at| format!("arrival{at}")).collect();
+    eprintln!("making {} people with {} posts each", options.people, options.documents);
+    let people = api.people(&names).await?;
+    for one in &people {
+        for other in &people {
+            let path = format!("/api/v1/accounts/{}/follow", other.id);
+            if one.id != other.id {
+                api.post(&one.token, &path, &json!({})).await?;
+            }
+        }
+    }
+    let posts = people.iter().map(|one| async {
+        for number in 0..options.documents {
+            let text = format!("{} {number}: {}", one.name, "water under the bridge ".repeat(12));
+            api.post(&one.token, "/api/v1/statuses", &json!({ "status": text })).await?;
+        }
+        anyhow::Ok(())
+    });
+    join_all(posts).await.into_iter().collect::<Result<Vec<()>>>()?;
+    Ok(people.into_iter().map(|one| Login::Token(one.token)).collect())
+}
+
+struct Storm {
+    options: Options,
+    address: std::net::SocketAddr,
+    subs: Arc<Vec<(String, Value)>>,
+    logins: Vec<Login>,
+    pid: Option<u32>,
+}
+
+impl Storm {
+    async fn run(&self) -> Result<Measured> {
+        let method = match self.options.method.as_str() {
+            "" => None,
+            text => Some(named(text)?),
+        };
+        let bystanders = Bystanders::start(
+            self.address,
+            self.options.bystanders as usize,
+            Duration::from_millis(self.options.every_ms),
+            self.logins.clone(),
+            self.subs.clone(),
+            method,
+        )?;
+        let from = Instant::now();
+        tokio::time::sleep(QUIET).await;
+        let before = bystanders.between(from, Instant::now());
+        let mut bursts = Vec::new();
+        for &count in &self.options.clients {
+            for round in 0..self.options.rounds {
+                let burst = self.burst(count, &bystanders).await?;
+                eprintln!(
+                    "{count} at once, round {}: all ready after {:.1} ms, pings p99 {:.2} ms",
+                    round + 1,
+                    burst.ready_ms.iter().copied().fold(0.0, f64::max),
+                    burst.pings.percentile_ms(99.0),
+                );
+                bursts.push(burst);
+            }
+        }
+        let resumed = match self.options.resume {
+            0 => None,
+            count => Some(self.resume(count).await?),
+        };
+        Ok(Measured { before, bursts, resumed, failed: bystanders.failed() })
+    }
+
+    fn login(&self, at: usize) -> &Login {
+        &self.logins[at % self.logins.len()]
+    }
+
+    /// `count` clients log in at once, until the last has everything.
+    async fn burst(&self, count: usize, bystanders: &Bystanders) -> Result<Burst> {
+        let rss_before = self.pid.map_or(0, machine::resident_bytes_of);
+        let used_before = self.pid.map_or(0.0, machine::processor_s_of);
+        let from = Instant::now();
+        let arrivals = (0..count).map(|at| {
+            let (address, subs, login) = (self.address, self.subs.clone(), self.login(at).clone());
+            tokio::spawn(async move {
+                let mut client = Client::open(address).await?;
+                client.arrive(&login, &subs).await?;
+                let ready = from.elapsed();
+                anyhow::Ok((client, ready))
+            })
+        });
+        let arrived = tokio::time::timeout(PATIENCE, join_all(arrivals)).await;
+        let arrived = arrived.context("a burst took too long")?;
+        let until = Instant::now();
+        let mut clients = Vec::new();
+        let mut ready_ms = Vec::new();
+        for one in arrived {
+            let (client, ready) = one??;
+            clients.push(client);
+            ready_ms.push(ready.as_secs_f64() * 1e3);
+        }
+        // What belongs to the burst has to come to its end before it is counted.
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let used_s = self.pid.map_or(0.0, machine::processor_s_of) - used_before;
+        let rss = self.pid.map_or(0, machine::resident_bytes_of);
+        let (pings, calls) = bystanders.between(from, until);
+        let burst = Burst {
+            clients: count,
+            ready_ms,
+            documents: clients.iter().map(|client| client.documents).max().unwrap_or(0),
+            bytes: clients.iter().map(|client| client.bytes).max().unwrap_or(0),
+            used_s,
+            rss_bytes: rss.saturating_sub(rss_before),
+            pings,
+            calls,
+        };
+        for mut client in clients {
+            client.leave().await;
+        }
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        Ok(burst)
+    }
+
+    /// `count` sessions with all they subscribe to are cut and come back at once.
+    async fn resume(&self, count: usize) -> Result<Resumed> {
+        let rss_before = self.pid.map_or(0, machine::resident_bytes_of);
+        let mut clients = Vec::with_capacity(count);
+        while clients.len() < count {
+            let some = (0..OPENING.min(count - clients.len())).map(|at| {
+                let (address, subs, login) =
+                    (self.address, self.subs.clone(), self.login(at).clone());
+                tokio::spawn(async move {
+                    let mut client = Client::open(address).await?;
+                    client.arrive(&login, &subs).await?;
+                    anyhow::Ok(client)
+                })
+            });
+            for one in join_all(some).await {
+                clients.push(one??);
+            }
+        }
+        let rss_bytes = self.pid.map_or(0, machine::resident_bytes_of).saturating_sub(rss_before);
+        eprintln!("{count} sessions stand; cutting them");
+        let address = self.address;
+        let sessions: Vec<_> = clients.into_iter().map(Client::cut).collect();
+        let used_before = self.pid.map_or(0.0, machine::processor_s_of);
+        let from = Instant::now();
+        let back = sessions
+            .into_iter()
+            .map(|session| tokio::spawn(async move { Client::come_back(address, &session).await }));
+        let back = tokio::time::timeout(PATIENCE, join_all(back)).await;
+        let all_ms = from.elapsed().as_secs_f64() * 1e3;
+        let (mut resumed, mut again, mut kept) = (0, 0, Vec::new());
+        for one in back.context("not all came back")? {
+            let (client, same) = one??;
+            resumed += usize::from(same);
+            kept.push(client);
+        }
+        for client in &mut kept {
+            again += client.settle().await?;
+        }
+        let used_s = self.pid.map_or(0.0, machine::processor_s_of) - used_before;
+        Ok(Resumed { count, resumed, all_ms, documents_again: again, rss_bytes, used_s })
+    }
+}

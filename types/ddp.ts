@@ -1,0 +1,591 @@
+// Made by `cargo xtask ddp-types` from crates/ddp; a test keeps it true.
+// Ids are texts of decimal digits, newest last; dates are EJSON dates.
+
+export interface MediaDoc {
+  /** Its id. */
+  id: string;
+  /** `image`, `gifv`, `video`, `audio` or `unknown`. */
+  type: string;
+  /** The file; none while it is processed. */
+  url?: string | null;
+  /** A small picture of it. */
+  preview_url?: string | null;
+  /** What it shows. */
+  description?: string | null;
+  /** A blurred preview. */
+  blurhash?: string | null;
+  /** Sizes, focus, duration. */
+  meta: unknown;
+}
+
+export interface MentionDoc {
+  /** Who. */
+  account_id: string;
+  /** The name, with the server for remote people. */
+  acct: string;
+  /** Their page. */
+  url: string;
+}
+
+export interface PollOptionDoc {
+  /** Its text. */
+  title: string;
+  /** Its votes; none while they are hidden. */
+  votes_count?: number | null;
+}
+
+export interface PollDoc {
+  /** Its id. */
+  id: string;
+  /** When it ends. */
+  expires_at?: Date | null;
+  /** Whether more than one option can be chosen. */
+  multiple: boolean;
+  /** People who voted. */
+  voters_count: number;
+  /** What can be chosen. */
+  options: PollOptionDoc[];
+}
+
+export interface StatusDoc {
+  /** Who wrote or boosted: in `accounts`. */
+  account_id: string;
+  /** When it was written. */
+  created_at: Date;
+  /** When it was last edited. */
+  edited_at?: Date | null;
+  /** `public`, `unlisted`, `private` or `direct`. */
+  visibility: string;
+  /** The text, as safe HTML; empty for a boost. */
+  content: string;
+  /** The content warning. */
+  spoiler_text: string;
+  /** Whether its media is hidden at first. */
+  sensitive: boolean;
+  /** Its language. */
+  language?: string | null;
+  /** What it answers. */
+  in_reply_to_id?: string | null;
+  /** Whom it answers. */
+  in_reply_to_account_id?: string | null;
+  /** What it boosts: in `statuses`. */
+  reblog_id?: string | null;
+  /** Its id on the network. */
+  uri: string;
+  /** Its page. */
+  url: string;
+  /** Replies. */
+  replies_count: number;
+  /** Boosts. */
+  reblogs_count: number;
+  /** Favourites. */
+  favourites_count: number;
+  /** Its media, in order. */
+  media: MediaDoc[];
+  /** Whom it mentions. */
+  mentions: MentionDoc[];
+  /** Its hashtags, without the sign. */
+  tags: string[];
+  /** Its poll. */
+  poll?: PollDoc | null;
+  /** A preview of what it links to. */
+  card?: unknown | null;
+  /** The app it was written with. */
+  application?: string | null;
+}
+
+export interface StatusStateDoc {
+  /** Favourited it. */
+  favourited: boolean;
+  /** Boosted it. */
+  reblogged: boolean;
+  /** Bookmarked it. */
+  bookmarked: boolean;
+  /** Muted its conversation. */
+  muted: boolean;
+  /** Pinned it. */
+  pinned: boolean;
+  /** What the reader chose in its poll, from 0. */
+  own_votes: number[];
+}
+
+export interface TimelineEntryDoc {
+  /** Which timeline: what the subscription's table says. */
+  timeline: string;
+  /** Which post or boost: in `statuses`. */
+  status_id: string;
+}
+
+export interface AccountField {
+  /** What it is. */
+  name: string;
+  /** What it says, as safe HTML. */
+  value: string;
+  /** Since when the linked page is known to link back. */
+  verified_at?: Date | null;
+}
+
+export interface AccountDoc {
+  /** The name before the `@`. */
+  username: string;
+  /** With the server, for remote people. */
+  acct: string;
+  /** What it wants to be called. */
+  display_name: string;
+  /** The bio, as safe HTML. */
+  note: string;
+  /** Its page. */
+  url: string;
+  /** Its id on the network. */
+  uri: string;
+  /** Its picture. */
+  avatar?: string | null;
+  /** Its picture, standing still. */
+  avatar_static?: string | null;
+  /** Its header. */
+  header?: string | null;
+  /** Whether followers are approved by hand. */
+  locked: boolean;
+  /** Whether a program posts. */
+  bot: boolean;
+  /** Whether it is a group. */
+  group: boolean;
+  /** The lines of its profile. */
+  fields: AccountField[];
+  /** When it was made. */
+  created_at: Date;
+  /** Where the person moved to. */
+  moved_to_id?: string | null;
+  /** Followers. */
+  followers_count: number;
+  /** Followees. */
+  following_count: number;
+  /** Posts. */
+  statuses_count: number;
+  /** Whether staff hid it from those who do not follow it. */
+  limited: boolean;
+}
+
+export interface UserDoc {
+  /** The name before the `@`. */
+  username: string;
+  /** `user`, `moderator` or `admin`. */
+  role: string;
+  /** The visibility of new posts. */
+  default_visibility: string;
+  /** Whether media of new posts is sensitive. */
+  default_sensitive: boolean;
+  /** The language of new posts. */
+  default_language?: string | null;
+  /** The language of pages. */
+  locale: string;
+}
+
+export interface NotificationDoc {
+  /** Why: `mention`, `reblog`, `favourite`, `follow`, … */
+  type: string;
+  /** Those shown as one share this key. */
+  group_key: string;
+  /** Who did it: in `accounts`. */
+  account_id: string;
+  /** To which post: in `statuses`. */
+  status_id?: string | null;
+  /** When. */
+  created_at: Date;
+}
+
+export interface ConversationDoc {
+  /** Whether there is something new in it. */
+  unread: boolean;
+  /** The others in it: in `accounts`. */
+  account_ids: string[];
+  /** The newest post: in `statuses`. */
+  last_status_id: string;
+}
+
+export interface ListDoc {
+  /** Its name. */
+  title: string;
+  /** Which replies are shown: `followed`, `list` or `none`. */
+  replies_policy: string;
+  /** Whether its members' posts are kept out of the home timeline. */
+  exclusive: boolean;
+}
+
+export interface TagDoc {
+  /** Its name, without the sign. */
+  name: string;
+}
+
+export interface RelationshipDoc {
+  /** The reader follows it. */
+  following: boolean;
+  /** With its boosts. */
+  showing_reblogs: boolean;
+  /** With a notification for each post. */
+  notifying: boolean;
+  /** It follows the reader. */
+  followed_by: boolean;
+  /** The reader blocks it. */
+  blocking: boolean;
+  /** It blocks the reader. */
+  blocked_by: boolean;
+  /** The reader mutes it. */
+  muting: boolean;
+  /** And its notifications. */
+  muting_notifications: boolean;
+  /** The reader asked to follow it. */
+  requested: boolean;
+  /** It asked to follow the reader. */
+  requested_by: boolean;
+  /** The reader blocks its whole server. */
+  domain_blocking: boolean;
+  /** The reader features it. */
+  endorsed: boolean;
+  /** The reader's private note about it. */
+  note: string;
+}
+
+export interface MarkerDoc {
+  /** The newest item read. */
+  last_read_id: string;
+  /** Counts the changes. */
+  version: number;
+  /** When it last changed. */
+  updated_at: Date;
+}
+
+export interface PresenceDoc {
+  /** Whether they have a session now. */
+  online: boolean;
+}
+
+export interface StatDoc {
+  /** The number. */
+  value: number;
+}
+
+export interface QueueDoc {
+  /** Jobs that wait. */
+  waiting: number;
+  /** Jobs that run here. */
+  running: number;
+  /** Whether it is paused. */
+  paused: boolean;
+}
+
+export interface HomeParams {
+  /** Posts; 40 unless said, at most 200. */
+  limit?: number | null;
+}
+
+export interface PublicParams {
+  /** Only posts written here. */
+  local?: boolean | null;
+  /** Only posts written elsewhere. */
+  remote?: boolean | null;
+  /** Only posts with media. */
+  only_media?: boolean | null;
+  /** Posts; 40 unless said, at most 200. */
+  limit?: number | null;
+}
+
+export interface TagParams {
+  /** Its name, with or without the sign. */
+  tag: string;
+  /** Only posts written here. */
+  local?: boolean | null;
+  /** Posts; 40 unless said, at most 200. */
+  limit?: number | null;
+}
+
+export interface ListParams {
+  /** Its id. */
+  list_id: string;
+  /** Posts; 40 unless said, at most 200. */
+  limit?: number | null;
+}
+
+export interface AccountParams {
+  /** Whose. */
+  account_id: string;
+  /** Only posts with media. */
+  only_media?: boolean | null;
+  /** No replies to others. */
+  exclude_replies?: boolean | null;
+  /** No boosts. */
+  exclude_reblogs?: boolean | null;
+  /** Posts; 40 unless said, at most 200. */
+  limit?: number | null;
+}
+
+export interface ThreadParams {
+  /** Its id. */
+  status_id: string;
+}
+
+export interface NotificationsParams {
+  /** 40 unless said, at most 200. */
+  limit?: number | null;
+}
+
+export interface ConversationsParams {
+  /** 40 unless said, at most 200. */
+  limit?: number | null;
+}
+
+export interface RelationshipsParams {
+  /** At most 100 accounts. */
+  account_ids: string[];
+}
+
+export interface LoginParams {
+  /** `{ username }` or `{ email }`, or either as a text. */
+  user?: unknown | null;
+  /** The password, or `{ digest, algorithm: "sha-256" }`. */
+  password?: unknown | null;
+  /** A token. */
+  resume?: string | null;
+}
+
+export interface LoginResult {
+  /** The account's id, as in `users`. */
+  id: string;
+  /** By which to log in again. */
+  token: string;
+  /** Until when, if it is not used. */
+  token_expires: Date;
+  /** `password` or `resume`. */
+  type: string;
+}
+
+export interface PollParams {
+  /** What can be chosen. */
+  options: string[];
+  /** How long it lasts, in s. */
+  expires_in: number;
+  /** Whether more than one can be chosen. */
+  multiple?: boolean | null;
+  /** Whether tallies are hidden until it ends. */
+  hide_totals?: boolean | null;
+}
+
+export interface PostParams {
+  /** The text. */
+  text?: string | null;
+  /** The content warning. */
+  spoiler_text?: string | null;
+  /** Whether media is hidden at first. */
+  sensitive?: boolean | null;
+  /** `public`, `unlisted`, `private` or `direct`; the person's own choice unless said. */
+  visibility?: string | null;
+  /** Its language. */
+  language?: string | null;
+  /** What it answers. */
+  in_reply_to_id?: string | null;
+  /** Uploaded media, in order. */
+  media_ids?: string[] | null;
+  /** A poll. */
+  poll?: PollParams | null;
+  /** A call with the same key gives the same post. */
+  idempotency_key?: string | null;
+}
+
+export interface IdResult {
+  /** Its id. */
+  id: string;
+}
+
+export interface EditParams {
+  /** Which post. */
+  id: string;
+  /** The text. */
+  text?: string | null;
+  /** The content warning. */
+  spoiler_text?: string | null;
+  /** Whether media is hidden at first. */
+  sensitive?: boolean | null;
+  /** Its language. */
+  language?: string | null;
+  /** Its media, in order. */
+  media_ids?: string[] | null;
+}
+
+export interface DeleteParams {
+  /** Which. */
+  id: string;
+  /** Its media too. */
+  delete_media?: boolean | null;
+}
+
+export interface DeleteResult {
+  /** Its id. */
+  id: string;
+  /** Its text as written. */
+  text: string;
+}
+
+export interface ReblogParams {
+  /** Of which post. */
+  id: string;
+  /** `public`, `unlisted` or `private`. */
+  visibility?: string | null;
+}
+
+export interface IdParams {
+  /** Its id. */
+  id: string;
+}
+
+export interface VoteParams {
+  /** In which poll. */
+  poll_id: string;
+  /** What is chosen, from 0. */
+  choices: number[];
+}
+
+export interface FollowParams {
+  /** Whom. */
+  id: string;
+  /** With their boosts. */
+  reblogs?: boolean | null;
+  /** With a notification for each post. */
+  notify?: boolean | null;
+  /** Only posts in these languages. */
+  languages?: string[] | null;
+}
+
+export interface MuteParams {
+  /** Whom. */
+  id: string;
+  /** Their notifications too; so unless said otherwise. */
+  notifications?: boolean | null;
+  /** In s; for good unless said. */
+  duration?: number | null;
+}
+
+export interface MarkerParams {
+  /** `home` or `notifications`. */
+  timeline: string;
+  /** The newest item read. */
+  last_read_id: string;
+}
+
+export interface ReadParams {
+  /** Which. */
+  id: string;
+  /** It was not, after all. */
+  unread?: boolean | null;
+}
+
+export interface NewListParams {
+  /** Its name. */
+  title: string;
+  /** Which replies are shown: `followed`, `list` or `none`; `list` unless said. */
+  replies_policy?: string | null;
+  /** Whether its members' posts are kept out of the home timeline. */
+  exclusive?: boolean | null;
+}
+
+export interface ListChangeParams {
+  /** Which. */
+  id: string;
+  /** Its name. */
+  title?: string | null;
+  /** Which replies are shown. */
+  replies_policy?: string | null;
+  /** Whether its members' posts are kept out of the home timeline. */
+  exclusive?: boolean | null;
+}
+
+export interface MembersParams {
+  /** Which list. */
+  id: string;
+  /** Who. */
+  account_ids: string[];
+}
+
+export interface TagNameParams {
+  /** Its name, with or without the sign. */
+  name: string;
+}
+
+/** Documents by collection. */
+export interface Collections {
+  statuses: StatusDoc;
+  status_states: StatusStateDoc;
+  timeline_entries: TimelineEntryDoc;
+  accounts: AccountDoc;
+  users: UserDoc;
+  notifications: NotificationDoc;
+  conversations: ConversationDoc;
+  lists: ListDoc;
+  followed_tags: TagDoc;
+  relationships: RelationshipDoc;
+  markers: MarkerDoc;
+  presence: PresenceDoc;
+  server_stats: StatDoc;
+  queue_stats: QueueDoc;
+}
+
+/** Publications and their one parameter. */
+export interface Publications {
+  "users": void;
+  "meteor.loginServiceConfiguration": void;
+  "meteor_autoupdate_clientVersions": unknown;
+  "timelines.home": HomeParams | null;
+  "timelines.public": PublicParams | null;
+  "timelines.tag": TagParams;
+  "timelines.list": ListParams;
+  "timelines.account": AccountParams;
+  "statuses.thread": ThreadParams;
+  "notifications": NotificationsParams | null;
+  "conversations": ConversationsParams | null;
+  "lists": void;
+  "tags.followed": void;
+  "markers": void;
+  "relationships": RelationshipsParams;
+  "presence": RelationshipsParams;
+  "server.stats": void;
+}
+
+/** Methods: their one parameter and their result. */
+export interface Methods {
+  "login": (params: LoginParams) => LoginResult;
+  "logout": (params: void) => void;
+  "statuses.post": (params: PostParams) => IdResult;
+  "statuses.edit": (params: EditParams) => IdResult;
+  "statuses.delete": (params: DeleteParams) => DeleteResult;
+  "statuses.reblog": (params: ReblogParams) => IdResult;
+  "statuses.unreblog": (params: IdParams) => IdResult;
+  "statuses.favourite": (params: IdParams) => IdResult;
+  "statuses.unfavourite": (params: IdParams) => IdResult;
+  "statuses.bookmark": (params: IdParams) => IdResult;
+  "statuses.unbookmark": (params: IdParams) => IdResult;
+  "statuses.mute": (params: IdParams) => IdResult;
+  "statuses.unmute": (params: IdParams) => IdResult;
+  "statuses.pin": (params: IdParams) => IdResult;
+  "statuses.unpin": (params: IdParams) => IdResult;
+  "polls.vote": (params: VoteParams) => void;
+  "accounts.follow": (params: FollowParams) => IdResult;
+  "accounts.unfollow": (params: IdParams) => IdResult;
+  "accounts.removeFollower": (params: IdParams) => IdResult;
+  "accounts.block": (params: IdParams) => IdResult;
+  "accounts.unblock": (params: IdParams) => IdResult;
+  "accounts.mute": (params: MuteParams) => IdResult;
+  "accounts.unmute": (params: IdParams) => IdResult;
+  "followRequests.accept": (params: IdParams) => IdResult;
+  "followRequests.reject": (params: IdParams) => IdResult;
+  "notifications.dismiss": (params: IdParams) => IdResult;
+  "notifications.clear": (params: void) => void;
+  "markers.set": (params: MarkerParams) => void;
+  "conversations.read": (params: ReadParams) => IdResult;
+  "conversations.remove": (params: IdParams) => IdResult;
+  "lists.create": (params: NewListParams) => IdResult;
+  "lists.update": (params: ListChangeParams) => IdResult;
+  "lists.delete": (params: IdParams) => IdResult;
+  "lists.addAccounts": (params: MembersParams) => IdResult;
+  "lists.removeAccounts": (params: MembersParams) => IdResult;
+  "tags.follow": (params: TagNameParams) => IdResult;
+  "tags.unfollow": (params: TagNameParams) => IdResult;
+}

@@ -139,10 +139,23 @@ type Prepare = fn(&mut Tx, &Env, &[Arc<Shared<Event>>]) -> Result<(), Error>;
 /// read the rows themselves.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 enum Change {
-    Created { id: Id, mentioned: Vec<Id> },
-    Edited { id: Id },
-    Deleted { id: Id, author: Id, mentioned: Vec<Id>, visibility: Visibility },
-    To { topic: Topic, event: Event },
+    Created {
+        id: Id,
+        mentioned: Vec<Id>,
+    },
+    Edited {
+        id: Id,
+    },
+    Deleted {
+        id: Id,
+        author: Id,
+        mentioned: Vec<Id>,
+        visibility: Visibility,
+    },
+    To {
+        topic: Topic,
+        event: Event,
+    },
     /// Somebody waits until everything before this was told; of this node alone.
     #[serde(skip)]
     Settled(Settled),

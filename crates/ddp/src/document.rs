@@ -462,10 +462,9 @@ mod tests {
         let before = documents.revision("p", "1", &json!({ "a": 1, "b": 2, "c": 3 })).unwrap();
         let after = documents.revision("p", "1", &json!({ "a": 1, "b": [4], "d": null })).unwrap();
         let frame = after.changed_from(&before).unwrap();
-        assert_eq!(
-            payload_of(&frame),
-            r#"{"msg":"changed","collection":"p","id":"1","fields":{"b":[4],"d":null},"cleared":["c"]}"#
-        );
+        let changed = r#"{"msg":"changed","collection":"p","id":"1","#;
+        let rest = r#""fields":{"b":[4],"d":null},"cleared":["c"]}"#;
+        assert_eq!(payload_of(&frame), format!("{changed}{rest}"));
         assert_eq!(after.changed_from(&before).unwrap().as_ptr(), frame.as_ptr());
         assert!(after.changed_from(&after).is_none());
     }

@@ -25,8 +25,10 @@ pub mod typed;
 pub mod view;
 pub mod wire;
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use tokio_util::sync::CancellationToken;
 use weir_base::Id;
 
 pub use document::{DocKey, Documents, Revision, Strategy};
@@ -42,6 +44,9 @@ pub use wire::Failure;
 use collections as docs;
 use publications as pubs;
 
+/// How often it is looked whether log-ins have lost their power.
+const LOG_INS_TICK: Duration = Duration::from_secs(1);
+
 /// Weir's DDP server.
 pub fn weir(setup: Setup) -> Server<Face> {
     let mut builder = table().shutdown(setup.shutdown.clone());
@@ -55,7 +60,33 @@ pub fn weir(setup: Setup) -> Server<Face> {
             shelf.settled().await;
         })
     };
-    builder.settle(settle).build(|documents| Face::new(&setup, documents))
+    let guard = |face: &Face, token: Arc<str>| -> Work<'static, bool> {
+        let face = face.clone();
+        Box::pin(async move {
+            // What can't be asked now is asked again at the next doubt.
+            !matches!(methods::log_in::holder(&face, &token).await, Ok(None))
+        })
+    };
+    let builder = builder.settle(settle).guard(guard);
+    let server = builder.build(|documents| Face::new(&setup, documents));
+    tokio::spawn(watch_log_ins(server.clone(), setup.shutdown));
+    server
+}
+
+/// Has sessions look at their log-ins soon after some have lost their power.
+async fn watch_log_ins(server: Server<Face>, shutdown: CancellationToken) {
+    let mut known = server.app().env().log_ins.current();
+    let mut tick = tokio::time::interval(LOG_INS_TICK);
+    loop {
+        tokio::select! {
+            () = shutdown.cancelled() => return,
+            _ = tick.tick() => {}
+        }
+        let now = server.app().env().log_ins.current();
+        if std::mem::replace(&mut known, now) != now {
+            server.doubt_log_ins();
+        }
+    }
 }
 
 /// Everything Weir offers.
@@ -84,39 +115,71 @@ fn collections_table(to: Builder<Face>) -> Builder<Face> {
 }
 
 /// What clients can subscribe to.
-#[rustfmt::skip]
 fn publications_table(to: Builder<Face>) -> Builder<Face> {
-    use pubs::timelines::{AccountParams, HomeParams, ListParams, PublicParams, TagParams};
     use pubs::relationships::RelationshipsParams;
+    use pubs::timelines::{AccountParams, HomeParams, ListParams, PublicParams, TagParams};
     to.publication("users", |face, _, user: Asks, (): ()| pubs::users::open(face, user))
         .always("users")
         .publication("meteor.loginServiceConfiguration", |_, _, _, (): ()| pubs::meteor::open())
-        .publication("meteor_autoupdate_clientVersions", |_, _, _, _: serde_json::Value| pubs::meteor::open())
-        .publication("timelines.home", |face, _, user, asked: Option<HomeParams>| pubs::timelines::home(face, user, asked))
-        .publication("timelines.public", |face, _, user, asked: Option<PublicParams>| pubs::timelines::public(face, user, asked))
-        .publication("timelines.tag", |face, _, user, asked: TagParams| pubs::timelines::tag(face, user, asked))
-        .publication("timelines.list", |face, _, user, asked: ListParams| pubs::timelines::list(face, user, asked))
-        .publication("timelines.account", |face, _, user, asked: AccountParams| pubs::timelines::account(face, user, asked))
-        .publication("statuses.thread", |face, _, user, asked: pubs::thread::ThreadParams| pubs::thread::open(face, user, asked))
-        .publication("notifications", |face, _, user, asked: Option<pubs::notifications::NotificationsParams>| pubs::notifications::open(face, user, asked))
-        .publication("conversations", |face, _, user, asked: Option<pubs::conversations::ConversationsParams>| pubs::conversations::open(face, user, asked))
+        .publication("meteor_autoupdate_clientVersions", |_, _, _, _: serde_json::Value| {
+            pubs::meteor::open()
+        })
+        .publication("timelines.home", |face, _, user, asked: Option<HomeParams>| {
+            pubs::timelines::home(face, user, asked)
+        })
+        .publication("timelines.public", |face, _, user, asked: Option<PublicParams>| {
+            pubs::timelines::public(face, user, asked)
+        })
+        .publication("timelines.tag", |face, _, user, asked: TagParams| {
+            pubs::timelines::tag(face, user, asked)
+        })
+        .publication("timelines.list", |face, _, user, asked: ListParams| {
+            pubs::timelines::list(face, user, asked)
+        })
+        .publication("timelines.account", |face, _, user, asked: AccountParams| {
+            pubs::timelines::account(face, user, asked)
+        })
+        .publication("statuses.thread", |face, _, user, asked: pubs::thread::ThreadParams| {
+            pubs::thread::open(face, user, asked)
+        })
+        .publication(
+            "notifications",
+            |face, _, user, asked: Option<pubs::notifications::NotificationsParams>| {
+                pubs::notifications::open(face, user, asked)
+            },
+        )
+        .publication(
+            "conversations",
+            |face, _, user, asked: Option<pubs::conversations::ConversationsParams>| {
+                pubs::conversations::open(face, user, asked)
+            },
+        )
         .publication("lists", |face, _, user, (): ()| pubs::lists::open(face, user))
         .publication("tags.followed", |face, _, user, (): ()| pubs::followed_tags::open(face, user))
         .publication("markers", |face, _, user, (): ()| pubs::markers::open(face, user))
-        .publication("relationships", |face, _, user, asked: RelationshipsParams| pubs::relationships::open(face, user, asked))
-        .publication("presence", |face, _, user, asked: RelationshipsParams| pubs::presence::open(face, user, asked))
+        .publication("relationships", |face, _, user, asked: RelationshipsParams| {
+            pubs::relationships::open(face, user, asked)
+        })
+        .publication("presence", |face, _, user, asked: RelationshipsParams| {
+            pubs::presence::open(face, user, asked)
+        })
         .publication("server.stats", |face, _, user, (): ()| pubs::server_stats::open(face, user))
 }
 
 /// What clients can call.
-#[rustfmt::skip]
 fn methods_table(to: Builder<Face>) -> Builder<Face> {
-    use methods::{IdParams, IdResult, accounts, conversations, lists, log_in, markers, notifications, statuses, tags};
+    use methods::{
+        IdParams, IdResult, accounts, conversations, lists, log_in, markers, notifications,
+        statuses, tags,
+    };
     to.method::<log_in::LoginParams, log_in::LoginResult, _>("login", log_in::log_in)
         .method::<(), (), _>("logout", log_in::log_out)
         .method::<statuses::PostParams, IdResult, _>("statuses.post", statuses::post)
         .method::<statuses::EditParams, IdResult, _>("statuses.edit", statuses::edit)
-        .method::<statuses::DeleteParams, statuses::DeleteResult, _>("statuses.delete", statuses::delete)
+        .method::<statuses::DeleteParams, statuses::DeleteResult, _>(
+            "statuses.delete",
+            statuses::delete,
+        )
         .method::<statuses::ReblogParams, IdResult, _>("statuses.reblog", statuses::reblog)
         .method::<IdParams, IdResult, _>("statuses.unreblog", statuses::unreblog)
         .method::<IdParams, IdResult, _>("statuses.favourite", statuses::favourite)

@@ -51,9 +51,11 @@ pub(crate) struct Inner<A> {
     admission: Admission,
     reads: Arc<Semaphore>,
     settle: Settle<A>,
+    guard: Guard<A>,
     pub(crate) slow: Slow,
 }
 
+type Guard<A> = Box<dyn Fn(&A, Arc<str>) -> Work<'static, bool> + Send + Sync>;
 type Settle<A> = Box<dyn Fn(&A) -> Work<'static, ()> + Send + Sync>;
 type Opens<A> =
     Box<dyn Fn(&A, &Documents, Option<Id>, &[Value]) -> Result<Opening, Failure> + Send + Sync>;
@@ -210,6 +212,7 @@ pub struct Builder<A> {
     always: Vec<&'static str>,
     methods: HashMap<&'static str, Method<A>>,
     settle: Settle<A>,
+    guard: Guard<A>,
     slow: Slow,
     described: Described,
 }
@@ -254,6 +257,7 @@ impl<A: Clone + Send + Sync + 'static> Builder<A> {
             always: Vec::new(),
             methods: HashMap::new(),
             settle: Box::new(|_| Box::pin(async {})),
+            guard: Box::new(|_, _| Box::pin(async { true })),
             slow: Slow::default(),
             described: Described::default(),
         }
@@ -290,6 +294,16 @@ impl<A: Clone + Send + Sync + 'static> Builder<A> {
         self
     }
 
+    /// Says whether the token of a log-in is still good: asked after [`Server::doubt_log_ins`].
+    #[must_use]
+    pub fn guard(
+        mut self,
+        guard: impl Fn(&A, Arc<str>) -> Work<'static, bool> + Send + Sync + 'static,
+    ) -> Self {
+        self.guard = Box::new(guard);
+        self
+    }
+
     /// Of these methods together, one connection may call `most` in each `window`.
     #[must_use]
     pub fn slow(mut self, methods: &[&'static str], most: usize, window: Duration) -> Self {
@@ -313,11 +327,11 @@ impl<A: Clone + Send + Sync + 'static> Builder<A> {
     /// A publication. Its first parameter is read as `P` (nothing as `null`); what `open` gives
     /// says which query answers.
     #[must_use]
-    pub fn publication<P: DeserializeOwned + Typed + 'static>(
-        mut self,
-        name: &'static str,
-        open: impl Fn(&A, &Documents, Option<Id>, P) -> Result<Opening, Failure> + Send + Sync + 'static,
-    ) -> Self {
+    pub fn publication<P, F>(mut self, name: &'static str, open: F) -> Self
+    where
+        P: DeserializeOwned + Typed + 'static,
+        F: Fn(&A, &Documents, Option<Id>, P) -> Result<Opening, Failure> + Send + Sync + 'static,
+    {
         let opens: Opens<A> =
             Box::new(move |app, documents, user, params| open(app, documents, user, read(params)?));
         P::interfaces(&mut self.described.interfaces);
@@ -421,6 +435,7 @@ impl<A: Clone + Send + Sync + 'static> Builder<A> {
             admission,
             reads: Arc::new(Semaphore::new(limits.reads_max)),
             settle: self.settle,
+            guard: self.guard,
         }))
     }
 }
@@ -517,6 +532,15 @@ impl<A: Clone + Send + Sync + 'static> Server<A> {
 
     pub(crate) fn settle(&self) -> Work<'static, ()> {
         (self.0.settle)(&self.0.app)
+    }
+
+    pub(crate) fn is_good(&self, token: &Arc<str>) -> Work<'static, bool> {
+        (self.0.guard)(&self.0.app, token.clone())
+    }
+
+    /// Some log-ins may have lost their power: every session looks whether its own has.
+    pub fn doubt_log_ins(&self) {
+        self.0.sessions.lock().values().for_each(|door| door.doubt());
     }
 
     /// How many sessions there are, and how many queries.

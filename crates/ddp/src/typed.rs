@@ -68,12 +68,21 @@ macro_rules! typed {
     (
         $(#[$meta:meta])*
         pub struct $name:ident {
-            $( $(#[doc = $doc:literal])* $(#[serde($($serde:tt)*)])? pub $field:ident $(as $as:literal)?: $type:ty ),* $(,)?
+            $(
+                $(#[doc = $doc:literal])*
+                $(#[serde($($serde:tt)*)])?
+                pub $field:ident $(as $as:literal)?: $type:ty
+            ),* $(,)?
         }
     ) => {
         $(#[$meta])*
         pub struct $name {
-            $( $(#[doc = $doc])* $(#[serde($($serde)*)])? $(#[serde(rename = $as)])? pub $field: $type ),*
+            $(
+                $(#[doc = $doc])*
+                $(#[serde($($serde)*)])?
+                $(#[serde(rename = $as)])?
+                pub $field: $type
+            ),*
         }
 
         impl $crate::typed::Typed for $name {

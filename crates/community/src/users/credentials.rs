@@ -118,6 +118,7 @@ pub fn change_password(
         "UPDATE users SET password_hash = ?2 WHERE account_id = ?1",
         params![account, hash.expose()],
     )?;
+    env.log_ins.changed(tx);
     end_other_sessions(tx, account, kept_session)?;
     tokens::end_tokens(tx, account, Purpose::Reset)?;
     mail::send(tx, env, Letter::PasswordChanged { account })

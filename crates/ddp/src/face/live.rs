@@ -186,7 +186,7 @@ impl<Q: Query> Live<Q> {
                         }
                     }
                     // Something was missed: the state is read anew.
-                    Err(Lost::Overflowed { .. }) => {
+                    Err(Lost::Overflowed { .. } | Lost::Stale { .. }) => {
                         self.due = true;
                         return;
                     }

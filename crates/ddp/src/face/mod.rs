@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use weir_base::Id;
 use weir_community::federation::SharedResolver;
-use weir_community::{Community, Env, Error as CommunityError};
+use weir_community::{Community, Env, Error as CommunityError, Problem};
 use weir_db::{Class, Error as DbError, Tx};
 use weir_http::{Asker, Limiter, Rule, Tokens};
 
@@ -147,7 +147,10 @@ pub(crate) fn failure(error: CommunityError) -> Failure {
             Failure::new(503, "Remote data could not be fetched")
         }
         CommunityError::Invalid(invalid) => {
-            let problem = |one: &weir_community::Problem| serde_json::json!({ "name": one.field, "type": one.code, "message": one.message });
+            let problem = |one: &Problem| {
+                let (name, kind, message) = (one.field, one.code, &one.message);
+                serde_json::json!({ "name": name, "type": kind, "message": message })
+            };
             let details = invalid.problems.iter().map(problem).collect();
             Failure::new("validation-error", invalid.to_string()).with_details(details)
         }

@@ -80,7 +80,10 @@ pub(crate) async fn mute(call: Call<Face>, params: MuteParams) -> Outcome {
 }
 
 macro_rules! bonds {
-    ($($(#[$doc:meta])* $function:ident: |$tx:ident, $env:ident, $by:ident, $id:ident| $act:expr;)*) => {$(
+    ($(
+        $(#[$doc:meta])*
+        $function:ident: |$tx:ident, $env:ident, $by:ident, $id:ident| $act:expr;
+    )*) => {$(
         $(#[$doc])*
         pub(crate) async fn $function(call: Call<Face>, IdParams { id: $id }: IdParams) -> Outcome {
             act(call, None, move |$tx, $env, $by| {

@@ -237,7 +237,10 @@ pub(crate) async fn unreblog(call: Call<Face>, IdParams { id }: IdParams) -> Out
 }
 
 macro_rules! marks {
-    ($($(#[$doc:meta])* $function:ident: |$tx:ident, $env:ident, $by:ident, $id:ident| $act:expr;)*) => {$(
+    ($(
+        $(#[$doc:meta])*
+        $function:ident: |$tx:ident, $env:ident, $by:ident, $id:ident| $act:expr;
+    )*) => {$(
         $(#[$doc])*
         pub(crate) async fn $function(call: Call<Face>, IdParams { id: $id }: IdParams) -> Outcome {
             act(call, None, move |$tx, $env, $by| Ok(IdResult { id: $act })).await

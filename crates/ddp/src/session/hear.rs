@@ -135,6 +135,11 @@ impl<A: Clone + Send + Sync + 'static> Session<A> {
                 }
             }
             Done::Settled(id) => self.settled.push(id),
+            Done::Checked(token, good) => {
+                if !good && self.token == Some(token) {
+                    self.log_in(Login { user: None, token: None });
+                }
+            }
             Done::Nothing => {}
         }
     }
@@ -156,6 +161,14 @@ impl<A: Clone + Send + Sync + 'static> Session<A> {
             }
             Done::Settled(id)
         }));
+    }
+
+    /// Asks whether the log-in is still good; who lost it is nobody from then on.
+    pub(super) fn check_log_in(&mut self) {
+        if let Some(token) = self.token.clone() {
+            let good = self.server.is_good(&token);
+            self.working.push(Box::pin(async move { Done::Checked(token, good.await) }));
+        }
     }
 
     fn log_in(&mut self, login: Login) {

@@ -13,6 +13,7 @@ mod subs;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -38,7 +39,8 @@ use subs::Sub;
 pub(crate) struct Door {
     pub(crate) bell: Arc<Bell>,
     back: Mutex<Option<Back>>,
-    ends: std::sync::atomic::AtomicBool,
+    // The log-in may have lost its power.
+    doubted: AtomicBool,
 }
 
 /// A client that came back on a new connection.
@@ -50,14 +52,9 @@ struct Back {
 }
 
 impl Door {
-    /// Whether its session is to look at something else than its queries.
-    fn is_knocked(&self) -> bool {
-        self.back.lock().is_some() || self.ends.load(std::sync::atomic::Ordering::SeqCst)
-    }
-
-    /// Ends the session from outside.
-    pub(crate) fn end(&self) {
-        self.ends.store(true, std::sync::atomic::Ordering::SeqCst);
+    /// Has the session look whether its log-in is still good.
+    pub(crate) fn doubt(&self) {
+        self.doubted.store(true, Ordering::SeqCst);
         self.bell.wake();
     }
 }
@@ -67,6 +64,7 @@ enum Done {
     Unblocked(u64),
     Method { id: String, number: u64, outcome: Outcome, writes: bool },
     Settled(String),
+    Checked(Arc<str>, bool),
     Nothing,
 }
 
@@ -221,9 +219,8 @@ impl<A: Clone + Send + Sync + 'static> Session<A> {
                 Event::Said(Err(_)) => self.lose(),
                 Event::Done(done) => self.done(done),
                 Event::Bell => {
-                    if self.door.ends.load(std::sync::atomic::Ordering::SeqCst) {
-                        self.close(3000, "Go away!").await;
-                        break;
+                    if self.door.doubted.swap(false, Ordering::SeqCst) {
+                        self.check_log_in();
                     }
                     if let Some(back) = { self.door.back.lock().take() }
                         && !self.take_back(back)

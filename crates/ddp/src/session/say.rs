@@ -60,8 +60,8 @@ impl<A: Clone + Send + Sync + 'static> Session<A> {
                 let sent = loop {
                     tokio::select! {
                         sent = &mut sending => break sent,
-                        // Its client is back on another connection, or the session is to end.
-                        () = self.door.bell.heard() => if self.door.is_knocked() {
+                        // Its client is back on another connection.
+                        () = self.door.bell.heard() => if self.door.back.lock().is_some() {
                             break Err(Gone);
                         }
                     }

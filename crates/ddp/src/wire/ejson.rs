@@ -177,7 +177,8 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The document id of an ObjectID, or of a text that must not be taken for one (`MongoID.idStringify`).
+/// The document id of an ObjectID, or of a text that must not be taken for one: as Meteor's
+/// `MongoID.idStringify`.
 pub fn id_text(id: &Ejson) -> String {
     match id {
         Ejson::ObjectId(bytes) => hex(bytes),

@@ -7,8 +7,12 @@ use weir_live::socket;
 
 /// A fault in Meteor's form.
 #[derive(Debug, Clone, PartialEq, Serialize, thiserror::Error)]
-#[error("{message}")]
-pub struct Failure {
+#[error("{}", .0.message)]
+#[serde(transparent)]
+pub struct Failure(Box<Fault>);
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Fault {
     error: Value,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
@@ -26,20 +30,20 @@ impl Failure {
     pub fn new(code: impl Into<Value>, reason: impl Into<String>) -> Self {
         let (error, reason) = (code.into(), reason.into());
         let code = error.as_str().map_or_else(|| error.to_string(), str::to_owned);
-        Self {
+        Self(Box::new(Fault {
             message: format!("{reason} [{code}]"),
             error,
             reason: Some(reason),
             error_type: "Meteor.Error",
             is_client_safe: true,
             details: None,
-        }
+        }))
     }
 
     /// The same with more to it.
     #[must_use]
     pub fn with_details(mut self, details: Value) -> Self {
-        self.details = Some(details);
+        self.0.details = Some(details);
         self
     }
 
@@ -70,12 +74,12 @@ impl Failure {
 
     /// The code.
     pub fn code(&self) -> &Value {
-        &self.error
+        &self.0.error
     }
 
     /// What the client is to know.
     pub fn reason(&self) -> &str {
-        self.reason.as_deref().unwrap_or_default()
+        self.0.reason.as_deref().unwrap_or_default()
     }
 }
 

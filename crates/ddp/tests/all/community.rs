@@ -99,10 +99,11 @@ fn act(
     };
     match *deed {
         Deed::Post(who, how) => return publish(tx, who, how, None),
-        Deed::Answer(who, at, how) => match post(at) {
-            Some((to, _)) => return publish(tx, who, how, Some(to)),
-            None => {}
-        },
+        Deed::Answer(who, at, how) => {
+            if let Some((to, _)) = post(at) {
+                return publish(tx, who, how, Some(to));
+            }
+        }
         Deed::Edit(at, how) => {
             if let Some((id, author)) = post(at) {
                 let edit = Edit {

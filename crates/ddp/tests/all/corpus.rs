@@ -1,6 +1,6 @@
-//! The parsers meet a corpus of messages, whole, cut off and damaged: they may refuse them, they may
-//! not panic, loop, or read what they write as something else. Whatever once broke them belongs
-//! into `tests/corpus/messages`.
+//! The parsers meet a corpus of messages, whole, cut off and damaged: they may refuse them, they
+//! may not panic, loop, or read what they write as something else. Whatever once broke them
+//! belongs into `tests/corpus/messages`.
 
 use std::path::Path;
 

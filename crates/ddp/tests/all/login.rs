@@ -80,3 +80,17 @@ async fn methods_are_for_people_who_are_logged_in() {
         assert_eq!(error["error"], 403, "{name}");
     }
 }
+
+#[tokio::test]
+async fn a_log_in_that_loses_its_power_is_none_soon_after() {
+    for place in places().await {
+        let alice = place.person("alice").await;
+        let mut ddp = place.session(alice).await;
+        ddp.sub("h", "timelines.home", json!([])).await.unwrap();
+        place.write(move |tx, env| weir_community::oauth::revoke_all(tx, env, alice)).await;
+        assert_eq!(ddp.until("nosub").await["error"]["error"], 403);
+        assert!(ddp.of("users").is_empty());
+        let refused = ddp.call("markers.set", json!([{ "timeline": "home", "last_read_id": "1" }]));
+        assert_eq!(refused.await.unwrap_err()["error"], 403);
+    }
+}

@@ -41,7 +41,7 @@ impl Client {
         let stream = TcpStream::connect(address).await.context("the server refuses connections")?;
         stream.set_nodelay(true)?;
         let host = address.to_string();
-        let request = Request { host, path: "/websocket".into(), headers: Default::default() };
+        let request = Request { host, path: "/websocket".into(), ..Request::default() };
         let limits = SocketLimits { message_bytes_max: 16 * MIB, ..SocketLimits::default() };
         let sockets = Sockets::new(limits);
         let socket = connect(stream, &sockets, &request, Random::system()).await?;

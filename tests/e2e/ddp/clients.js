@@ -21,7 +21,7 @@ function fail(why) {
 }
 
 async function simpleddp() {
-  const { default: SimpleDDP } = require("simpleddp");
+  const SimpleDDP = require("simpleddp");
   const server = new SimpleDDP({ endpoint: socket, SocketConstructor: WebSocket });
   await server.connect();
   const login = await server.call("login", { resume: token });

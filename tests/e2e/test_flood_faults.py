@@ -9,7 +9,7 @@ from conftest import Database, Server
 from test_flood import ACTIVITIES, ACTORS, storm
 
 FLOOD = ["--activities", str(ACTIVITIES), "--actors", str(ACTORS), "--hosts", "8", "--people", "5",
-         "--follows", "20", "--unknown", "0", "--guests", "0", "--no-fresh"]
+         "--follows", "20", "--unknown", "0", "--guests", "0", "--no-fresh", "--rate", "250"]
 # The door keeps 256 MiB free.
 DISK_MIB = 420
 
@@ -51,11 +51,10 @@ class OnSmallDisk(Server):
         return f"/proc/{self.process.pid}/root{self.data}/disk/filler"
 
     def fill(self):
-        with open(self.filler(), "wb") as filler:
+        with open(self.filler(), "wb", buffering=0) as filler:
             try:
                 while True:
                     filler.write(bytes(64 * 1024))
-                    filler.flush()
             except OSError as error:
                 assert error.errno == errno.ENOSPC, error
 

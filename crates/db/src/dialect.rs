@@ -11,10 +11,11 @@ pub enum Dialect {
     Postgres,
 }
 
-/// The text of a statement for `dialect`: `?1` becomes `$1`, `IN ids(?1)` and `IN texts(?1)` become a
-/// sub-select over a JSON list (on PostgreSQL an array of it: whatever it knows of the table, or
+/// The text of a statement for `dialect`: `?1` becomes `$1`, `IN ids(?1)` and `IN texts(?1)` become
+/// a sub-select over a JSON list (on PostgreSQL an array of it: whatever it knows of the table, or
 /// believes, each entry is looked up in an index then, and the table is never read whole), and
-/// SQLite, which has one writer, loses a last `FOR UPDATE`. Quoted text and comments are left alone.
+/// SQLite, which has one writer, loses a last `FOR UPDATE`. Quoted text and comments are left
+/// alone.
 pub(crate) fn translate(dialect: Dialect, sql: &str) -> Cow<'_, str> {
     let sql = match dialect {
         Dialect::Sqlite => sql.strip_suffix(" FOR UPDATE").unwrap_or(sql),
@@ -111,9 +112,11 @@ mod tests {
         let sql = "SELECT '?1 it''s' FROM bits WHERE id IN ids(?1) AND t IN texts(?2) AND x = ?3";
         assert_eq!(
             translate(Dialect::Postgres, sql),
-            "SELECT '?1 it''s' FROM bits WHERE id = ANY \
-             (ARRAY(SELECT value::bigint FROM json_array_elements_text($1::text::json))) AND t = ANY \
-             (ARRAY(SELECT value::text FROM json_array_elements_text($2::text::json))) AND x = $3"
+            "SELECT '?1 it''s' FROM bits WHERE id = \
+             ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text($1::text::json))) \
+             AND t = \
+             ANY (ARRAY(SELECT value::text FROM json_array_elements_text($2::text::json))) \
+             AND x = $3"
         );
         assert_eq!(
             translate(Dialect::Sqlite, "SELECT 1 WHERE a IN ids(?1) AND b = ?2"),

@@ -65,7 +65,7 @@ fn document(number: usize) -> Value {
     json!({
         "title": format!("Document {number}"), "text": text, "number": number,
         "createdAt": { "$date": 1_700_000_000_000_i64 + number as i64 }, "tags": ["a", "b"],
-        "owner": format!("user{}", number % 50), "done": number % 2 == 0,
+        "owner": format!("user{}", number % 50), "done": number.is_multiple_of(2),
     })
 }
 

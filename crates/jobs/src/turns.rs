@@ -37,8 +37,8 @@ const QUANTUM_JOBS: i64 = 4;
 const DEBT_NS_MAX: i64 = 200_000_000;
 /// A job took at least this much work, in ns: about what the engine itself spends on it.
 const JOB_NS_MIN: i64 = 5_000;
-/// A job counts for at least this much work, in ns. So lanes of quick jobs go on side by side, whose
-/// rows are neighbours, whatever noise there is.
+/// A job counts for at least this much work, in ns. So lanes of quick jobs go on side by side,
+/// whose rows are neighbours, whatever noise there is.
 const CHARGE_NS_MIN: i64 = 50_000;
 /// A lane's mean follows a job by at most so many times that mean.
 const SURPRISE: i64 = 4;
@@ -143,8 +143,8 @@ impl Turns {
         }
     }
 
-    /// Sets which lanes have [`FAVOUR`] times the part of others. It is asked when a lane fills that
-    /// was empty.
+    /// Sets which lanes have [`FAVOUR`] times the part of others. It is asked when a lane fills
+    /// that was empty.
     pub(crate) fn set_favours(&mut self, favours: Favours) {
         for (name, lane) in &mut self.lanes {
             lane.weight = weight(&favours, name);

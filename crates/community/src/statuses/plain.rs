@@ -1,6 +1,6 @@
 //! Many posts of other servers taken in together, by statements for all of them: what a flood
-//! mostly is made of. Posts that are known or were deleted, and those that hold more than text, tags,
-//! people and media, are left to [`receive`](super::receive).
+//! mostly is made of. Posts that are known or were deleted, and those that hold more than text,
+//! tags, people and media, are left to [`receive`](super::receive).
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

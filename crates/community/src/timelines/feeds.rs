@@ -186,8 +186,8 @@ impl Feeds {
         });
     }
 
-    /// Whether somebody here follows, or lately followed, somebody of `host`: its messages matter to
-    /// people here.
+    /// Whether somebody here follows, or lately followed, somebody of `host`: its messages matter
+    /// to people here.
     pub fn is_followed_host(&self, host: &str) -> bool {
         self.0.read().followed_hosts.contains(host)
     }

@@ -1,9 +1,9 @@
 //! Tables that grow, and what the server knows of them.
 //!
 //! PostgreSQL plans by what it found when it last looked at a table, and it comes by once a minute.
-//! A flood fills an empty table with 50,000 rows in that time, each read by a plan that was made for
-//! none. So a table that has become twice as large is looked at at once; plans that were kept are
-//! made anew then.
+//! A flood fills an empty table with 50,000 rows in that time, each read by a plan that was made
+//! for none. So a table that has become twice as large is looked at at once; plans that were kept
+//! are made anew then.
 
 use std::time::{Duration, Instant};
 

@@ -6,7 +6,7 @@
 //!
 //! | written | sent, with `w` for `unnest($1::int8[], …) AS w (p1, …)` |
 //! | --- | --- |
-//! | `SELECT …` | `SELECT l.* FROM w CROSS JOIN LATERAL (SELECT …) AS l`, in the order of the list |
+//! | `SELECT …` | `SELECT l.* FROM w CROSS JOIN LATERAL (SELECT …) AS l`, in its order |
 //! | `INSERT INTO … VALUES (…) …` | `INSERT INTO … SELECT … FROM w …` |
 //! | `UPDATE … SET … WHERE …` | `UPDATE … SET … FROM w WHERE …` |
 //! | `DELETE FROM … WHERE …` | `DELETE FROM … USING w WHERE …` |

@@ -177,8 +177,9 @@ impl<Q: Query> Live<Q> {
                 batch = session.next() => match batch {
                     Ok(batch) => {
                         let (query, shown) = (&self.query, &self.shown);
-                        let concerns = |event: &Event| {
-                            matches!(event, Event::PeopleChanged | Event::Missed) || query.concerns(event, shown)
+                        let concerns = |event: &Event| match event {
+                            Event::PeopleChanged | Event::Missed => true,
+                            event => query.concerns(event, shown),
                         };
                         if batch.iter().any(|(_, shared)| concerns(&shared.event)) {
                             self.due = true;

@@ -73,8 +73,10 @@ def test_python_meteor_logs_in_by_the_digest_of_a_password(server):
         problems.extend([error] if error else [])
         logged_in.set()
 
-    client.login("berta", "password of berta", callback=login)
+    # It hashes what it is given, which has to be bytes.
+    client.login("berta", b"password of berta", callback=login)
     assert logged_in.wait(30) and not problems
+
     def subscribed(error):
         problems.extend([error] if error else [])
         ready.set()

@@ -7,7 +7,6 @@ import subprocess
 import threading
 from pathlib import Path
 
-import pytest
 import requests
 from MeteorClient import MeteorClient
 
@@ -90,7 +89,6 @@ def test_python_meteor_logs_in_by_the_digest_of_a_password(server):
     client.close()
 
 
-@pytest.mark.skipif(shutil.which("go") is None, reason="there is no Go here")
 def test_gopackage_ddp(server, tmp_path):
     token = server.person("carl")
     post(server, token, "there before")

@@ -54,10 +54,11 @@ pub struct Options {
     /// Subscribe to `pub1` to `pub19`, as the example server has them.
     #[arg(long)]
     pub example: bool,
-    /// Log in with this token, or as people made for this on a server for development.
+    /// Log in with these tokens in turns, or as people made for this on a server for development.
+    /// Bystanders have the first, those who arrive the others.
     #[arg(long)]
     #[serde(skip)]
-    pub token: Option<String>,
+    pub token: Vec<String>,
     /// Do not log in.
     #[arg(long)]
     pub anonymous: bool,
@@ -147,8 +148,8 @@ async fn logins(options: &Options, target: &Url) -> Result<Vec<Login>> {
     if options.anonymous || options.example {
         return Ok(vec![Login::Nobody]);
     }
-    if let Some(token) = &options.token {
-        return Ok(vec![Login::Token(token.clone())]);
+    if !options.token.is_empty() {
+        return Ok(options.token.iter().cloned().map(Login::Token).collect());
     }
     let mut base = target.clone();
     let _ = base.set_scheme(if target.scheme().ends_with('s') { "https" } else { "http" });
@@ -193,7 +194,7 @@ impl Storm {
             self.address,
             self.options.bystanders as usize,
             Duration::from_millis(self.options.every_ms),
-            self.logins.clone(),
+            self.logins[..1].to_vec(),
             self.subs.clone(),
             method,
         )?;
@@ -220,8 +221,10 @@ impl Storm {
         Ok(Measured { before, bursts, resumed, failed: bystanders.failed() })
     }
 
+    /// Who arrives: not as whom the bystanders are, so that nothing of theirs is known yet.
     fn login(&self, at: usize) -> &Login {
-        &self.logins[at % self.logins.len()]
+        let arriving = &self.logins[usize::from(self.logins.len() > 1)..];
+        &arriving[at % arriving.len()]
     }
 
     /// `count` clients log in at once, until the last has everything.

@@ -9,6 +9,7 @@
 pub mod accounts;
 pub mod announcements;
 pub mod cards;
+pub mod chat;
 pub mod conversations;
 pub mod emojis;
 mod env;

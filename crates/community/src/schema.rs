@@ -3,5 +3,7 @@
 use weir_db::Migration;
 
 /// All steps, in order. A released step never changes.
-pub(crate) const MIGRATIONS: &[Migration] =
-    &[Migration { number: 1, name: "the first tables", sql: include_str!("schema/001.sql") }];
+pub(crate) const MIGRATIONS: &[Migration] = &[
+    Migration { number: 1, name: "the first tables", sql: include_str!("schema/001.sql") },
+    Migration { number: 2, name: "chat", sql: include_str!("schema/002.sql") },
+];

@@ -12,7 +12,7 @@ use super::by_id;
 use crate::federation::{self, Message};
 use crate::statuses::Status;
 use crate::streams::Noun;
-use crate::{Community, Env, Error, oauth, relationships, statuses};
+use crate::{Community, Env, Error, chat, oauth, relationships, statuses};
 
 /// Rows that are taken at a time.
 const ROWS_PER_STEP: usize = 50;
@@ -163,7 +163,11 @@ pub fn erase_step(tx: &mut Tx, env: &Env, account: Id) -> Result<bool, Error> {
     if by_id(tx, account)?.deleted_at.is_none() {
         return Ok(true);
     }
-    while posts(tx, env, account)? || follows(tx, env, account)? || favourites(tx, env, account)? {
+    while posts(tx, env, account)?
+        || follows(tx, env, account)?
+        || favourites(tx, env, account)?
+        || chat::erase(tx, env, account)?
+    {
         if tx.elapsed().as_millis() >= STEP_MS_MAX {
             return Ok(false);
         }

@@ -2,6 +2,7 @@
 
 mod breadth;
 mod cards;
+mod chat;
 mod emojis;
 mod fanout;
 mod hostile_html;

@@ -1,0 +1,118 @@
+//! Whom people do not want to hear from in chat. Accounts known here are blocked for posts and chat
+//! alike; other addresses, and whole servers that only chat knows, stand in a list beside.
+
+use std::collections::BTreeSet;
+
+use weir_base::Id;
+use weir_db::{Tx, params, texts};
+
+use super::address;
+use crate::{Env, Error, accounts, relationships};
+
+/// The most addresses that one person may block in chat alone.
+pub const BLOCKS_MAX: usize = 2_000;
+
+/// All addresses that `owner` blocks, in order.
+///
+/// # Errors
+/// The database's.
+pub fn list(tx: &mut Tx, env: &Env, owner: Id) -> Result<Vec<String>, Error> {
+    let sql = "SELECT jid FROM chat_blocks WHERE account_id = ?1";
+    let mut found: BTreeSet<String> = tx.column(sql, params![owner])?.into_iter().collect();
+    let accounts: Vec<(String, String)> = tx.query(
+        "SELECT a.username_key, a.domain FROM blocks b JOIN accounts a ON a.id = b.target_id
+         WHERE b.account_id = ?1",
+        params![owner],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
+    found.extend(accounts.into_iter().map(|(name, place)| match place.as_str() {
+        "" => address::of(env, &name),
+        place => format!("{name}@{place}"),
+    }));
+    let domains = "SELECT domain FROM account_domain_blocks WHERE account_id = ?1";
+    found.extend(tx.column::<String>(domains, params![owner])?);
+    Ok(found.into_iter().collect())
+}
+
+/// Whether `owner` blocks `jid`: itself, without its resource, or its server (XEP-0191 §5).
+///
+/// # Errors
+/// The database's.
+pub fn blocks(tx: &mut Tx, env: &Env, owner: Id, jid: &str) -> Result<bool, Error> {
+    let (name, place) = address::parts(jid);
+    let server = jid.split_once('/').map(|(_, resource)| format!("{place}/{resource}"));
+    let mut forms = vec![jid.to_owned(), address::bare(jid).to_owned(), place.to_owned()];
+    forms.extend(server);
+    let account_domain = if place == address::domain(env) { "" } else { place };
+    let found: Option<i64> = tx.value(
+        "SELECT 1 FROM chat_blocks WHERE account_id = ?1 AND jid IN texts(?2)
+         UNION ALL SELECT 1 FROM blocks b WHERE b.account_id = ?1 AND b.target_id =
+           (SELECT id FROM accounts WHERE username_key = ?3 AND domain = ?4)
+         UNION ALL SELECT 1 FROM account_domain_blocks WHERE account_id = ?1 AND domain = ?5",
+        params![owner, texts(&forms), name, account_domain, place],
+    )?;
+    Ok(found.is_some())
+}
+
+/// `owner` blocks `jid`. An account known here is blocked everywhere.
+///
+/// # Errors
+/// [`Error::Invalid`] when it blocks too many already, or for one's own address.
+pub fn block(tx: &mut Tx, env: &Env, owner: Id, jid: &str) -> Result<(), Error> {
+    if let Some(account) = account(tx, env, jid)? {
+        if account == owner {
+            return Err(Error::invalid("jid", "ERR_INVALID", "is your own address"));
+        }
+        return relationships::block(tx, env, owner, account, "");
+    }
+    let sql = "SELECT count(*) FROM chat_blocks WHERE account_id = ?1";
+    let count: usize = tx.query_one(sql, params![owner], |row| row.get(0))?;
+    if count >= BLOCKS_MAX {
+        let most = format!("would be more than {BLOCKS_MAX}; unblock some first");
+        return Err(Error::invalid("blocks", "ERR_LIMIT", most));
+    }
+    tx.execute(
+        "INSERT INTO chat_blocks (account_id, jid) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+        params![owner, jid],
+    )?;
+    env.streams.bonds_changed(tx, owner);
+    Ok(())
+}
+
+/// `owner` no longer blocks `jid`.
+///
+/// # Errors
+/// The database's.
+pub fn unblock(tx: &mut Tx, env: &Env, owner: Id, jid: &str) -> Result<(), Error> {
+    tx.execute("DELETE FROM chat_blocks WHERE account_id = ?1 AND jid = ?2", params![owner, jid])?;
+    let domains = "DELETE FROM account_domain_blocks WHERE account_id = ?1 AND domain = ?2";
+    tx.execute(domains, params![owner, jid])?;
+    env.streams.bonds_changed(tx, owner);
+    match account(tx, env, jid)? {
+        Some(account) => relationships::unblock(tx, env, owner, account),
+        None => Ok(()),
+    }
+}
+
+/// `owner` blocks nobody any more; answers whom it did.
+///
+/// # Errors
+/// The database's.
+pub fn unblock_all(tx: &mut Tx, env: &Env, owner: Id) -> Result<Vec<String>, Error> {
+    let all = list(tx, env, owner)?;
+    for jid in &all {
+        unblock(tx, env, owner, jid)?;
+    }
+    Ok(all)
+}
+
+/// The account that `jid` means, if it is known here and the address has no resource.
+fn account(tx: &mut Tx, env: &Env, jid: &str) -> Result<Option<Id>, Error> {
+    let (name, place) = address::parts(jid);
+    if name.is_empty() || jid.contains('/') {
+        return Ok(None);
+    }
+    let place = if place == address::domain(env) { "" } else { place };
+    let found = accounts::by_address(tx, name, place)?;
+    Ok(found.filter(|account| account.deleted_at.is_none()).map(|account| account.id))
+}

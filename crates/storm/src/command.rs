@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::{Parser, Subcommand};
 use metrics_exporter_prometheus::PrometheusBuilder;
 
-use crate::{deliver, inbox, jobs, logins, streaming};
+use crate::{chat, deliver, inbox, jobs, logins, streaming};
 
 /// Load and faults, against Weir or any server of that kind.
 #[derive(Debug, Parser)]
@@ -58,6 +58,19 @@ enum Scenario {
         weir storm logins --target http://127.0.0.1:8080 --clients 100 --report logins.html\n  \
         weir storm logins --target ws://127.0.0.1:8090 --example --resume 5000")]
     Logins(logins::Options),
+    /// People of an XMPP server who log in with their contacts online, talk, enter a room, and
+    /// come back all at once.
+    ///
+    /// Any server where people may register in band, or where they are there already (--names,
+    /// --password, --arranged).
+    #[command(after_help = "Examples:\n  weir serve --dev --domain 127.0.0.1:8080\n  \
+        weir storm chat --target xmpp://127.0.0.1:5222 --clients 1000 --report chat.html\n  \
+        weir storm chat --target xmpp://127.0.0.1:5222 --domain localhost --tls --rate 550")]
+    Chat(chat::Chat),
+    /// People of an XMPP server who log in and say anew how they are, which their contacts hear.
+    #[command(after_help = "Example:\n  \
+        weir storm presence --target xmpp://127.0.0.1:5222 --clients 1000 --changes 500")]
+    Presence(chat::Presence),
 }
 
 /// Runs the scenario that `words` name, the words after `weir storm`. Wrong usage ends the
@@ -91,6 +104,8 @@ pub fn run(words: Vec<OsString>) -> Result<(), String> {
             Scenario::Deliver(options) => deliver::run(options).await,
             Scenario::Streaming(options) => streaming::run(options).await,
             Scenario::Logins(options) => logins::run(options).await,
+            Scenario::Chat(options) => chat::run(options).await,
+            Scenario::Presence(options) => chat::run_presence(options).await,
         };
         run.map_err(|error| format!("{error:#}"))
     })

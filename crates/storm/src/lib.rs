@@ -3,6 +3,7 @@
 
 pub mod api;
 pub mod bulk;
+pub mod chat;
 pub mod command;
 pub mod deliver;
 pub mod fediverse;

@@ -1,0 +1,252 @@
+//! What the parts of this face lean on.
+
+use std::collections::HashMap;
+use std::ops::Deref;
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use parking_lot::RwLock;
+use tokio_util::sync::CancellationToken;
+use weir_base::{Id, Random};
+use weir_community::chat::address;
+use weir_community::{Community, Env, Error as CommunityError};
+use weir_db::{Class, Error as DbError, Tx};
+use weir_live::admission::Admission;
+
+use crate::iq::Tables;
+use crate::message::lane::Lanes;
+use crate::router::{Router, SHARDS};
+use crate::stream::resume::Detached;
+use crate::wire::{Condition, Stanza, StanzaError};
+
+/// Something to be done in the order of who caused it.
+pub type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Takes what is for other domains.
+pub type Remote = Box<dyn Fn(&Xmpp, Stanza) + Send + Sync>;
+
+/// What the face is made with.
+#[derive(Clone)]
+pub struct Setup {
+    /// The community.
+    pub community: Community,
+    /// For tests and development: passwords go without TLS too, and anybody may register.
+    pub dev: bool,
+    /// Sessions at once.
+    pub sessions_max: usize,
+    /// When it is cancelled, sessions are told to come again.
+    pub shutdown: CancellationToken,
+}
+
+/// The face; clones are the same.
+#[derive(Clone)]
+pub struct Xmpp(Arc<Inner>);
+
+/// The parts of [`Xmpp`].
+pub struct Inner {
+    /// The community.
+    pub community: Community,
+    /// Who is where.
+    pub router: Router,
+    /// When it is cancelled, sessions are told to come again.
+    pub shutdown: CancellationToken,
+    /// Where those who arrive wait for their first data.
+    pub admission: Admission,
+    pub(crate) lanes: Lanes,
+    pub(crate) detached: Detached,
+    pub(crate) tables: Tables,
+    domain: Box<str>,
+    dev: bool,
+    remote: OnceLock<Remote>,
+    components: RwLock<HashMap<Box<str>, Arc<Remote>>>,
+}
+
+impl Deref for Xmpp {
+    type Target = Inner;
+
+    fn deref(&self) -> &Inner {
+        &self.0
+    }
+}
+
+/// Arrivals whose rosters are read at once.
+const ARRIVALS_MAX: usize = 32;
+/// Arrivals that wait behind those.
+const ARRIVALS_WAITING_MAX: usize = 100_000;
+/// How often one part of the sessions is looked after: all are once a minute.
+const BEAT: Duration = Duration::from_millis(60_000 / SHARDS as u64);
+
+impl Xmpp {
+    /// The face; its own work runs until the shutdown.
+    pub fn start(setup: Setup) -> Self {
+        let env = setup.community.env().clone();
+        let domain = address::domain(&env).to_lowercase().into();
+        let (clock, random) = (env.clock.clone(), env.random.clone());
+        let xmpp = Self(Arc::new(Inner {
+            router: Router::new(setup.sessions_max),
+            admission: Admission::new(ARRIVALS_MAX, ARRIVALS_WAITING_MAX, clock, random),
+            lanes: Lanes::new(setup.community.db().dialect()),
+            detached: Detached::default(),
+            tables: Tables::new(),
+            shutdown: setup.shutdown,
+            domain,
+            dev: setup.dev,
+            remote: OnceLock::new(),
+            components: RwLock::default(),
+            community: setup.community,
+        }));
+        xmpp.lanes.start(&xmpp);
+        tokio::spawn(xmpp.clone().beat());
+        xmpp
+    }
+
+    /// The domain of the people here.
+    pub fn domain(&self) -> &str {
+        &self.0.domain
+    }
+
+    /// Whether this is for tests and development.
+    pub fn is_dev(&self) -> bool {
+        self.0.dev
+    }
+
+    /// What use cases lean on besides the transaction.
+    pub fn env(&self) -> &Arc<Env> {
+        self.community.env()
+    }
+
+    /// The random source.
+    pub fn random(&self) -> &Random {
+        &self.community.env().random
+    }
+
+    /// A name that nobody guesses, of so many random bytes.
+    pub fn token(&self, bytes: usize) -> String {
+        let mut raw = vec![0; bytes];
+        self.random().fill(&mut raw);
+        raw.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// An id for a message that is to be kept.
+    pub(crate) fn new_id(&self) -> Id {
+        self.env().ids.next()
+    }
+
+    /// Runs `unit` on one consistent snapshot, for somebody who waits.
+    ///
+    /// # Errors
+    /// What the unit returns, as a stanza's error.
+    pub async fn read<T, F>(&self, unit: F) -> Result<T, StanzaError>
+    where
+        F: FnMut(&mut Tx, &Env) -> Result<T, CommunityError> + Send + 'static,
+        T: Send + 'static,
+    {
+        self.community.read(Class::Interactive, unit).await.map_err(fault)
+    }
+
+    /// Runs `unit` in a transaction, for somebody who waits. It may run again.
+    ///
+    /// # Errors
+    /// What the unit returns, as a stanza's error.
+    pub async fn write<T, F>(&self, unit: F) -> Result<T, StanzaError>
+    where
+        F: FnMut(&mut Tx, &Env) -> Result<T, CommunityError> + Send + 'static,
+        T: Send + 'static,
+    {
+        self.community.write(Class::Interactive, unit).await.map_err(fault)
+    }
+
+    /// Who takes what is for other servers; to be set once.
+    pub fn set_remote(&self, remote: Remote) {
+        let _ = self.remote.set(remote);
+    }
+
+    pub(crate) fn remote(&self) -> Option<&Remote> {
+        self.remote.get()
+    }
+
+    /// A component takes what is for `domain` from now on; false while another one does.
+    pub fn add_component(&self, domain: &str, receive: Remote) -> bool {
+        let mut components = self.components.write();
+        match components.contains_key(domain) {
+            true => false,
+            false => components.insert(domain.into(), Arc::new(receive)).is_none(),
+        }
+    }
+
+    /// The component of `domain` is gone.
+    pub fn remove_component(&self, domain: &str) {
+        self.components.write().remove(domain);
+    }
+
+    pub(crate) fn component(&self, domain: &str) -> Option<Arc<Remote>> {
+        let components = self.components.read();
+        if components.is_empty() { None } else { components.get(domain).cloned() }
+    }
+
+    /// The domains of the components that are connected.
+    pub fn component_domains(&self) -> Vec<Box<str>> {
+        self.components.read().keys().cloned().collect()
+    }
+
+    /// Does `work` beside whoever caused it.
+    pub(crate) fn spawn(&self, work: Option<Work>) {
+        // Without a runtime the process is about to end.
+        if let (Some(work), Ok(runtime)) = (work, tokio::runtime::Handle::try_current()) {
+            runtime.spawn(work);
+        }
+    }
+
+    /// Looks after all sessions in turn, and after those that wait to be resumed.
+    async fn beat(self) {
+        let mut ticks = tokio::time::interval(BEAT);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut shard = 0;
+        loop {
+            tokio::select! {
+                () = self.shutdown.cancelled() => return,
+                _ = ticks.tick() => {}
+            }
+            self.router.each_of_shard(shard, |session| session.beat());
+            shard = (shard + 1) % SHARDS;
+            crate::stream::resume::expire(&self);
+        }
+    }
+}
+
+/// The one place where a fault of a use case gets its condition.
+pub fn fault(error: CommunityError) -> StanzaError {
+    let (condition, text) = match error {
+        CommunityError::NotFound(_) | CommunityError::Gone(_) => {
+            (Condition::ItemNotFound, error.to_string())
+        }
+        CommunityError::Forbidden(_) => (Condition::Forbidden, error.to_string()),
+        CommunityError::Unauthorized(_) => (Condition::NotAuthorized, error.to_string()),
+        CommunityError::Conflict(_) => (Condition::Conflict, error.to_string()),
+        CommunityError::TooMany { .. } => (Condition::ResourceConstraint, error.to_string()),
+        CommunityError::Invalid(_) => (Condition::NotAcceptable, error.to_string()),
+        CommunityError::Upstream(_) => (Condition::RemoteServerTimeout, error.to_string()),
+        CommunityError::Db(error) if is_passing(&error) => {
+            tracing::warn!(%error, "a stanza could not be served");
+            let text = "there is a temporary problem: try again in a moment";
+            return StanzaError::new(Condition::ResourceConstraint).text(text);
+        }
+        CommunityError::Db(error) => {
+            tracing::error!(%error, "a stanza failed; this is a defect in Weir");
+            (Condition::InternalServerError, "this is a defect of the server".to_owned())
+        }
+    };
+    StanzaError::new(condition).text(text)
+}
+
+fn is_passing(error: &DbError) -> bool {
+    matches!(
+        error,
+        DbError::Unavailable(_)
+            | DbError::Busy
+            | DbError::Full
+            | DbError::Closed
+            | DbError::Contended
+    )
+}

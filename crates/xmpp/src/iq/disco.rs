@@ -1,0 +1,60 @@
+//! What there is here (XEP-0030).
+
+use super::{Answer, Asked, At};
+use crate::wire::{Condition, Element, StanzaError, ns};
+
+/// `disco#info`: of the domain, or of an account.
+pub async fn info(asked: Asked) -> Answer {
+    if let Some(node) = asked.payload.attr("node") {
+        let text = format!("there is no node {node}");
+        return Err(StanzaError::new(Condition::ItemNotFound).text(text));
+    }
+    let to_host = asked.to.as_ref().is_some_and(|to| to.local().is_none());
+    if !to_host && !may_know(&asked) {
+        return Err(StanzaError::new(Condition::ServiceUnavailable));
+    }
+    let identity = |category: &str, kind: &str| {
+        Element::new("identity", ns::DISCO_INFO)
+            .with_attr("category", category.to_owned())
+            .with_attr("type", kind.to_owned())
+    };
+    let identities = match to_host {
+        true => vec![identity("server", "im").with_attr("name", "Weir"), identity("pubsub", "pep")],
+        false => vec![identity("account", "registered"), identity("pubsub", "pep")],
+    };
+    let offered = crate::FEATURES.iter().filter(|(at, _)| match at {
+        At::Host => to_host,
+        At::Own | At::Account => !to_host,
+        At::Anywhere => true,
+    });
+    let features = offered
+        .map(|(_, feature)| Element::new("feature", ns::DISCO_INFO).with_attr("var", *feature));
+    let mut query = Element::new("query", ns::DISCO_INFO).with_children(identities);
+    query = query.with_children(features);
+    Ok(Some(query))
+}
+
+/// `disco#items`: the services of the domain.
+pub async fn items(asked: Asked) -> Answer {
+    let mut query = Element::new("query", ns::DISCO_ITEMS);
+    if let Some(node) = asked.payload.attr("node") {
+        query.set_attr("node", node);
+        return Ok(Some(query));
+    }
+    let to_host = asked.to.as_ref().is_some_and(|to| to.local().is_none());
+    if to_host {
+        let domain = asked.xmpp.domain();
+        let item = |jid: String| Element::new("item", ns::DISCO_ITEMS).with_attr("jid", jid);
+        let services =
+            crate::SERVICES.iter().map(|service| item(format!("{}.{domain}", service.label)));
+        let components = asked.xmpp.component_domains();
+        let components = components.iter().map(|domain| item(domain.to_string()));
+        query = query.with_children(services).with_children(components);
+    }
+    Ok(Some(query))
+}
+
+/// Whether who asks may know that the account exists: its owner, and who sees its presence.
+fn may_know(asked: &Asked) -> bool {
+    asked.is_own() || asked.xmpp.shows_presence(asked.owner().as_str(), asked.from.bare_str())
+}

@@ -1,0 +1,49 @@
+//! XMPP: chat for people's apps and with other servers (RFC 6120, 6121, 7395).
+//!
+//! The tables here show the whole protocol at once: which query is answered by which file, what is
+//! offered, and which services stand at addresses of their own. Messages are in [`message`],
+//! presence in [`presence`], contacts in [`roster`]; connections begin in [`stream`], and
+//! [`router`] knows who is where.
+
+mod face;
+pub mod iq;
+pub mod limits;
+pub mod message;
+pub mod presence;
+pub mod roster;
+mod route;
+pub mod router;
+pub mod stream;
+pub mod wire;
+
+pub use face::{Inner, Remote, Setup, Work, Xmpp, fault};
+use iq::{At, Handler, Service, iq};
+use wire::ns;
+
+/// Which query is answered where, and by whom.
+const IQS: &[Handler] = &[
+    iq!(ns::PING, "ping", At::Anywhere, iq::ping::ping),
+    iq!(ns::DISCO_INFO, "query", At::Anywhere, iq::disco::info),
+    iq!(ns::DISCO_ITEMS, "query", At::Anywhere, iq::disco::items),
+    iq!(ns::VERSION, "query", At::Host, iq::version::version),
+    iq!(ns::TIME, "time", At::Host, iq::time::time),
+    iq!(ns::ROSTER, "query", At::Own, roster::query),
+    iq!(ns::SESSION, "session", At::Anywhere, iq::ping::ping),
+    iq!(ns::CARBONS, "enable", At::Own, message::carbons::enable),
+    iq!(ns::CARBONS, "disable", At::Own, message::carbons::disable),
+];
+
+/// What `disco#info` tells of the domain and of accounts.
+const FEATURES: &[(At, &str)] = &[
+    (At::Anywhere, ns::DISCO_INFO),
+    (At::Anywhere, ns::DISCO_ITEMS),
+    (At::Anywhere, ns::PING),
+    (At::Host, ns::VERSION),
+    (At::Host, ns::TIME),
+    (At::Host, ns::CARBONS),
+    (At::Host, ns::OFFLINE),
+    (At::Host, ns::ROSTER),
+];
+
+/// What stands at an address of its own below the domain.
+const SERVICES: &[Service] = &[];

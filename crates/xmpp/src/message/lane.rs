@@ -1,0 +1,235 @@
+//! Messages on their way to the disk: what waits together is made durable together, and passed on
+//! in order only when it is.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use weir_base::Id;
+use weir_community::chat::address::{self, Whom};
+use weir_community::chat::blocks;
+use weir_community::chat::messages::{self, New, Side, Stored};
+use weir_community::{Env, Error};
+use weir_db::{Class, Dialect, Tx};
+
+use super::rules::{self, Kept};
+use super::{Fate, complete};
+use crate::face::{Xmpp, fault};
+use crate::limits;
+use crate::route::Place;
+use crate::router::Session;
+use crate::wire::{Stanza, StanzaError, write};
+
+/// A message that waits for its turn.
+pub(crate) struct Parcel {
+    /// Whose it is, where it is of here.
+    pub session: Option<Arc<Session>>,
+    /// The message; sender and receiver are set.
+    pub message: Stanza,
+    /// How it is kept.
+    pub kept: Kept,
+}
+
+/// The lanes: all messages of one sender are in one.
+pub(crate) struct Lanes {
+    lanes: Box<[Arc<Lane>]>,
+    hasher: RandomState,
+}
+
+#[derive(Default)]
+struct Lane {
+    waiting: Mutex<Vec<Parcel>>,
+    wake: Notify,
+}
+
+/// A message as the unit of work sees it.
+struct Prepared {
+    from: Side,
+    to: Side,
+    /// Whether it is yet to be found out who that is.
+    is_open: bool,
+    new: Option<(Id, String)>,
+    archive: bool,
+    waits: bool,
+    /// Refused before anything was asked of the database.
+    fate: Option<Fate>,
+}
+
+impl Lanes {
+    pub(crate) fn new(dialect: Dialect) -> Self {
+        // SQLite has one writer; a second lane would only make its groups smaller.
+        let count = if dialect == Dialect::Sqlite { 1 } else { 4 };
+        let lanes = (0..count).map(|_| Arc::new(Lane::default())).collect();
+        Self { lanes, hasher: RandomState::new() }
+    }
+
+    pub(crate) fn start(&self, xmpp: &Xmpp) {
+        for lane in &self.lanes {
+            tokio::spawn(run(xmpp.clone(), lane.clone()));
+        }
+    }
+
+    /// Puts a message behind those of the same sender.
+    pub(crate) fn put(&self, parcel: Parcel) {
+        if let Some(session) = &parcel.session {
+            session.sent_off();
+        }
+        let from = parcel.message.from.as_ref().map_or("", |from| from.bare_str());
+        let at = self.hasher.hash_one(from) as usize % self.lanes.len();
+        let lane = &self.lanes[at];
+        lane.waiting.lock().push(parcel);
+        lane.wake.notify_one();
+    }
+}
+
+async fn run(xmpp: Xmpp, lane: Arc<Lane>) {
+    loop {
+        let batch = {
+            let mut waiting = lane.waiting.lock();
+            let count = waiting.len().min(limits::BATCH_MESSAGES_MAX);
+            match count == waiting.len() {
+                true => std::mem::take(&mut *waiting),
+                false => waiting.drain(..count).collect(),
+            }
+        };
+        if batch.is_empty() {
+            let over = xmpp.shutdown.is_cancelled() && xmpp.router.sessions() == 0;
+            if over {
+                return;
+            }
+            tokio::select! {
+                () = lane.wake.notified() => {}
+                () = xmpp.shutdown.cancelled(), if !xmpp.shutdown.is_cancelled() => {}
+            }
+            continue;
+        }
+        work(&xmpp, batch).await;
+    }
+}
+
+/// Makes a batch durable, then passes each on in order.
+async fn work(xmpp: &Xmpp, batch: Vec<Parcel>) {
+    let prepared: Vec<Prepared> = batch.iter().map(|parcel| prepare(xmpp, parcel)).collect();
+    let writes = prepared.iter().any(|one| one.new.is_some() || one.is_open);
+    metrics::histogram!("weir_xmpp_batch_messages").record(batch.len() as f64);
+    let fates = match writes {
+        false => Ok(prepared.into_iter().map(|one| one.fate.unwrap_or(Fate::Passed)).collect()),
+        true => {
+            let prepared = Arc::new(prepared);
+            let unit = move |tx: &mut Tx, env: &Env| keep(tx, env, &prepared);
+            xmpp.community.write(Class::Interactive, unit).await.map_err(fault)
+        }
+    };
+    let refused: Result<Vec<Fate>, StanzaError> = fates;
+    for (at, parcel) in batch.into_iter().enumerate() {
+        let fate = match &refused {
+            Ok(fates) => fates.get(at).copied().unwrap_or(Fate::Nobody),
+            Err(error) => {
+                let work = xmpp.bounce(&parcel.message, error);
+                xmpp.spawn(work);
+                settle(&parcel);
+                continue;
+            }
+        };
+        let work = complete(xmpp, parcel.session.as_ref(), &parcel.message, parcel.kept, fate);
+        xmpp.spawn(work);
+        settle(&parcel);
+    }
+}
+
+fn settle(parcel: &Parcel) {
+    if let Some(session) = &parcel.session {
+        session.settled();
+    }
+}
+
+fn prepare(xmpp: &Xmpp, parcel: &Parcel) -> Prepared {
+    let message = &parcel.message;
+    let side = |account: Option<Id>, jid: Option<&crate::wire::Jid>| {
+        let jid = jid.map(ToString::to_string).unwrap_or_default();
+        Side { account, jid }
+    };
+    let sender = parcel.session.as_ref().map(|session| session.account);
+    let from = side(sender, message.from.as_ref());
+    let mut prepared = Prepared {
+        from,
+        to: side(None, message.to.as_ref()),
+        is_open: false,
+        new: None,
+        archive: parcel.kept == Kept::Archived,
+        waits: false,
+        fate: None,
+    };
+    if parcel.kept != Kept::Not {
+        let xml = write::to_string(&message.to_element());
+        prepared.new = Some((xmpp.new_id(), xml));
+    }
+    let Some(to) = &message.to else { return prepared };
+    if !matches!(xmpp.place(to), Place::Account) {
+        return prepared;
+    }
+    prepared.is_open = true;
+    prepared.waits = true;
+    let Some(peer) = xmpp.router.find(to.bare_str()) else { return prepared };
+    let here = peer.here();
+    let Some(there) = here.as_ref().filter(|there| there.contacts.is_some()) else {
+        return prepared;
+    };
+    prepared.is_open = false;
+    prepared.to.account = Some(there.account);
+    if there.blocks(&prepared.from.jid) {
+        prepared.fate = Some(Fate::Blocked);
+        prepared.new = None;
+        return prepared;
+    }
+    let target = super::target(there, to);
+    prepared.waits = rules::action(rules::Type::of(message), target) == rules::Action::Wait;
+    prepared
+}
+
+/// The unit of work: finds out who the receivers are, and stores what is to be kept.
+fn keep(tx: &mut Tx, env: &Env, prepared: &[Prepared]) -> Result<Vec<Fate>, Error> {
+    let mut fates = Vec::with_capacity(prepared.len());
+    let mut list = Vec::with_capacity(prepared.len());
+    for (at, one) in prepared.iter().enumerate() {
+        let mut to = one.to.clone();
+        let mut fate = one.fate;
+        if one.is_open {
+            match address::whom(tx, env, &to.jid)? {
+                Whom::Here(account) => to.account = Some(account),
+                Whom::Nobody => fate = Some(Fate::Nobody),
+                Whom::Elsewhere => {}
+            }
+            if let Some(account) = to.account
+                && blocks::blocks(tx, env, account, &one.from.jid)?
+            {
+                fate = Some(Fate::Blocked);
+            }
+        }
+        fates.push(fate.unwrap_or(Fate::Passed));
+        let Some((id, xml)) = one.new.as_ref().filter(|_| fate.is_none()) else { continue };
+        let new = New {
+            id: *id,
+            from: one.from.clone(),
+            to,
+            xml: xml.clone(),
+            archive: one.archive,
+            waits: one.waits,
+        };
+        list.push((at, new));
+    }
+    let (places, list): (Vec<usize>, Vec<New>) = list.into_iter().unzip();
+    if list.is_empty() {
+        return Ok(fates);
+    }
+    let stored = messages::store(tx, &list)?;
+    for ((at, new), stored) in places.into_iter().zip(&list).zip(stored) {
+        let Stored { from, to, full } = stored;
+        fates[at] = match full {
+            true => Fate::Full,
+            false => Fate::Kept { id: new.id, from, to, waits: new.waits },
+        };
+    }
+    Ok(fates)
+}

@@ -1,0 +1,274 @@
+//! Messages (RFC 6121 sections 5 and 8.5).
+
+pub mod carbons;
+pub(crate) mod lane;
+pub(crate) mod offline;
+pub mod rules;
+
+use std::sync::Arc;
+
+use weir_base::Id;
+
+use crate::face::{Work, Xmpp};
+use crate::route::Place;
+use crate::router::{Here, Out, Session};
+use crate::wire::{Condition, Element, Jid, Node, Stanza, StanzaError, ns};
+use carbons::Way;
+use lane::Parcel;
+use rules::{Action, Kept, Target, Type};
+
+/// What became of a message before it is passed on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It is durable.
+    Kept {
+        /// Its id.
+        id: Id,
+        /// It stands in the sender's archive.
+        from: bool,
+        /// It stands in the receiver's archive.
+        to: bool,
+        /// It waits for its receiver.
+        waits: bool,
+    },
+    /// It is kept nowhere.
+    Passed,
+    /// Too many wait for its receiver.
+    Full,
+    /// There is no such account.
+    Nobody,
+    /// The receiver does not want to hear from the sender.
+    Blocked,
+}
+
+/// A session sends a message.
+pub(crate) fn sent(xmpp: &Xmpp, session: &Arc<Session>, mut message: Stanza) -> Option<Work> {
+    metrics::counter!("weir_xmpp_messages_total").increment(1);
+    // Without an address it is for oneself (RFC 6120 section 10.3.1).
+    let to = message.to.get_or_insert_with(|| session.jid().bare()).clone();
+    strip_foreign_ids(xmpp, &mut message);
+    if session.peer.blocks(to.as_str()) {
+        let blocked = Element::new("blocked", "urn:xmpp:blocking:errors");
+        let text = "you have blocked this contact: unblock it first";
+        let error = StanzaError::new(Condition::NotAcceptable).text(text).specific(blocked);
+        return xmpp.bounce(&message, &error);
+    }
+    let kept = match xmpp.place(&to) {
+        Place::Host | Place::Service(_) => return xmpp.route(message),
+        Place::Account | Place::Elsewhere => rules::kept(&message),
+    };
+    if kept == Kept::Not && session.in_flight() == 0 {
+        return pass(xmpp, Some(session), &message);
+    }
+    xmpp.lanes.put(Parcel { session: Some(session.clone()), message, kept });
+    None
+}
+
+/// A message for an account of here has come, from another server, a service or the server itself.
+pub(crate) fn arrived(xmpp: &Xmpp, mut message: Stanza) -> Option<Work> {
+    strip_foreign_ids(xmpp, &mut message);
+    let kept = rules::kept(&message);
+    if kept == Kept::Not {
+        return pass(xmpp, None, &message);
+    }
+    xmpp.lanes.put(Parcel { session: None, message, kept });
+    None
+}
+
+/// A message for the domain itself: nobody reads those.
+pub(crate) fn to_host(xmpp: &Xmpp, message: Stanza) -> Option<Work> {
+    let text = "nobody reads messages here: write to a person";
+    xmpp.bounce(&message, &StanzaError::new(Condition::ServiceUnavailable).text(text))
+}
+
+/// Ids that only this server gives out are not believed from others (XEP-0359 section 5).
+fn strip_foreign_ids(xmpp: &Xmpp, message: &mut Stanza) {
+    let to = message.to.as_ref().map(|to| to.bare_str().to_owned()).unwrap_or_default();
+    let own = |child: &Element| {
+        let by = child.attr("by").unwrap_or_default();
+        let by = by.split_once('/').map_or(by, |(bare, _)| bare);
+        let domain = by.rsplit_once('@').map_or(by, |(_, domain)| domain);
+        domain == xmpp.domain() || by == to
+    };
+    message.element.remove_children(|child| child.is("stanza-id", ns::STANZA_ID) && own(child));
+}
+
+/// A message that is not kept goes straight.
+fn pass(xmpp: &Xmpp, session: Option<&Arc<Session>>, message: &Stanza) -> Option<Work> {
+    complete(xmpp, session, message, Kept::Not, Fate::Passed)
+}
+
+/// What is at the address `to` of somebody who is here.
+pub(crate) fn target(here: &Here, to: &Jid) -> Target {
+    let anybody = || here.sessions.iter().any(|session| session.priority() >= Some(0));
+    match to.resource() {
+        None => Target::Bare { anybody: anybody() },
+        Some(resource) => {
+            match here.sessions.iter().any(|session| session.resource() == resource) {
+                true => Target::Full,
+                false => Target::FullGone { anybody: anybody() },
+            }
+        }
+    }
+}
+
+/// Passes a message on, once it is as durable as it has to be.
+pub(crate) fn complete(
+    xmpp: &Xmpp,
+    session: Option<&Arc<Session>>,
+    message: &Stanza,
+    kept: Kept,
+    fate: Fate,
+) -> Option<Work> {
+    let unavailable = StanzaError::new(Condition::ServiceUnavailable);
+    match fate {
+        Fate::Nobody => {
+            let text = "there is no such account here";
+            return xmpp.bounce(message, &unavailable.text(text));
+        }
+        Fate::Blocked => return xmpp.bounce(message, &unavailable),
+        Fate::Full => {
+            let text = "too many messages wait for this account";
+            let full = StanzaError::new(Condition::ResourceConstraint).text(text);
+            return xmpp.bounce(message, &full);
+        }
+        Fate::Kept { .. } | Fate::Passed => {}
+    }
+    if let Some(session) = session {
+        copy_sent(session, message, fate);
+    }
+    let to = message.to.as_ref()?;
+    match xmpp.place(to) {
+        Place::Account => deliver(xmpp, message, to, kept, fate),
+        _ => xmpp.route(message.clone()),
+    }
+}
+
+/// The sender's other resources learn what it said.
+fn copy_sent(session: &Arc<Session>, message: &Stanza, fate: Fate) {
+    let here = session.peer.here();
+    let Some(there) = here.as_ref().filter(|there| there.sessions.len() > 1) else { return };
+    // Who writes to oneself gets the message itself.
+    if message.to.as_ref().is_some_and(|to| to.bare_str() == session.bare()) {
+        return;
+    }
+    let mut text = message.to_element();
+    if let Fate::Kept { id, from: true, .. } = fate {
+        text.nodes.push(Node::Element(stanza_id(session.bare(), id)));
+    }
+    carbons::copy(there, message, &text, Way::Sent, |one| Arc::ptr_eq(one, session));
+}
+
+fn stanza_id(by: &str, id: Id) -> Element {
+    Element::new("stanza-id", ns::STANZA_ID).with_attr("by", by).with_attr("id", id.to_string())
+}
+
+/// To an account of here, by the rules of RFC 6121 section 8.5.
+fn deliver(xmpp: &Xmpp, message: &Stanza, to: &Jid, kept: Kept, fate: Fate) -> Option<Work> {
+    let kind = Type::of(message);
+    let refused = || StanzaError::new(Condition::ServiceUnavailable).text("nobody is there");
+    let peer = xmpp.router.find(to.bare_str());
+    let here = peer.as_ref().map(|peer| peer.here());
+    let there = here.as_ref().and_then(|here| here.as_ref());
+    let target = match there {
+        Some(there) => target(there, to),
+        None if to.is_bare() => Target::Bare { anybody: false },
+        None => Target::FullGone { anybody: false },
+    };
+    let action = rules::action(kind, target);
+    if let (Action::Wait, Fate::Kept { id, waits, .. }) = (action, fate) {
+        // Whoever was there while it was stored may have left since.
+        let account = there.map(|there| there.account);
+        drop(here);
+        return if waits { None } else { wait_again(xmpp, to, account, id) };
+    }
+    let Some(there) = there else {
+        drop(here);
+        return match action {
+            Action::Wait | Action::Refuse if kept == Kept::Not && kind != Type::Groupchat => None,
+            Action::Wait | Action::Refuse => xmpp.bounce(message, &refused()),
+            _ => None,
+        };
+    };
+    if let Some(from) = &message.from
+        && there.blocks(from.as_str())
+    {
+        drop(here);
+        return xmpp.bounce(message, &refused());
+    }
+    if let Fate::Kept { waits: true, .. } = fate {
+        // Somebody came while it was stored: it is taken from where it waits, so that it comes
+        // once, whoever takes it.
+        let account = there.account;
+        drop(here);
+        let peer = peer?;
+        return Some(Box::pin(offline::hand_over(xmpp.clone(), peer, account)));
+    }
+    match action {
+        Action::Drop => return None,
+        Action::Wait => return None,
+        Action::Refuse => {
+            drop(here);
+            return xmpp.bounce(message, &refused());
+        }
+        Action::All | Action::One => {}
+    }
+    let gets = |session: &Arc<Session>| match action {
+        Action::One => Some(session.resource()) == to.resource(),
+        _ => session.priority() >= Some(0),
+    };
+    let out = outgoing(message, to, fate);
+    for session in there.sessions.iter().filter(|session| gets(session)) {
+        session.push(out.clone());
+    }
+    if there.sessions.len() > 1 {
+        let mut text = message.to_element();
+        if let Fate::Kept { id, to: true, .. } = fate {
+            text.nodes.push(Node::Element(stanza_id(to.bare_str(), id)));
+        }
+        carbons::copy(there, message, &text, Way::Received, gets);
+    }
+    None
+}
+
+/// The message as its receivers get it: encoded once.
+fn outgoing(message: &Stanza, to: &Jid, fate: Fate) -> Out {
+    let mut text = message.text();
+    let Fate::Kept { id, to: archived, .. } = fate else {
+        let bytes = Arc::from(text.into_bytes());
+        return match rules::is_passing(message) {
+            true => Out::Passing(bytes),
+            false => Out::Bytes(bytes),
+        };
+    };
+    const END: &str = "</message>";
+    if archived && text.ends_with(END) {
+        text.truncate(text.len() - END.len());
+        crate::wire::write::write(&stanza_id(to.bare_str(), id), ns::CLIENT, &mut text);
+        text.push_str(END);
+    }
+    Out::Message(Arc::from(text.into_bytes()), id)
+}
+
+/// It was stored for somebody who was there, and nobody is now: it waits.
+fn wait_again(xmpp: &Xmpp, to: &Jid, account: Option<Id>, id: Id) -> Option<Work> {
+    use weir_community::chat::address::{self, Whom};
+    let (xmpp, to) = (xmpp.clone(), to.clone());
+    Some(Box::pin(async move {
+        let bare = to.bare_str().to_owned();
+        let kept = xmpp.write(move |tx, env| {
+            let account = match account {
+                Some(account) => account,
+                None => match address::whom(tx, env, &bare)? {
+                    Whom::Here(account) => account,
+                    _ => return Ok(None),
+                },
+            };
+            weir_community::chat::offline::keep(tx, account, &[id])?;
+            Ok(Some(account))
+        });
+        if let (Ok(Some(account)), Some(peer)) = (kept.await, xmpp.router.find(to.bare_str())) {
+            offline::hand_over(xmpp, peer, account).await;
+        }
+    }))
+}

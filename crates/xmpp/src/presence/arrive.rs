@@ -1,0 +1,52 @@
+//! Somebody comes: contacts are read, those who may know are told, and what waited is handed over.
+
+use std::sync::Arc;
+
+use super::{broadcast, probe, show, tail_of};
+use crate::face::Xmpp;
+use crate::message::offline;
+use crate::roster;
+use crate::router::{Out, Session};
+use crate::wire::{Stanza, ns, parse, write};
+
+/// The first presence of a session (RFC 6121 section 4.2).
+pub(crate) async fn arrive(xmpp: Xmpp, session: Arc<Session>, presence: Stanza, priority: i8) {
+    let loaded = {
+        let permit = xmpp.admission.enter().await;
+        let loaded = roster::load::arrival(&xmpp, &session).await;
+        drop(permit);
+        loaded
+    };
+    let arrival = match loaded {
+        Ok(arrival) => arrival,
+        Err(error) => {
+            session.send(&presence.error(&error));
+            return;
+        }
+    };
+    let told = tail_of(&presence.element, true);
+    show(&xmpp, &session, &presence.element, priority);
+    broadcast(&xmpp, &session, &told);
+    probe(&xmpp, &session);
+    for request in arrival.requests {
+        if let Some(bytes) = request_bytes(&session, &request) {
+            session.push(Out::Bytes(bytes));
+        }
+    }
+    if priority >= 0 && !arrival.waiting.is_empty() {
+        offline::give(&xmpp, &session.peer, arrival.waiting).await;
+    }
+}
+
+/// A request that waits for an answer, as it came or as little as it says.
+fn request_bytes(session: &Session, request: &roster::load::Request) -> Option<Arc<[u8]>> {
+    let kept = parse::element(&request.xml).ok();
+    if let Some(kept) = kept.filter(|kept| kept.is("presence", ns::CLIENT)) {
+        let mut text = String::new();
+        write::write(&kept, ns::CLIENT, &mut text);
+        return Some(Arc::from(text.into_bytes()));
+    }
+    let from = crate::wire::Jid::parse(&request.jid).ok()?;
+    let asks = Stanza::presence(Some("subscribe")).from(from).to(session.jid().bare());
+    Some(asks.bytes())
+}

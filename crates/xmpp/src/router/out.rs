@@ -1,0 +1,51 @@
+//! What waits to be written to a session.
+
+use std::sync::Arc;
+
+use weir_base::Id;
+
+use super::session::Session;
+
+/// A stanza on its way out. Bytes are shared by all who get them.
+#[derive(Clone)]
+pub enum Out {
+    /// A whole stanza.
+    Bytes(Arc<[u8]>),
+    /// A message that is kept under this id: should the session end before the client has
+    /// acknowledged it, it waits for the account again.
+    Message(Arc<[u8]>, Id),
+    /// The presence of a session of here: written between the two addresses stands nothing of its
+    /// own, so what follows them is shared.
+    Presence(Arc<Session>, Arc<[u8]>),
+    /// Of the moment (a chat state): may be left out.
+    Passing(Arc<[u8]>),
+}
+
+impl Out {
+    /// What it takes in memory and on the wire, about, in bytes.
+    pub(crate) fn size_bytes(&self) -> usize {
+        match self {
+            Self::Bytes(bytes) | Self::Message(bytes, _) | Self::Passing(bytes) => bytes.len(),
+            Self::Presence(_, tail) => tail.len() + 96,
+        }
+    }
+
+    /// Hands its bytes to `write`, for the session whose bare address is `to`.
+    pub(crate) fn write(&self, to: &str, write: impl FnOnce(&[&[u8]])) {
+        match self {
+            Self::Bytes(bytes) | Self::Message(bytes, _) | Self::Passing(bytes) => {
+                write(&[bytes]);
+            }
+            Self::Presence(from, tail) => write(&[
+                b"<presence from='",
+                from.peer.jid().as_bytes(),
+                b"/",
+                from.escaped_resource().as_bytes(),
+                b"' to='",
+                to.as_bytes(),
+                b"'",
+                tail,
+            ]),
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! A bound resource: what is known of it, and what waits for it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::task::{Context, Poll, Waker};
+
+use parking_lot::{Mutex, MutexGuard};
+use weir_base::Id;
+
+use super::out::Out;
+use super::peer::Peer;
+use crate::limits;
+use crate::stream::sm::Sm;
+use crate::wire::{Jid, Stanza, StreamCondition, write};
+
+/// A connected resource of somebody of here.
+pub struct Session {
+    /// Whose.
+    pub(crate) peer: Arc<Peer>,
+    /// The account.
+    pub account: Id,
+    resource: Box<str>,
+    state: Mutex<State>,
+    // Written by the lane that makes its messages durable, read by its own task.
+    in_flight: AtomicU32,
+}
+
+/// What changes about a session.
+#[derive(Default)]
+pub struct State {
+    outbox: Vec<Out>,
+    outbox_bytes: u32,
+    waker: Option<Waker>,
+    /// What stands behind the addresses of its presence; none while it is unavailable.
+    pub presence: Option<Arc<[u8]>>,
+    /// Its priority.
+    pub priority: i8,
+    /// Whether it asked for the roster and is told of changes.
+    pub is_interested: bool,
+    /// Whether it wants copies of what the other resources say and hear (XEP-0280).
+    pub has_carbons: bool,
+    /// Whether nobody looks at it (XEP-0352).
+    pub is_inactive: bool,
+    /// Whether it asked for the block list and is told of changes (XEP-0191).
+    pub wants_blocks: bool,
+    beat: bool,
+    settled: bool,
+    closed: Option<Closed>,
+    /// What only some have.
+    pub more: Option<Box<More>>,
+}
+
+/// What only some sessions have.
+#[derive(Default)]
+pub struct More {
+    /// To whom it showed itself directly (RFC 6121 section 4.6).
+    pub directed: Vec<Jid>,
+    /// Presence that waits until somebody looks; the newest of each sender.
+    pub held: Vec<Out>,
+    /// Stream management (XEP-0198).
+    pub sm: Option<Sm>,
+}
+
+/// Why a session is to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Closed {
+    /// By a stream error of this condition.
+    With(StreamCondition),
+    /// It is resumed by another connection: this one ends without the session ending.
+    Resumed,
+    /// It read too slowly. It may be resumed.
+    Slow,
+}
+
+/// What a connection finds when it looks after its session.
+pub enum Found {
+    /// Something to write.
+    Out(Vec<Out>),
+    /// All its messages are durable.
+    Settled,
+    /// Time to look after the connection.
+    Beat,
+    /// The end.
+    Closed(Closed),
+}
+
+impl Session {
+    pub(crate) fn new(peer: Arc<Peer>, account: Id, resource: &str) -> Arc<Self> {
+        Arc::new(Self {
+            peer,
+            account,
+            resource: resource.into(),
+            state: Mutex::default(),
+            in_flight: AtomicU32::new(0),
+        })
+    }
+
+    /// The resource.
+    pub fn resource(&self) -> &str {
+        &self.resource
+    }
+
+    /// The resource as it stands in an attribute.
+    pub(crate) fn escaped_resource(&self) -> std::borrow::Cow<'_, str> {
+        if !self.resource.contains(['<', '>', '&', '\'']) {
+            return (&*self.resource).into();
+        }
+        let mut out = String::new();
+        write::escape(&self.resource, &mut out);
+        out.replace('\'', "&apos;").into()
+    }
+
+    /// The address without the resource.
+    pub fn bare(&self) -> &str {
+        self.peer.jid()
+    }
+
+    /// The whole address.
+    pub fn jid(&self) -> Jid {
+        // Both parts were normalised when they were bound.
+        Jid::joined(self.peer.jid(), &self.resource)
+    }
+
+    /// What changes about it. Nothing else is locked meanwhile.
+    pub fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+
+    /// Whether it has sent presence.
+    pub fn is_available(&self) -> bool {
+        self.state.lock().presence.is_some()
+    }
+
+    /// Its priority, while it is available.
+    pub fn priority(&self) -> Option<i8> {
+        let state = self.state.lock();
+        state.presence.as_ref().map(|_| state.priority)
+    }
+
+    /// Puts a stanza into its outbox. Whether it was taken.
+    pub fn push(&self, out: Out) -> bool {
+        let mut state = self.state.lock();
+        let (taken, waker) = state.push(out);
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        taken
+    }
+
+    /// Sends a stanza to it as it is.
+    pub fn send(&self, stanza: &Stanza) -> bool {
+        self.push(Out::Bytes(stanza.bytes()))
+    }
+
+    /// Ends it; what its connection does then depends on `why`.
+    pub fn close(&self, why: Closed) {
+        let mut state = self.state.lock();
+        state.closed.get_or_insert(why);
+        let waker = state.waker.take();
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Tells its connection that it is time to look after the peer.
+    pub(crate) fn beat(&self) {
+        let mut state = self.state.lock();
+        state.beat = true;
+        let waker = state.waker.take();
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// One more of its messages is on its way to the disk.
+    pub(crate) fn sent_off(&self) {
+        self.in_flight.fetch_add(1, Relaxed);
+    }
+
+    /// One of its messages is durable and was passed on.
+    pub(crate) fn settled(&self) {
+        if self.in_flight.fetch_sub(1, Relaxed) != 1 {
+            return;
+        }
+        let mut state = self.state.lock();
+        state.settled = true;
+        let waker = state.waker.take();
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// How many of its messages are on their way to the disk.
+    pub(crate) fn in_flight(&self) -> u32 {
+        self.in_flight.load(Relaxed)
+    }
+
+    /// What there is to do for its connection.
+    pub(crate) fn poll_found(&self, context: &Context<'_>) -> Poll<Found> {
+        let mut state = self.state.lock();
+        if let Some(why) = state.closed {
+            return Poll::Ready(Found::Closed(why));
+        }
+        if !state.outbox.is_empty() {
+            return Poll::Ready(Found::Out(state.take_all()));
+        }
+        if std::mem::take(&mut state.settled) {
+            return Poll::Ready(Found::Settled);
+        }
+        if std::mem::take(&mut state.beat) {
+            return Poll::Ready(Found::Beat);
+        }
+        match &mut state.waker {
+            Some(waker) => waker.clone_from(context.waker()),
+            none => *none = Some(context.waker().clone()),
+        }
+        Poll::Pending
+    }
+}
+
+impl State {
+    fn push(&mut self, out: Out) -> (bool, Option<Waker>) {
+        if matches!(self.closed, Some(Closed::With(_))) {
+            return (false, None);
+        }
+        if self.is_inactive && self.hold(&out) {
+            return (true, None);
+        }
+        let size_bytes = out.size_bytes();
+        let crowded = self.outbox_bytes as usize + size_bytes > limits::OUTBOX_BYTES_MAX
+            || self.outbox.len() >= limits::OUTBOX_STANZAS_MAX;
+        if crowded && !self.outbox.is_empty() {
+            if matches!(out, Out::Passing(_)) {
+                return (false, None);
+            }
+            self.closed.get_or_insert(Closed::Slow);
+            metrics::counter!("weir_xmpp_slow_sessions_total").increment(1);
+            return (false, self.waker.take());
+        }
+        let held = self.more.as_mut().map(|more| std::mem::take(&mut more.held));
+        for held in held.into_iter().flatten() {
+            self.outbox_bytes += held.size_bytes() as u32;
+            self.outbox.push(held);
+        }
+        self.outbox_bytes += size_bytes as u32;
+        if self.outbox.capacity() == 0 {
+            self.outbox.reserve_exact(1);
+        }
+        self.outbox.push(out);
+        (true, self.waker.take())
+    }
+
+    /// Keeps what can wait until somebody looks. Whether it waits.
+    fn hold(&mut self, out: &Out) -> bool {
+        let Out::Presence(from, _) = out else { return matches!(out, Out::Passing(_)) };
+        let more = self.more.get_or_insert_default();
+        let same = |held: &Out| matches!(held, Out::Presence(is, _) if Arc::ptr_eq(is, from));
+        more.held.retain(|held| !same(held));
+        if more.held.len() >= limits::HELD_MAX {
+            return false;
+        }
+        more.held.push(out.clone());
+        true
+    }
+
+    /// Somebody looks again: what was held goes out.
+    pub(crate) fn release_held(&mut self) {
+        let held = self.more.as_mut().map(|more| std::mem::take(&mut more.held));
+        for held in held.into_iter().flatten() {
+            self.outbox_bytes += held.size_bytes() as u32;
+            self.outbox.push(held);
+        }
+    }
+
+    /// All that waits.
+    pub(crate) fn take_all(&mut self) -> Vec<Out> {
+        self.outbox_bytes = 0;
+        std::mem::take(&mut self.outbox)
+    }
+
+    /// The end of a connection is not the end of its session: another may take it up.
+    pub(crate) fn reopen(&mut self) {
+        self.closed = None;
+        self.waker = None;
+    }
+
+    /// What only some have.
+    pub(crate) fn more(&mut self) -> &mut More {
+        self.more.get_or_insert_default()
+    }
+
+    /// Stream management, where it is on.
+    pub(crate) fn sm(&mut self) -> Option<&mut Sm> {
+        self.more.as_mut()?.sm.as_mut()
+    }
+}

@@ -1,0 +1,91 @@
+//! Takes connections in.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::task::TaskTracker;
+
+use super::{ByteStream, accept};
+use crate::face::Xmpp;
+
+/// Connections from one network address at once.
+const PER_SOURCE_MAX: u32 = 20_000;
+/// Over how long sessions end at a shutdown, at the most.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// Serves people's apps over TCP on `listener` until the shutdown, then ends their sessions.
+pub async fn serve(xmpp: Xmpp, listener: TcpListener) {
+    let sources = Arc::new(Sources::default());
+    let tasks = TaskTracker::new();
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            () = xmpp.shutdown.cancelled() => break,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((io, peer)) => {
+                let Some(place) = sources.enter(peer.ip()) else { continue };
+                tasks.spawn(hold(xmpp.clone(), io, peer, place));
+            }
+            Err(error) => {
+                // Out of descriptors, mostly: some will be free in a moment.
+                tracing::warn!(%error, "cannot accept a connection");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+    }
+    drop(listener);
+    tasks.close();
+    let _ = tokio::time::timeout(DRAIN, tasks.wait()).await;
+}
+
+async fn hold(xmpp: Xmpp, io: TcpStream, peer: SocketAddr, _place: Place) {
+    let _ = prepare(&io);
+    accept(xmpp, Box::new(ByteStream::plain(io)), peer.ip()).await;
+}
+
+/// Stanzas are written whole; waiting for more would only delay them.
+fn prepare(io: &TcpStream) -> io::Result<()> {
+    io.set_nodelay(true)
+}
+
+/// How many connections come from where.
+#[derive(Default)]
+struct Sources(Mutex<HashMap<IpAddr, u32>>);
+
+/// A place among the connections from one address.
+struct Place {
+    sources: Arc<Sources>,
+    address: IpAddr,
+}
+
+impl Sources {
+    fn enter(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
+        let mut sources = self.0.lock();
+        let count = sources.entry(address).or_default();
+        if *count >= PER_SOURCE_MAX {
+            metrics::counter!("weir_xmpp_connections_refused_total").increment(1);
+            return None;
+        }
+        *count += 1;
+        Some(Place { sources: self.clone(), address })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut sources = self.sources.0.lock();
+        if let Some(count) = sources.get_mut(&self.address) {
+            *count -= 1;
+            if *count == 0 {
+                sources.remove(&self.address);
+            }
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Sessions that can be taken up by another connection (XEP-0198 section 5).
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+
+use super::login::Authenticated;
+use super::sm::TooMuch;
+use super::transport::Transport;
+use super::{Connection, pause, queue};
+use crate::face::Xmpp;
+use crate::limits;
+use crate::router::{Closed, Out, Session};
+use crate::wire::{Condition, Element, ns};
+
+/// How long a connection that is taken over may take to let go.
+const LET_GO: Duration = Duration::from_secs(5);
+
+/// The sessions that can be resumed, by what the client knows them by.
+#[derive(Default)]
+pub(crate) struct Detached {
+    by_id: Mutex<HashMap<Box<str>, Entry>>,
+    /// Without a connection, in the order in which they end.
+    waiting: Mutex<VecDeque<(Instant, Box<str>)>>,
+}
+
+struct Entry {
+    session: Arc<Session>,
+    /// Held by the connection that serves it.
+    attached: Arc<Semaphore>,
+    /// While no connection serves it: when it ends.
+    until: Option<Instant>,
+}
+
+/// The right to serve a session that can be resumed.
+pub struct Hold {
+    id: Box<str>,
+    _permit: OwnedSemaphorePermit,
+}
+
+/// A session taken up by a new connection.
+pub(crate) struct Taken {
+    session: Arc<Session>,
+    hold: Hold,
+    answer: Element,
+}
+
+impl Taken {
+    /// The new connection: it answers, and sends again what the client has not acknowledged.
+    pub(crate) fn connection(self, xmpp: &Xmpp, mut transport: Box<dyn Transport>) -> Connection {
+        queue(&mut *transport, &self.answer);
+        let again: Vec<Out> = {
+            let mut state = self.session.state();
+            state.reopen();
+            state.sm().map(|sm| sm.unacked().cloned().collect()).unwrap_or_default()
+        };
+        for out in &again {
+            out.write(self.session.bare(), |parts| transport.queue(parts));
+        }
+        if !again.is_empty() {
+            queue(&mut *transport, &Element::new("r", ns::SM));
+        }
+        Connection::new(xmpp.clone(), transport, self.session, Some(self.hold))
+    }
+}
+
+/// A session can be resumed from now on, by the id answered.
+pub(crate) fn register(xmpp: &Xmpp, session: &Arc<Session>) -> Option<Hold> {
+    let id: Box<str> = xmpp.token(16).into();
+    let attached = Arc::new(Semaphore::new(1));
+    let permit = attached.clone().try_acquire_owned().ok()?;
+    let entry = Entry { session: session.clone(), attached, until: None };
+    xmpp.detached.by_id.lock().insert(id.clone(), entry);
+    Some(Hold { id, _permit: permit })
+}
+
+impl Hold {
+    /// By what the client knows the session.
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The connection is gone; the session waits for another.
+    pub(crate) fn let_go(self, xmpp: &Xmpp) {
+        let until = Instant::now() + limits::RESUME;
+        if let Some(entry) = xmpp.detached.by_id.lock().get_mut(&self.id) {
+            entry.until = Some(until);
+        }
+        xmpp.detached.waiting.lock().push_back((until, self.id.clone()));
+    }
+
+    /// The session is over.
+    pub(crate) fn forget(self, xmpp: &Xmpp) {
+        xmpp.detached.by_id.lock().remove(&self.id);
+    }
+}
+
+/// Ends the sessions that nobody took up in time.
+pub(crate) fn expire(xmpp: &Xmpp) {
+    let now = Instant::now();
+    loop {
+        let mut waiting = xmpp.detached.waiting.lock();
+        if waiting.front().is_none_or(|(until, _)| *until > now) {
+            return;
+        }
+        let Some((until, id)) = waiting.pop_front() else { return };
+        drop(waiting);
+        let mut by_id = xmpp.detached.by_id.lock();
+        // One that was taken up and lost again waits at another place of the line.
+        if by_id.get(&id).is_none_or(|entry| entry.until != Some(until)) {
+            continue;
+        }
+        let Some(entry) = by_id.remove(&id) else { continue };
+        drop(by_id);
+        super::session::finish(xmpp, &entry.session);
+    }
+}
+
+/// `<resume/>`: takes the session up, whoever serves it now.
+///
+/// # Errors
+/// `<failed/>`, to be told to the client, which may bind a resource then.
+pub(crate) async fn resume(
+    xmpp: &Xmpp,
+    who: &Authenticated,
+    asked: &Element,
+) -> Result<Taken, Element> {
+    let failed = |condition: Condition| {
+        Element::new("failed", ns::SM).with_child(Element::new(condition.name(), ns::STANZA_ERRORS))
+    };
+    let unknown = || failed(Condition::ItemNotFound);
+    let id = asked.attr("previd").unwrap_or_default();
+    let h = asked.attr("h").and_then(|h| h.parse().ok());
+    let h: u32 = h.ok_or_else(|| failed(Condition::BadRequest))?;
+    let (session, attached) = {
+        let by_id = xmpp.detached.by_id.lock();
+        // Somebody else's id is as good as none.
+        let entry = by_id.get(id).filter(|entry| entry.session.account == who.account);
+        let entry = entry.ok_or_else(unknown)?;
+        (entry.session.clone(), entry.attached.clone())
+    };
+    session.close(Closed::Resumed);
+    let permit = tokio::time::timeout(LET_GO, attached.acquire_owned()).await;
+    let permit = permit.ok().and_then(Result::ok).ok_or_else(unknown)?;
+    let hold = Hold { id: id.into(), _permit: permit };
+    {
+        let mut by_id = xmpp.detached.by_id.lock();
+        // It may have ended meanwhile.
+        by_id.get_mut(id).ok_or_else(unknown)?.until = None;
+    }
+    // What is still on its way to the disk is counted once it is there.
+    while session.in_flight() > 0 {
+        pause().await;
+    }
+    let acknowledged = {
+        let mut state = session.state();
+        state.is_inactive = false;
+        let sm = state.sm().ok_or_else(unknown)?;
+        sm.acknowledge(h).map(|_| sm.received())
+    };
+    match acknowledged {
+        Ok(received) => {
+            metrics::counter!("weir_xmpp_resumptions_total").increment(1);
+            let answer = Element::new("resumed", ns::SM)
+                .with_attr("h", received.to_string())
+                .with_attr("previd", id);
+            Ok(Taken { session, hold, answer })
+        }
+        Err(TooMuch { .. }) => {
+            hold.forget(xmpp);
+            super::session::finish(xmpp, &session);
+            Err(failed(Condition::UnexpectedRequest))
+        }
+    }
+}

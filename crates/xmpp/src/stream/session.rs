@@ -1,0 +1,436 @@
+//! A session's connection: what comes in is worked in order, what waits goes out together.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tokio::time::Sleep;
+use weir_base::Id;
+
+use super::resume::{self, Hold};
+use super::sm::{Sm, TooMuch};
+use super::transport::{Received, Transport};
+use super::{part, queue};
+use crate::face::{Work, Xmpp};
+use crate::limits;
+use crate::router::{Closed, Found, Out, Session};
+use crate::wire::stanza::NoStanza;
+use crate::wire::{Element, Kind, Stanza, StreamCondition, StreamError, ns};
+
+/// Stanzas worked before others get their turn.
+const STANZAS_AT_ONCE: usize = 32;
+
+/// The connection of a bound session. It is a future that ends with the connection.
+pub struct Connection {
+    xmpp: Xmpp,
+    transport: Option<Box<dyn Transport>>,
+    session: Arc<Session>,
+    /// What must be done before the next stanza is read.
+    work: Option<Work>,
+    /// A stanza that waits until the messages before it are durable.
+    held: Option<Box<Stanza>>,
+    deadline: Option<Pin<Box<Sleep>>>,
+    hold: Option<Hold>,
+    /// The last words.
+    parting: Option<Work>,
+    heard: bool,
+    quiet_beats: u8,
+}
+
+/// Why a connection ends.
+enum End {
+    /// The client said so.
+    Closed,
+    /// It is gone, or reads too slowly: the session may be resumed.
+    Lost,
+    /// With this error; the session ends too.
+    Error(StreamError),
+    /// Another connection serves the session.
+    Resumed,
+}
+
+impl Connection {
+    pub(crate) fn new(
+        xmpp: Xmpp,
+        transport: Box<dyn Transport>,
+        session: Arc<Session>,
+        hold: Option<Hold>,
+    ) -> Self {
+        Self {
+            xmpp,
+            transport: Some(transport),
+            session,
+            work: None,
+            held: None,
+            deadline: None,
+            hold,
+            parting: None,
+            heard: true,
+            quiet_beats: 0,
+        }
+    }
+
+    fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<End> {
+        loop {
+            let mut moved = false;
+            if let Some(work) = &mut self.work
+                && work.as_mut().poll(context).is_ready()
+            {
+                self.work = None;
+                moved = true;
+            }
+            for _ in 0..STANZAS_AT_ONCE {
+                match self.poll_input(context) {
+                    Ok(Poll::Ready(())) => moved = true,
+                    Ok(Poll::Pending) => break,
+                    Err(end) => return Poll::Ready(end),
+                }
+            }
+            match self.poll_output(context) {
+                Ok(output) => moved |= output.is_ready(),
+                Err(end) => return Poll::Ready(end),
+            }
+            if !moved {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// One more stanza, unless what came before must be done first.
+    fn poll_input(&mut self, context: &mut Context<'_>) -> Result<Poll<()>, End> {
+        if self.work.is_some() {
+            return Ok(Poll::Pending);
+        }
+        if self.held.is_some() {
+            if self.session.in_flight() > 0 {
+                return Ok(Poll::Pending);
+            }
+            if let Some(held) = self.held.take() {
+                self.work = self.xmpp.dispatch(&self.session, *held);
+            }
+            return Ok(Poll::Ready(()));
+        }
+        if self.session.in_flight() >= u32::from(limits::IN_FLIGHT_MAX) {
+            return Ok(Poll::Pending);
+        }
+        let Some(transport) = &mut self.transport else { return Err(End::Lost) };
+        let Poll::Ready(received) = transport.poll_recv(context) else {
+            return Ok(Poll::Pending);
+        };
+        self.heard = true;
+        match received {
+            Received::Element(element) => self.element(element)?,
+            Received::Space => {}
+            Received::Close => return Err(End::Closed),
+            Received::Gone => return Err(End::Lost),
+            Received::Bad(error) => return Err(End::Error(error)),
+            Received::Open(_) => {
+                return Err(End::Error(StreamError::new(StreamCondition::BadFormat)));
+            }
+        }
+        Ok(Poll::Ready(()))
+    }
+
+    /// Takes what waits and writes it.
+    fn poll_output(&mut self, context: &mut Context<'_>) -> Result<Poll<()>, End> {
+        let mut moved = false;
+        loop {
+            let Some(transport) = &mut self.transport else { return Err(End::Lost) };
+            if transport.waiting_bytes() >= limits::WRITE_BYTES {
+                break;
+            }
+            let Poll::Ready(found) = self.session.poll_found(context) else { break };
+            moved = true;
+            match found {
+                Found::Out(list) => self.write(list)?,
+                Found::Settled => self.settled(),
+                Found::Beat => self.beat()?,
+                Found::Closed(Closed::Resumed) => return Err(End::Resumed),
+                Found::Closed(Closed::Slow) => return Err(End::Lost),
+                Found::Closed(Closed::With(condition)) => {
+                    return Err(End::Error(StreamError::new(condition)));
+                }
+            }
+        }
+        let Some(transport) = &mut self.transport else { return Err(End::Lost) };
+        if transport.waiting_bytes() == 0 {
+            return Ok(if moved { Poll::Ready(()) } else { Poll::Pending });
+        }
+        match transport.poll_flush(context) {
+            Poll::Ready(Ok(())) => {
+                self.deadline = None;
+                Ok(Poll::Ready(()))
+            }
+            Poll::Ready(Err(_)) => Err(End::Lost),
+            Poll::Pending => {
+                let deadline = self
+                    .deadline
+                    .get_or_insert_with(|| Box::pin(tokio::time::sleep(limits::WRITE_DEADLINE)));
+                if deadline.as_mut().poll(context).is_ready() {
+                    metrics::counter!("weir_xmpp_slow_sessions_total").increment(1);
+                    return Err(End::Lost);
+                }
+                // Only more room at the peer moves this on.
+                Ok(Poll::Pending)
+            }
+        }
+    }
+
+    fn queue(&mut self, element: &Element) {
+        if let Some(transport) = &mut self.transport {
+            queue(&mut **transport, element);
+        }
+    }
+
+    fn write(&mut self, list: Vec<Out>) -> Result<(), End> {
+        let Some(transport) = &mut self.transport else { return Err(End::Lost) };
+        for out in &list {
+            out.write(self.session.bare(), |parts| transport.queue(parts));
+        }
+        let mut state = self.session.state();
+        let Some(sm) = state.sm() else { return Ok(()) };
+        let has_message = list.iter().any(|out| matches!(out, Out::Message(..)));
+        let mut is_time = false;
+        for out in list {
+            is_time |= sm.send(out);
+        }
+        let is_full = sm.is_full();
+        if is_time || (has_message && sm.wants_ack()) {
+            transport.queue(&[b"<r xmlns='urn:xmpp:sm:3'/>"]);
+        }
+        if is_full { Err(End::Lost) } else { Ok(()) }
+    }
+
+    /// All messages of this session are durable: what was held back for it goes on.
+    fn settled(&mut self) {
+        let received = {
+            let mut state = self.session.state();
+            let sm = state.sm().filter(|sm| sm.owes_answer);
+            sm.map(|sm| {
+                sm.owes_answer = false;
+                sm.received()
+            })
+        };
+        if let Some(received) = received {
+            self.answer(received);
+        }
+    }
+
+    fn answer(&mut self, received: u32) {
+        self.queue(&Element::new("a", ns::SM).with_attr("h", received.to_string()));
+    }
+
+    /// About once a minute: a quiet connection is tried, and one that stays dead ends by TCP.
+    fn beat(&mut self) -> Result<(), End> {
+        if std::mem::take(&mut self.heard) {
+            self.quiet_beats = 0;
+            return Ok(());
+        }
+        self.quiet_beats = self.quiet_beats.saturating_add(1);
+        let wants_ack = self.session.state().sm().is_some_and(Sm::wants_ack);
+        if let Some(transport) = &mut self.transport {
+            match wants_ack {
+                true => transport.queue(&[b"<r xmlns='urn:xmpp:sm:3'/>"]),
+                false => transport.keep_alive(),
+            }
+        }
+        Ok(())
+    }
+
+    fn element(&mut self, element: Element) -> Result<(), End> {
+        match &*element.ns {
+            ns::CLIENT => {}
+            ns::SM => return self.managed(&element),
+            ns::CSI => {
+                self.looked_at(&element);
+                return Ok(());
+            }
+            _ => {
+                let text = "only message, presence and iq stand in a stream";
+                let condition = StreamCondition::UnsupportedStanzaType;
+                return Err(End::Error(StreamError::new(condition).text(text)));
+            }
+        }
+        if let Some(sm) = self.session.state().sm() {
+            sm.receive();
+        }
+        let stanza = match Stanza::of(element) {
+            Ok(stanza) => stanza,
+            Err(NoStanza::Kind(_)) => {
+                let condition = StreamCondition::UnsupportedStanzaType;
+                return Err(End::Error(StreamError::new(condition)));
+            }
+            Err(NoStanza::Address(element)) => {
+                if let Some(error) = Stanza::malformed(&element, &self.session.jid()) {
+                    self.session.send(&error);
+                }
+                return Ok(());
+            }
+        };
+        let own = self.session.jid();
+        if let Some(from) = &stanza.from
+            && *from != own
+            && from.as_str() != self.session.bare()
+        {
+            let text = "leave `from` out: the server sets it";
+            let condition = StreamCondition::InvalidFrom;
+            return Err(End::Error(StreamError::new(condition).text(text)));
+        }
+        let stanza = stanza.from(own);
+        // Messages may be on their way to the disk together; all else waits for them.
+        if stanza.kind != Kind::Message && self.session.in_flight() > 0 {
+            self.held = Some(Box::new(stanza));
+        } else {
+            self.work = self.xmpp.dispatch(&self.session, stanza);
+        }
+        Ok(())
+    }
+
+    /// XEP-0198.
+    fn managed(&mut self, element: &Element) -> Result<(), End> {
+        match &*element.name {
+            "enable" => {
+                if self.session.state().sm().is_some() {
+                    let failed = Element::new("failed", ns::SM)
+                        .with_child(Element::new("unexpected-request", ns::STANZA_ERRORS));
+                    self.queue(&failed);
+                    return Ok(());
+                }
+                let mut enabled = Element::new("enabled", ns::SM);
+                if matches!(element.attr("resume"), Some("true" | "1")) {
+                    self.hold = resume::register(&self.xmpp, &self.session);
+                }
+                if let Some(hold) = &self.hold {
+                    enabled = enabled
+                        .with_attr("id", hold.id())
+                        .with_attr("resume", "true")
+                        .with_attr("max", limits::RESUME.as_secs().to_string());
+                }
+                // What waits was not counted by the client's rules: it goes out before.
+                let waiting = self.session.state().take_all();
+                self.write(waiting)?;
+                self.session.state().more().sm = Some(Sm::default());
+                self.queue(&enabled);
+            }
+            "r" => {
+                let received = {
+                    let mut state = self.session.state();
+                    let Some(sm) = state.sm() else { return Ok(()) };
+                    // What is not durable yet is not counted yet.
+                    sm.owes_answer = self.session.in_flight() > 0;
+                    (!sm.owes_answer).then(|| sm.received())
+                };
+                if let Some(received) = received {
+                    self.answer(received);
+                }
+            }
+            "a" => {
+                let h = element.attr("h").and_then(|h| h.parse().ok());
+                let bad = || End::Error(StreamError::new(StreamCondition::BadFormat));
+                let h: u32 = h.ok_or_else(bad)?;
+                let done = match self.session.state().sm() {
+                    Some(sm) => sm.acknowledge(h),
+                    None => Ok(Vec::new()),
+                };
+                if let Err(TooMuch { h, sent }) = done {
+                    let text = format!("{h} acknowledged, {sent} sent");
+                    let condition = StreamCondition::UndefinedCondition;
+                    return Err(End::Error(StreamError::new(condition).text(text)));
+                }
+            }
+            _ => {
+                let failed = Element::new("failed", ns::SM)
+                    .with_child(Element::new("unexpected-request", ns::STANZA_ERRORS));
+                self.queue(&failed);
+            }
+        }
+        Ok(())
+    }
+
+    /// XEP-0352.
+    fn looked_at(&mut self, element: &Element) {
+        let mut state = self.session.state();
+        state.is_inactive = element.name == "inactive";
+        if !state.is_inactive {
+            state.release_held();
+        }
+    }
+
+    fn ended(&mut self, end: End) -> Option<Work> {
+        let transport = self.transport.take()?;
+        let xmpp = self.xmpp.clone();
+        let hold = self.hold.take();
+        match end {
+            End::Resumed => {
+                drop(hold);
+                return Some(Box::pin(part(transport, Some(StreamCondition::Conflict.into()))));
+            }
+            End::Lost => {
+                if let Some(hold) = hold {
+                    hold.let_go(&xmpp);
+                    return None;
+                }
+                finish(&xmpp, &self.session);
+                None
+            }
+            End::Closed => {
+                hold.into_iter().for_each(|hold| hold.forget(&xmpp));
+                finish(&xmpp, &self.session);
+                Some(Box::pin(part(transport, None)))
+            }
+            End::Error(error) => {
+                hold.into_iter().for_each(|hold| hold.forget(&xmpp));
+                finish(&xmpp, &self.session);
+                Some(Box::pin(part(transport, Some(error))))
+            }
+        }
+    }
+}
+
+impl Future for Connection {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let this = &mut *self;
+        if this.parting.is_none() {
+            let Poll::Ready(end) = this.poll_end(context) else { return Poll::Pending };
+            match this.ended(end) {
+                Some(parting) => this.parting = Some(parting),
+                None => return Poll::Ready(()),
+            }
+        }
+        match &mut this.parting {
+            Some(parting) => parting.as_mut().poll(context),
+            None => Poll::Ready(()),
+        }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // The process stops, or the task was ended: the session does not outlive it unheard.
+        if self.transport.is_some() {
+            finish(&self.xmpp, &self.session);
+        }
+    }
+}
+
+/// The end of a session: others learn that it left, and the kept messages which its client has not
+/// acknowledged wait for the account again, unless another of its resources got them.
+pub(crate) fn finish(xmpp: &Xmpp, session: &Arc<Session>) {
+    // Before it is forgotten whose contacts those are.
+    xmpp.spawn(crate::presence::left(xmpp, session));
+    xmpp.router.unbind(session);
+    let unread = {
+        let mut state = session.state();
+        let mut unread: Vec<Id> = state.sm().map(|sm| sm.unacked_messages()).unwrap_or_default();
+        let message = |out: Out| match out {
+            Out::Message(_, id) => Some(id),
+            _ => None,
+        };
+        unread.extend(state.take_all().into_iter().filter_map(message));
+        unread
+    };
+    xmpp.spawn(crate::message::offline::return_unread(xmpp, session, unread));
+}

@@ -25,7 +25,7 @@ pub struct Here {
     pub contacts: Option<Contacts>,
     /// Whom the person does not want to hear from.
     pub blocked: Box<[Box<str>]>,
-    /// Counts changes of contacts and blocks, so that what was read before one is not taken for new.
+    /// Counts changes of contacts and blocks: what was read before one is not taken for new.
     pub revision: u32,
     /// Messages that waited and are being handed over just now.
     pub handed: Vec<Id>,

@@ -47,7 +47,7 @@ struct Lane {
 struct Prepared {
     from: Side,
     to: Side,
-    /// Whether it is yet to be found out who that is.
+    /// Whether it is yet to be found out who that is, or whether it wants to hear this.
     is_open: bool,
     new: Option<(Id, String)>,
     archive: bool,
@@ -173,11 +173,10 @@ fn prepare(xmpp: &Xmpp, parcel: &Parcel) -> Prepared {
     prepared.waits = true;
     let Some(peer) = xmpp.router.find(to.bare_str()) else { return prepared };
     let here = peer.here();
-    let Some(there) = here.as_ref().filter(|there| there.contacts.is_some()) else {
-        return prepared;
-    };
-    prepared.is_open = false;
+    let Some(there) = here.as_ref() else { return prepared };
     prepared.to.account = Some(there.account);
+    // Whom the person blocks is known once contacts were read.
+    prepared.is_open = there.contacts.is_none();
     if there.blocks(&prepared.from.jid) {
         prepared.fate = Some(Fate::Blocked);
         prepared.new = None;
@@ -196,10 +195,12 @@ fn keep(tx: &mut Tx, env: &Env, prepared: &[Prepared]) -> Result<Vec<Fate>, Erro
         let mut to = one.to.clone();
         let mut fate = one.fate;
         if one.is_open {
-            match address::whom(tx, env, &to.jid)? {
-                Whom::Here(account) => to.account = Some(account),
-                Whom::Nobody => fate = Some(Fate::Nobody),
-                Whom::Elsewhere => {}
+            if to.account.is_none() {
+                match address::whom(tx, env, &to.jid)? {
+                    Whom::Here(account) => to.account = Some(account),
+                    Whom::Nobody => fate = Some(Fate::Nobody),
+                    Whom::Elsewhere => {}
+                }
             }
             if let Some(account) = to.account
                 && blocks::blocks(tx, env, account, &one.from.jid)?

@@ -329,7 +329,14 @@ fn probed(xmpp: &Xmpp, probe: Stanza, to: &Jid) -> Option<Work> {
 
 fn refuse_probe(xmpp: &Xmpp, from: &Jid, to: &Jid) {
     let refusal = Stanza::presence(Some("unsubscribed")).from(to.bare()).to(from.bare());
-    xmpp.send(refusal);
+    match xmpp.is_of_here(from.bare_str()) {
+        // It changes nothing for the asker, who asked for what it was not given.
+        true => {
+            let resource = from.resource().unwrap_or_default();
+            xmpp.router.deliver_bytes(from.bare_str(), resource, &refusal.bytes());
+        }
+        false => xmpp.send(refusal),
+    }
 }
 
 fn answer_probe(xmpp: &Xmpp, peer: &Arc<Peer>, from: &Jid, to: &Jid) {

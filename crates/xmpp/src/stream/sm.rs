@@ -122,7 +122,9 @@ mod tests {
     #[test]
     fn what_is_acknowledged_is_let_go_and_the_rest_kept() {
         let mut sm = Sm::default();
-        ["a", "b", "c"].map(|text| sm.send(out(text)));
+        ["a", "b", "c"].into_iter().for_each(|text| {
+            sm.send(out(text));
+        });
         let done = sm.acknowledge(2).unwrap();
         assert_eq!(texts(&done), ["a", "b"]);
         assert_eq!(texts(sm.unacked()), ["c"]);

@@ -1,0 +1,11 @@
+//! Tests of the XMPP face: dialogues over real sockets, on both databases.
+
+mod carbons;
+mod contacts;
+mod dialogue;
+mod hostile;
+mod messages;
+mod place;
+mod presence;
+mod resume;
+mod streams;

@@ -1,0 +1,242 @@
+//! A community that chats, for a test, and apps of its people.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
+use weir_base::{Clock, Random, Timestamp};
+use weir_community::accounts::{self, NewAccount};
+use weir_community::users::{self, NewUser, Role};
+use weir_community::{Community, Setup, Site};
+use weir_db::Class;
+use weir_jobs::Jobs;
+use weir_storm::fixture::{self, Fixture};
+use weir_xmpp::wire::{Element, Frame, Framer};
+
+/// Longer than anything takes that comes at all.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub struct Place {
+    pub community: Community,
+    pub name: &'static str,
+    pub address: SocketAddr,
+    shutdown: CancellationToken,
+    hashes: HashMap<String, weir_base::Secret<String>>,
+    _data: tempfile::TempDir,
+    _fixture: Fixture,
+}
+
+/// A community on each database, with a clock that stands still.
+pub async fn places() -> Vec<Place> {
+    let mut all = Vec::new();
+    for fixture in fixture::databases() {
+        all.push(Place::on(fixture).await);
+    }
+    all
+}
+
+impl Place {
+    async fn on(fixture: Fixture) -> Self {
+        let clock = Clock::manual(Timestamp::from_ms(1_700_000_000_000));
+        let random = Random::seeded(7);
+        let jobs = Jobs::open(fixture.db.clone(), clock.clone(), random.clone()).unwrap();
+        let data = tempfile::tempdir().unwrap();
+        let setup = Setup {
+            db: fixture.db.clone(),
+            jobs,
+            clock: clock.clone(),
+            random,
+            site: Site { domain: "weir.test".into(), base: "https://weir.test".into() },
+            data: data.path().to_owned(),
+        };
+        let community = Community::open(setup).unwrap();
+        let shutdown = CancellationToken::new();
+        let xmpp = weir_xmpp::Xmpp::start(weir_xmpp::Setup {
+            community: community.clone(),
+            dev: true,
+            sessions_max: 1_000,
+            shutdown: shutdown.clone(),
+        });
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(weir_xmpp::stream::listen::serve(xmpp.clone(), listener));
+        let name = fixture.name;
+        let hashes = HashMap::new();
+        Self { community, name, address, shutdown, hashes, _data: data, _fixture: fixture }
+    }
+
+    /// An account of this name, whose password is `password of NAME`, unless there is one.
+    pub async fn person(&mut self, name: &str) {
+        if self.hashes.contains_key(name) {
+            return;
+        }
+        let hash = users::hash_password(&format!("password of {name}")).await.unwrap();
+        self.hashes.insert(name.into(), hash.clone());
+        let user = NewUser {
+            email: format!("{name}@mail.test"),
+            password_hash: hash,
+            role: Role::User,
+            confirmed: true,
+            approved: true,
+            locale: "en".into(),
+            reason: String::new(),
+            ip: String::new(),
+            invite_id: None,
+        };
+        let new = NewAccount { username: name.into(), user, reserved_allowed: false };
+        let made = self
+            .community
+            .write(Class::Interactive, move |tx, env| accounts::create(tx, env, &new));
+        made.await.unwrap();
+    }
+
+    /// An app that has opened a stream and got its header and features.
+    pub async fn app(&self) -> App {
+        App::connect(self.address).await
+    }
+
+    /// An app of somebody who is logged in and has bound this resource.
+    pub async fn logged_in(&mut self, name: &str, resource: &str) -> App {
+        self.person(name).await;
+        let mut app = self.app().await;
+        app.log_in(name).await;
+        app.bind(resource).await;
+        app
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.shutdown.cancel();
+    }
+}
+
+/// A client of XMPP.
+pub struct App {
+    io: TcpStream,
+    framer: Framer,
+    pings: u32,
+}
+
+const HEADER: &str = "<?xml version='1.0'?><stream:stream xmlns='jabber:client' \
+                      xmlns:stream='http://etherx.jabber.org/streams' version='1.0' \
+                      to='weir.test'>";
+
+impl App {
+    /// A connection on which nothing was said.
+    pub async fn silent(address: SocketAddr) -> Self {
+        let io = TcpStream::connect(address).await.unwrap();
+        Self { io, framer: Framer::new(1 << 20), pings: 0 }
+    }
+
+    pub async fn connect(address: SocketAddr) -> Self {
+        let mut app = Self::silent(address).await;
+        app.open().await;
+        app
+    }
+
+    /// Opens the stream (anew); answers its features.
+    pub async fn open(&mut self) -> Element {
+        self.framer.restart();
+        self.send(HEADER).await;
+        let header = self.frame().await;
+        assert!(matches!(header, Some(Frame::Open(_))), "{header:?}");
+        let features = self.receive().await;
+        assert_eq!(features.name, "features");
+        features
+    }
+
+    pub async fn log_in(&mut self, name: &str) {
+        let message = BASE64_STANDARD.encode(format!("\0{name}\0password of {name}"));
+        let sasl = "urn:ietf:params:xml:ns:xmpp-sasl";
+        self.send(&format!("<auth xmlns='{sasl}' mechanism='PLAIN'>{message}</auth>")).await;
+        let answer = self.receive().await;
+        assert_eq!(answer.name, "success", "{answer:?}");
+        self.open().await;
+    }
+
+    pub async fn bind(&mut self, resource: &str) {
+        let bind = format!(
+            "<iq type='set' id='bind'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'>\
+             <resource>{resource}</resource></bind></iq>"
+        );
+        self.send(&bind).await;
+        let answer = self.receive().await;
+        assert_eq!(answer.attr("type"), Some("result"), "{answer:?}");
+    }
+
+    pub async fn send(&mut self, text: &str) {
+        self.io.write_all(text.as_bytes()).await.unwrap();
+    }
+
+    /// Bytes as they are; whether the server still took them.
+    pub async fn try_send(&mut self, bytes: &[u8]) -> bool {
+        self.io.write_all(bytes).await.is_ok()
+    }
+
+    /// The next frame that is no white space; none at the end of the connection.
+    pub async fn frame(&mut self) -> Option<Frame> {
+        loop {
+            match self.framer.next().expect("the server sends XML") {
+                Some(Frame::Space) => continue,
+                Some(frame) => return Some(frame),
+                None => {}
+            }
+            let mut buffer = [0; 4_096];
+            let read = tokio::time::timeout(PATIENCE, self.io.read(&mut buffer)).await;
+            let read = read.expect("nothing comes from the server").unwrap_or(0);
+            if read == 0 {
+                return None;
+            }
+            self.framer.push(&buffer[..read]);
+        }
+    }
+
+    /// The next element.
+    pub async fn receive(&mut self) -> Element {
+        match self.frame().await {
+            Some(Frame::Element(element)) => element,
+            other => panic!("no element: {other:?}"),
+        }
+    }
+
+    /// What comes before the answer to a ping of the server.
+    pub async fn until_ping(&mut self) -> Vec<Element> {
+        self.pings += 1;
+        let id = format!("ping{}", self.pings);
+        let ping = "<ping xmlns='urn:xmpp:ping'/>";
+        self.send(&format!("<iq type='get' to='weir.test' id='{id}'>{ping}</iq>")).await;
+        let mut before = Vec::new();
+        loop {
+            let next = self.receive().await;
+            if next.attr("id") == Some(&id) {
+                return before;
+            }
+            before.push(next);
+        }
+    }
+
+    /// The error that ends the stream.
+    pub async fn stream_error(&mut self) -> String {
+        loop {
+            match self.frame().await {
+                Some(Frame::Element(element)) if element.name == "error" => {
+                    let condition = element.children().next().map(|child| child.name.to_string());
+                    return condition.unwrap_or_default();
+                }
+                Some(_) => {}
+                None => return "none".into(),
+            }
+        }
+    }
+
+    /// Cuts the connection without a word.
+    pub async fn vanish(mut self) {
+        let _ = self.io.shutdown().await;
+    }
+}

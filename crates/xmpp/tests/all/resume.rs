@@ -1,0 +1,162 @@
+//! Stream management (XEP-0198) and client state (XEP-0352).
+
+use weir_xmpp::wire::Element;
+
+use super::place::{App, Place, places};
+
+const SM: &str = "urn:xmpp:sm:3";
+
+async fn enable(app: &mut App) -> String {
+    app.send(&format!("<enable xmlns='{SM}' resume='true'/>")).await;
+    let enabled = app.receive().await;
+    assert!(enabled.is("enabled", SM), "{enabled:?}");
+    enabled.attr("id").unwrap().to_owned()
+}
+
+async fn resume(place: &Place, name: &str, id: &str, h: u32) -> (App, Element) {
+    let mut app = place.app().await;
+    app.log_in(name).await;
+    app.send(&format!("<resume xmlns='{SM}' previd='{id}' h='{h}'/>")).await;
+    let answer = app.receive().await;
+    (app, answer)
+}
+
+/// The next stanza; requests for acknowledgements are read over.
+async fn stanza(app: &mut App) -> Element {
+    loop {
+        let next = app.receive().await;
+        if next.ns != SM {
+            return next;
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_was_received_is_counted_once_it_is_durable() {
+    for mut place in places().await {
+        let mut alice = place.logged_in("alice", "home").await;
+        place.person("bob").await;
+        enable(&mut alice).await;
+        let message = "<message to='bob@weir.test' type='chat'><body>hi</body></message>";
+        alice.send(&format!("{message}{message}<presence/><r xmlns='{SM}'/>")).await;
+        let answer = loop {
+            let next = alice.receive().await;
+            if next.is("a", SM) {
+                break next;
+            }
+        };
+        assert_eq!(answer.attr("h"), Some("3"));
+    }
+}
+
+#[tokio::test]
+async fn a_broken_session_goes_on_without_loss_and_without_being_seen_to_leave() {
+    for mut place in places().await {
+        let mut alice = place.logged_in("alice", "home").await;
+        let mut bob = place.logged_in("bob", "home").await;
+        bob.send("<presence/>").await;
+        bob.receive().await;
+        let id = enable(&mut bob).await;
+        alice.send("<message to='bob@weir.test' type='chat'><body>one</body></message>").await;
+        assert_eq!(stanza(&mut bob).await.child("body", "jabber:client").unwrap().text(), "one");
+        bob.vanish().await;
+        alice.until_ping().await;
+        alice.send("<message to='bob@weir.test' type='chat'><body>two</body></message>").await;
+        alice.until_ping().await;
+        // The first was received and is acknowledged now.
+        let (mut bob, answer) = resume(&place, "bob", &id, 1).await;
+        assert!(answer.is("resumed", SM), "{answer:?}");
+        assert_eq!(answer.attr("h"), Some("0"));
+        assert_eq!(stanza(&mut bob).await.child("body", "jabber:client").unwrap().text(), "two");
+        bob.send("<message to='alice@weir.test/home'><body>back</body></message>").await;
+        let back = stanza(&mut alice).await;
+        assert_eq!(back.attr("from"), Some("bob@weir.test/home"));
+    }
+}
+
+#[tokio::test]
+async fn what_was_not_acknowledged_is_sent_again() {
+    for mut place in places().await {
+        let mut alice = place.logged_in("alice", "home").await;
+        let mut bob = place.logged_in("bob", "home").await;
+        bob.send("<presence/>").await;
+        bob.receive().await;
+        let id = enable(&mut bob).await;
+        alice.send("<message to='bob@weir.test' type='chat'><body>one</body></message>").await;
+        stanza(&mut bob).await;
+        let (mut bob, answer) = resume(&place, "bob", &id, 0).await;
+        assert!(answer.is("resumed", SM), "{answer:?}");
+        assert_eq!(stanza(&mut bob).await.child("body", "jabber:client").unwrap().text(), "one");
+    }
+}
+
+#[tokio::test]
+async fn nobody_resumes_what_is_not_theirs() {
+    for mut place in places().await {
+        let mut bob = place.logged_in("bob", "home").await;
+        let id = enable(&mut bob).await;
+        place.person("carol").await;
+        let (_, answer) = resume(&place, "carol", &id, 0).await;
+        assert!(answer.is("failed", SM), "{answer:?}");
+        let (_, answer) = resume(&place, "bob", "made-up", 0).await;
+        assert!(answer.is("failed", SM), "{answer:?}");
+        assert!(bob.until_ping().await.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn nobody_acknowledges_what_was_not_sent() {
+    let mut place = places().await.remove(0);
+    let mut alice = place.logged_in("alice", "home").await;
+    enable(&mut alice).await;
+    alice.send(&format!("<a xmlns='{SM}' h='9'/>")).await;
+    assert_eq!(alice.stream_error().await, "undefined-condition");
+}
+
+#[tokio::test]
+async fn what_a_session_that_is_over_did_not_acknowledge_waits_for_its_account() {
+    for mut place in places().await {
+        let mut alice = place.logged_in("alice", "home").await;
+        let mut bob = place.logged_in("bob", "home").await;
+        bob.send("<presence/>").await;
+        bob.receive().await;
+        enable(&mut bob).await;
+        alice.send("<message to='bob@weir.test' type='chat'><body>one</body></message>").await;
+        stanza(&mut bob).await;
+        bob.send("</stream:stream>").await;
+        while bob.frame().await.is_some() {}
+        // Kept by a unit of its own, which the next arrival may overtake: it comes all the same.
+        let body = loop {
+            let mut again = place.logged_in("bob", "again").await;
+            again.send("<presence/>").await;
+            let heard = again.until_ping().await;
+            let message = heard.into_iter().find(|one| one.name == "message");
+            if let Some(message) = message {
+                break message.child("body", "jabber:client").unwrap().text();
+            }
+        };
+        assert_eq!(body, "one");
+    }
+}
+
+#[tokio::test]
+async fn presence_waits_while_nobody_looks_and_the_newest_of_each_comes() {
+    for mut place in places().await {
+        let mut phone = place.logged_in("alice", "phone").await;
+        phone.send("<presence/>").await;
+        phone.receive().await;
+        phone.send("<inactive xmlns='urn:xmpp:csi:0'/>").await;
+        phone.until_ping().await;
+        let mut desk = place.logged_in("alice", "desk").await;
+        desk.send("<presence><show>away</show></presence>").await;
+        desk.send("<presence><show>dnd</show></presence>").await;
+        desk.until_ping().await;
+        phone.send("<active xmlns='urn:xmpp:csi:0'/>").await;
+        let heard = phone.until_ping().await;
+        let shows: Vec<String> = heard
+            .iter()
+            .filter_map(|one| Some(one.child("show", "jabber:client")?.text()))
+            .collect();
+        assert_eq!(shows, ["dnd"]);
+    }
+}

@@ -1,0 +1,124 @@
+//! How streams begin and end (RFC 6120).
+
+use weir_xmpp::wire::ns;
+
+use super::dialogue::play;
+use super::place::{App, places};
+
+#[tokio::test]
+async fn a_client_logs_in_binds_and_is_offered_what_there_is() {
+    for mut place in places().await {
+        place.person("alice").await;
+        let mut app = App::silent(place.address).await;
+        let features = app.open().await;
+        let mechanisms = features.child("mechanisms", ns::SASL).unwrap();
+        assert!(mechanisms.children().any(|one| one.text() == "PLAIN"));
+        app.log_in("alice").await;
+        app.bind("").await;
+        assert!(app.until_ping().await.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_wrong_password_is_refused_and_another_try_is_free() {
+    for mut place in places().await {
+        place.person("alice").await;
+        let mut app = place.app().await;
+        let sasl = ns::SASL;
+        app.send(&format!("<auth xmlns='{sasl}' mechanism='PLAIN'>AGFsaWNlAHdyb25n</auth>")).await;
+        let failure = app.receive().await;
+        assert!(failure.has("not-authorized", sasl), "{failure:?}");
+        app.log_in("alice").await;
+    }
+}
+
+#[tokio::test]
+async fn streams_that_are_no_streams_end_with_the_right_condition() {
+    let place = places().await.remove(0);
+    let header = |rest: &str| {
+        format!("<stream:stream xmlns:stream='http://etherx.jabber.org/streams' {rest}>")
+    };
+    let cases = [
+        (header("xmlns='jabber:client' version='1.0' to='other.test'"), "host-unknown"),
+        (header("xmlns='jabber:client' to='weir.test'"), "unsupported-version"),
+        (header("xmlns='jabber:client' version='1.0'"), "improper-addressing"),
+        ("<stream xmlns='urn:x' version='1.0' to='weir.test'>".into(), "invalid-namespace"),
+        ("GET / HTTP/1.1\r\n".into(), "not-well-formed"),
+        ("<!DOCTYPE x>".into(), "restricted-xml"),
+        (
+            header("xmlns='jabber:client' version='1.0' to='weir.test'") + "<message/>",
+            "not-authorized",
+        ),
+        (
+            header("xmlns='jabber:client' version='1.0' to='weir.test'") + "<a></b>",
+            "not-well-formed",
+        ),
+    ];
+    for (text, condition) in cases {
+        let mut app = App::silent(place.address).await;
+        app.send(&text).await;
+        assert_eq!(app.stream_error().await, condition, "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_second_session_of_the_same_resource_takes_the_place_of_the_first() {
+    for mut place in places().await {
+        let mut first = place.logged_in("alice", "home").await;
+        let mut second = place.logged_in("alice", "home").await;
+        assert_eq!(first.stream_error().await, "conflict");
+        assert!(second.until_ping().await.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn queries_that_nobody_answers_are_refused() {
+    play(
+        "alice connects
+         alice sends
+           <iq type='get' id='1' to='weir.test'><query xmlns='urn:unknown'/></iq>
+         alice receives
+           <iq type='error' id='1' from='weir.test' to='alice@weir.test/home'>
+           <error type='cancel'>
+           <service-unavailable xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></iq>
+         alice sends
+           <iq type='get' id='2'/>
+         alice receives
+           <iq type='error' id='2'><error>
+           <bad-request xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></iq>
+         alice sends
+           <iq type='get' id='3' to='@@'><query xmlns='urn:unknown'/></iq>
+         alice receives
+           <iq type='error' id='3'><error>
+           <jid-malformed xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></iq>
+         alice sends
+           <iq type='result' id='4' to='weir.test'/>
+         alice hears nothing",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn the_server_tells_what_there_is() {
+    play(
+        "alice connects
+         alice sends
+           <iq type='get' id='1' to='weir.test'>
+           <query xmlns='http://jabber.org/protocol/disco#info'/></iq>
+         alice receives
+           <iq type='result' id='1' from='weir.test'>
+           <query xmlns='http://jabber.org/protocol/disco#info'>
+           <identity category='server' type='im'/>
+           <feature var='urn:xmpp:ping'/><feature var='urn:xmpp:carbons:2'/></query></iq>
+         alice sends
+           <iq type='get' id='2'><query xmlns='http://jabber.org/protocol/disco#info'/></iq>
+         alice receives
+           <iq type='result' id='2'><query xmlns='http://jabber.org/protocol/disco#info'>
+           <identity category='account' type='registered'/></query></iq>
+         alice sends
+           <iq type='get' id='3' to='weir.test'><query xmlns='jabber:iq:version'/></iq>
+         alice receives
+           <iq type='result' id='3'><query xmlns='jabber:iq:version'><name>Weir</name></query></iq>",
+    )
+    .await;
+}

@@ -156,6 +156,8 @@ enum Change {
         topic: Topic,
         event: Event,
     },
+    /// Log-ins of this account lost their power.
+    AccessChanged(Id),
     /// Somebody waits until everything before this was told; of this node alone.
     #[serde(skip)]
     Settled(Settled),
@@ -263,6 +265,11 @@ impl Streams {
     /// Tells `event` to those who listen to `topic`, after the commit.
     pub fn tell(&self, tx: &mut Tx, topic: Topic, event: Event) {
         self.after(tx, Change::To { topic, event });
+    }
+
+    /// Log-ins of `account` lost their power: what it has open ends, and comes back where it may.
+    pub(crate) fn access_changed(&self, tx: &mut Tx, account: Id) {
+        self.after(tx, Change::AccessChanged(account));
     }
 
     /// Whom `account` follows, blocks or mutes changed.
@@ -374,8 +381,12 @@ async fn hear_of(community: &Community, heard: Heard) -> Result<(), Error> {
         })
         .collect();
     for change in &changes {
-        if let Change::Deleted { author, .. } = change {
-            community.env().feeds.forget([Source::Author(*author)]);
+        match change {
+            Change::Deleted { author, .. } => {
+                community.env().feeds.forget([Source::Author(*author)]);
+            }
+            Change::AccessChanged(_) => community.env().log_ins.changed_elsewhere(),
+            _ => {}
         }
     }
     if !followed.is_empty() || !posts.is_empty() {
@@ -428,16 +439,20 @@ async fn tell(community: &Community, changes: Vec<Change>) -> Result<(), Error> 
     } else {
         community.read(Class::Live, move |tx, env| with_lists(tx, env, &wanted)).await?
     };
-    let (mut all, mut waiting) = (Vec::new(), Vec::new());
+    let (mut all, mut waiting, mut shut_out) = (Vec::new(), Vec::new(), Vec::new());
     for change in changes {
         match change {
             Change::Settled(settled) => waiting.push(settled),
+            Change::AccessChanged(account) => shut_out.push(account),
             change => all.extend(told(env, &views, change)),
         }
     }
     prepare(community, &all).await;
     for Told { topics, event } in all {
         env.streams.hub.publish_to(topics.into_iter(), event);
+    }
+    for account in shut_out {
+        env.streams.hub.close(account.0);
     }
     for done in waiting.into_iter().filter_map(|Settled(waits)| waits.lock().take()) {
         let _ = done.send(());
@@ -455,7 +470,7 @@ fn told(env: &Env, views: &[(View, Vec<Id>)], change: Change) -> Vec<Told> {
     let told = match change {
         Change::Created { id, mentioned } => return told_status(env, views, id, &mentioned, true),
         Change::Edited { id } => return told_status(env, views, id, &[], false),
-        Change::Settled(_) => return Vec::new(),
+        Change::Settled(_) | Change::AccessChanged(_) => return Vec::new(),
         Change::Deleted { id, author, mentioned, visibility } => {
             let mut topics = audience(env, author, &mentioned);
             if visibility == Visibility::Public {

@@ -12,7 +12,7 @@ use crate::federation::{self, Message};
 use crate::mail::{self, Letter};
 use crate::notifications::{self, Cause};
 use crate::users::{self, Role};
-use crate::{Community, Env, Error, relationships, statuses};
+use crate::{Community, Env, Error, oauth, relationships, statuses};
 
 /// Follows that are ended at a time.
 const FOLLOWS_PER_STEP: usize = 50;
@@ -85,7 +85,7 @@ pub fn suspend(tx: &mut Tx, env: &Env, by: Id, target: Id) -> Result<(), Error> 
     } else {
         env.jobs.enqueue(tx, &SeverFollows { account: target, server: None })?;
     }
-    env.log_ins.changed(tx);
+    oauth::access_changed(tx, env, target);
     env.streams.bonds_changed(tx, target);
     log(by, &account, "suspend");
     Ok(())
@@ -107,7 +107,7 @@ pub fn unsuspend(tx: &mut Tx, env: &Env, by: Id, target: Id) -> Result<(), Error
     }
     let what = "The staff has lifted its suspension: it is as it was before.";
     tell(tx, env, by, &account, ("none", what), &[])?;
-    env.log_ins.changed(tx);
+    oauth::access_changed(tx, env, target);
     env.streams.bonds_changed(tx, target);
     log(by, &account, "unsuspend");
     Ok(())
@@ -162,7 +162,7 @@ pub fn sensitize(tx: &mut Tx, env: &Env, by: Id, target: Id, on: bool) -> Result
 pub fn set_disabled(tx: &mut Tx, env: &Env, by: Id, target: Id, on: bool) -> Result<(), Error> {
     let account = person_below(tx, by, target)?;
     tx.execute("UPDATE users SET disabled = ?2 WHERE account_id = ?1", params![target, on])?;
-    env.log_ins.changed(tx);
+    oauth::access_changed(tx, env, target);
     if on {
         users::end_other_sessions(tx, target, None)?;
     }

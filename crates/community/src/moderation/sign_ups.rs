@@ -62,7 +62,7 @@ fn waiting(tx: &mut Tx, by: Id, account: Id) -> Result<(Account, User), Error> {
 /// [`Error::Forbidden`], or [`Error::Conflict`] when another was faster.
 pub fn approve(tx: &mut Tx, env: &Env, by: Id, account: Id) -> Result<(), Error> {
     let (person, _) = waiting(tx, by, account)?;
-    env.log_ins.changed(tx);
+    oauth::access_changed(tx, env, account);
     tx.execute("UPDATE users SET approved = 1 WHERE account_id = ?1", params![account])?;
     tracing::info!(staff = %by, %account, name = person.username, "moderation: approve");
     mail::send(tx, env, Letter::Approved { account })

@@ -38,13 +38,24 @@ impl LogIns {
         self.0.load(Ordering::SeqCst)
     }
 
-    /// Tokens lose their power by `tx`.
-    pub fn changed(&self, tx: &mut Tx) {
+    fn changed(&self, tx: &mut Tx) {
         let count = self.0.clone();
         tx.after_commit(move || {
             count.fetch_add(1, Ordering::SeqCst);
         });
     }
+
+    /// Another node says that tokens lost their power.
+    pub(crate) fn changed_elsewhere(&self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// Log-ins of `account` lose their power by `tx`, or it may log in again: nobody goes by what they
+/// remember, and what it has open ends.
+pub fn access_changed(tx: &mut Tx, env: &Env, account: Id) {
+    env.log_ins.changed(tx);
+    env.streams.access_changed(tx, account);
 }
 
 /// Makes a token.
@@ -175,7 +186,7 @@ pub fn revoke_by_id(tx: &mut Tx, env: &Env, account: Id, token_id: Id) -> Result
 /// # Errors
 /// The database's.
 pub fn revoke_all(tx: &mut Tx, env: &Env, account: Id) -> Result<(), Error> {
-    env.log_ins.changed(tx);
+    access_changed(tx, env, account);
     for sql in [
         "DELETE FROM push_subscriptions WHERE account_id = ?1",
         "DELETE FROM oauth_tokens WHERE account_id = ?1",
@@ -187,7 +198,11 @@ pub fn revoke_all(tx: &mut Tx, env: &Env, account: Id) -> Result<(), Error> {
 }
 
 fn remove(tx: &mut Tx, env: &Env, id: Id) -> Result<(), Error> {
-    env.log_ins.changed(tx);
+    let sql = "SELECT account_id FROM oauth_tokens WHERE id = ?1";
+    match tx.value::<Option<Id>>(sql, params![id])?.flatten() {
+        Some(account) => access_changed(tx, env, account),
+        None => env.log_ins.changed(tx),
+    }
     tx.execute("DELETE FROM push_subscriptions WHERE token_id = ?1", params![id])?;
     tx.execute("DELETE FROM oauth_tokens WHERE id = ?1", params![id])?;
     Ok(())

@@ -5,7 +5,7 @@ use weir_db::{Tx, params};
 
 use super::{Role, User, by_account, check_email};
 use crate::streams::Event;
-use crate::{Env, Error};
+use crate::{Env, Error, oauth};
 
 /// The people who can log in here, by the order of their joining, after `after`, at most `limit`.
 ///
@@ -39,7 +39,7 @@ pub struct UserChange {
 /// [`Error::Invalid`] when the address is not acceptable or taken; [`Error::NotFound`].
 pub fn change(tx: &mut Tx, env: &Env, account: Id, change: &UserChange) -> Result<(), Error> {
     let user = by_account(tx, account)?;
-    env.log_ins.changed(tx);
+    oauth::access_changed(tx, env, account);
     env.streams.tell_if_here(tx, account, Event::UserChanged);
     if let Some(email) = change.email.as_deref().map(str::trim) {
         check_email(email)?;

@@ -38,7 +38,7 @@ pub fn confirm(tx: &mut Tx, env: &Env, token: &str) -> Result<User, Error> {
         "UPDATE users SET confirmed_at = coalesce(confirmed_at, ?2) WHERE account_id = ?1",
         params![user.account_id, now],
     )?;
-    env.log_ins.changed(tx);
+    oauth::access_changed(tx, env, user.account_id);
     tokens::end_tokens(tx, user.account_id, Purpose::Confirm)?;
     if user.confirmed_at.is_none() && !user.approved {
         moderation::announce_sign_up(tx, env, user.account_id)?;
@@ -118,7 +118,7 @@ pub fn change_password(
         "UPDATE users SET password_hash = ?2 WHERE account_id = ?1",
         params![account, hash.expose()],
     )?;
-    env.log_ins.changed(tx);
+    oauth::access_changed(tx, env, account);
     end_other_sessions(tx, account, kept_session)?;
     tokens::end_tokens(tx, account, Purpose::Reset)?;
     mail::send(tx, env, Letter::PasswordChanged { account })

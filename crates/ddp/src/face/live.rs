@@ -191,7 +191,16 @@ impl<Q: Query> Live<Q> {
                         self.due = true;
                         return;
                     }
-                    Err(Lost::Closed) => std::future::pending().await,
+                    // Log-ins of the account lost their power, perhaps not this one; or the
+                    // server stops.
+                    Err(Lost::Closed) => {
+                        self.session = None;
+                        if self.open().is_ok() {
+                            self.due = true;
+                            return;
+                        }
+                        std::future::pending().await
+                    }
                 },
                 () = self.inbox.wait() => return,
                 () = async { match ends_in {

@@ -404,3 +404,23 @@ async fn a_list_that_keeps_its_people_out_of_home_does_so_on_open_streams() {
         assert_eq!(stream.next().await.2["id"], mark.to_string());
     }
 }
+
+#[tokio::test]
+async fn open_streams_end_when_the_token_is_revoked_and_come_back_with_one_that_is_not() {
+    for place in places() {
+        let bob = place.person("bob").await;
+        let address = place.listen().await;
+        let mut stream = Stream::open(address, Some(&bob), "stream=public").await;
+        let (token, other) = (bob.token.clone(), place.token(Some(bob.id), "read").await);
+        place
+            .write(move |tx, env| {
+                weir_community::oauth::revoke(tx, env, weir_base::Id::ZERO, &token)
+            })
+            .await;
+        assert!(matches!(stream.0.recv().await, Ok(Message::Close(_)) | Err(_)));
+        let bob = Someone { token: other, ..bob };
+        let mut stream = Stream::open(address, Some(&bob), "stream=public").await;
+        let id = place.post(&bob, "still here", Visibility::Public).await;
+        assert_eq!(stream.next().await.2["id"], id.to_string());
+    }
+}

@@ -21,6 +21,7 @@ mod serve;
 mod site;
 mod watch;
 mod work;
+mod xmpp;
 
 use std::path::Path;
 use std::process::ExitCode;

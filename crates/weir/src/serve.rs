@@ -23,7 +23,7 @@ use crate::demo::DemoError;
 use crate::outside::{Outside, OutsideError};
 use crate::parts::{Parts, PartsError};
 use crate::site::{self, SiteError};
-use crate::{demo, federation, log, metrics, output, process, routes, work};
+use crate::{demo, federation, log, metrics, output, process, routes, work, xmpp};
 
 /// How long the end may take; what is cut off then is as after a crash: nothing accepted is lost.
 const END_MAX: Duration = Duration::from_secs(9);
@@ -129,6 +129,7 @@ struct Listeners {
     http_address: SocketAddr,
     metrics: Option<TcpListener>,
     metrics_address: Option<SocketAddr>,
+    c2s: Option<(TcpListener, SocketAddr)>,
 }
 
 async fn serve(checked: &Checked, extra_ca: Option<&Path>) -> Result<(), ServeError> {
@@ -170,6 +171,10 @@ async fn serve(checked: &Checked, extra_ca: Option<&Path>) -> Result<(), ServeEr
     let signals = Signals::listen(tls.clone())
         .map_err(|source| ServeError::System { what: "listen to signals", source })?;
     let tasks = TaskTracker::new();
+    let chat = config
+        .roles
+        .contains(&Role::Xmpp)
+        .then(|| xmpp::face(checked, &parts.community, descriptors_max, shutdown.clone()));
     let router = routes::router(checked, &parts, &outside, federation.as_ref(), shutdown.clone());
     let serving = to_everybody(config, router, tls, descriptors_max);
     tasks.spawn(weir_http::serve(listeners.http, serving, shutdown.clone()));
@@ -178,6 +183,10 @@ async fn serve(checked: &Checked, extra_ca: Option<&Path>) -> Result<(), ServeEr
         tasks.spawn(weir_http::serve(listener, serving, shutdown.clone()));
     }
     tasks.spawn(socket.serve(parts.clone(), shutdown.clone()));
+    let c2s_address = listeners.c2s.as_ref().map(|(_, address)| address.to_string());
+    if let (Some(chat), Some((listener, _))) = (chat, listeners.c2s) {
+        tasks.spawn(weir_xmpp::stream::listen::serve(chat, listener));
+    }
     let nodes = nodes(config, &parts)?;
     tasks.spawn(streams::run_among(parts.community.clone(), nodes, shutdown.clone()));
     tasks.spawn(drain(parts.community.clone(), shutdown.clone()));
@@ -187,6 +196,7 @@ async fn serve(checked: &Checked, extra_ca: Option<&Path>) -> Result<(), ServeEr
     tracing::info!(
         http = %bound,
         metrics = metrics_address.unwrap_or_default(),
+        xmpp = c2s_address.unwrap_or_default(),
         domain = checked.domain(bound),
         url = checked.public_url(bound),
         data = %data.path().display(),
@@ -277,19 +287,28 @@ fn connections_max(told: u32, descriptors_max: u64) -> usize {
 async fn listen(checked: &Checked) -> Result<Listeners, ServeError> {
     let address = checked.config.http.listen.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 0)));
     let (http, http_address) = bind(address, "http.listen (--listen)").await?;
-    let (metrics, metrics_address) = match checked.config.metrics.listen {
-        None => (None, None),
-        Some(address) => {
-            let bound = match bind(address, "metrics.listen").await {
-                Err(ServeError::Listen { address, key, .. }) if checked.metrics_port_may_move => {
-                    bind(SocketAddr::new(address.ip(), 0), key).await?
-                }
-                bound => bound?,
-            };
-            (Some(bound.0), Some(bound.1))
+    let metrics = checked.config.metrics.listen;
+    let metrics = bind_any(metrics, "metrics.listen", checked.metrics_port_may_move).await?;
+    let (metrics, metrics_address) = metrics.unzip();
+    let chats = checked.config.roles.contains(&Role::Xmpp);
+    let c2s = checked.config.xmpp.c2s_listen.filter(|_| chats);
+    let c2s = bind_any(c2s, "xmpp.c2s_listen", checked.c2s_port_may_move).await?;
+    Ok(Listeners { http, http_address, metrics, metrics_address, c2s })
+}
+
+/// A listener that may be left out, and that takes another port when its own is taken and it may.
+async fn bind_any(
+    address: Option<SocketAddr>,
+    key: &'static str,
+    may_move: bool,
+) -> Result<Option<(TcpListener, SocketAddr)>, ServeError> {
+    let Some(address) = address else { return Ok(None) };
+    match bind(address, key).await {
+        Err(ServeError::Listen { address, key, .. }) if may_move => {
+            bind(SocketAddr::new(address.ip(), 0), key).await.map(Some)
         }
-    };
-    Ok(Listeners { http, http_address, metrics, metrics_address })
+        bound => bound.map(Some),
+    }
 }
 
 async fn bind(

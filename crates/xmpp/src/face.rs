@@ -6,7 +6,8 @@ use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use weir_base::{Id, Random};
 use weir_community::chat::address;
@@ -18,7 +19,7 @@ use crate::iq::Tables;
 use crate::message::lane::Lanes;
 use crate::router::{Router, SHARDS};
 use crate::stream::resume::Detached;
-use crate::wire::{Condition, Stanza, StanzaError};
+use crate::wire::{Condition, Element, Jid, Stanza, StanzaError};
 
 /// Something to be done in the order of who caused it.
 pub type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -60,7 +61,19 @@ pub struct Inner {
     dev: bool,
     remote: OnceLock<Remote>,
     components: RwLock<HashMap<Box<str>, Arc<Remote>>>,
+    /// Queries of the server's own that wait for their answers: by id, with who is asked.
+    questions: Mutex<HashMap<Box<str>, Question>>,
 }
+
+struct Question {
+    asked: Jid,
+    answer: oneshot::Sender<Option<Element>>,
+}
+
+/// Queries of the server's own that wait at once; further ones are not asked.
+const QUESTIONS_MAX: usize = 50_000;
+/// How long an answer is waited for.
+const ANSWER: Duration = Duration::from_secs(30);
 
 impl Deref for Xmpp {
     type Target = Inner;
@@ -94,6 +107,7 @@ impl Xmpp {
             dev: setup.dev,
             remote: OnceLock::new(),
             components: RwLock::default(),
+            questions: Mutex::default(),
             community: setup.community,
         }));
         xmpp.lanes.start(&xmpp);
@@ -188,6 +202,36 @@ impl Xmpp {
     /// The domains of the components that are connected.
     pub fn component_domains(&self) -> Vec<Box<str>> {
         self.components.read().keys().cloned().collect()
+    }
+
+    /// Asks `to`, in the name of `from`, and answers with the payload of its result; none when it
+    /// refuses or says nothing.
+    pub async fn ask(&self, from: Jid, to: Jid, payload: Element) -> Option<Element> {
+        let id = self.token(8);
+        let (answer, answered) = oneshot::channel();
+        {
+            let mut questions = self.questions.lock();
+            if questions.len() >= QUESTIONS_MAX {
+                return None;
+            }
+            questions.insert(id.as_str().into(), Question { asked: to.clone(), answer });
+        }
+        self.send(Stanza::iq("get", id.clone(), Some(payload)).from(from).to(to));
+        let answered = tokio::time::timeout(ANSWER, answered).await;
+        self.questions.lock().remove(id.as_str());
+        answered.ok()?.ok()?
+    }
+
+    /// An answer has come, perhaps to a query of the server's own.
+    pub(crate) fn answered(&self, answer: Stanza) {
+        let (Some(id), Some(from)) = (answer.id(), &answer.from) else { return };
+        let mut questions = self.questions.lock();
+        let fits = questions.get(id).is_some_and(|question| question.asked == *from);
+        let Some(question) = fits.then(|| questions.remove(id)).flatten() else { return };
+        drop(questions);
+        let is_result = answer.type_() == Some("result");
+        let payload = answer.element.into_children().next();
+        let _ = question.answer.send(payload.filter(|_| is_result));
     }
 
     /// Does `work` beside whoever caused it.

@@ -235,6 +235,12 @@ settings! {
         confirm_email: Switch = Switch::Auto;
     }
 
+    /// Chat by XMPP. Accounts are addresses: NAME@DOMAIN.
+    section xmpp: XmppListeners {
+        /// Where people's apps connect. Empty: nowhere.
+        c2s_listen: Option<SocketAddr> = Some(SocketAddr::from(([0u16; 8], 5222)));
+    }
+
     /// Pictures, sound and video.
     section media: Media {
         /// `file`: under `media/` in the data directory.

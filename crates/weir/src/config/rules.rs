@@ -24,6 +24,8 @@ pub struct Checked {
     pub modes: Modes,
     /// Whether the metrics listener may take another port when its own is taken.
     pub metrics_port_may_move: bool,
+    /// Whether the listener of people's chat apps may do the same.
+    pub c2s_port_may_move: bool,
 }
 
 impl Checked {
@@ -97,9 +99,14 @@ pub fn check(loaded: &mut Loaded, modes: Modes) -> Result<Checked, ConfigError> 
     if let Err(error) = tracing_subscriber::EnvFilter::try_new(&config.log.level) {
         return refuse(loaded, "log.level", error.to_string());
     }
-    let metrics_port_may_move =
-        modes.dev && matches!(loaded.origin("metrics.listen"), Origin::Default | Origin::Mode(_));
-    Ok(Checked { config: loaded.config.clone(), modes, metrics_port_may_move })
+    let may_move =
+        |key| modes.dev && matches!(loaded.origin(key), Origin::Default | Origin::Mode(_));
+    Ok(Checked {
+        config: loaded.config.clone(),
+        modes,
+        metrics_port_may_move: may_move("metrics.listen"),
+        c2s_port_may_move: may_move("xmpp.c2s_listen"),
+    })
 }
 
 fn refuse<T>(loaded: &Loaded, key: &str, reason: String) -> Result<T, ConfigError> {
@@ -205,9 +212,17 @@ fn listeners(loaded: &mut Loaded, modes: Modes) -> Result<(), ConfigError> {
         metrics.set_ip(http.ip());
         loaded.origins.insert("metrics.listen".into(), Origin::Mode(mode));
     }
+    if *loaded.origin("xmpp.c2s_listen") == Origin::Default
+        && let Some(c2s) = &mut loaded.config.xmpp.c2s_listen
+        && http.ip().is_loopback()
+    {
+        c2s.set_ip(http.ip());
+        loaded.origins.insert("xmpp.c2s_listen".into(), Origin::Mode(mode));
+    }
     let listeners = [
         ("http.listen", loaded.config.http.listen),
         ("metrics.listen", loaded.config.metrics.listen),
+        ("xmpp.c2s_listen", loaded.config.xmpp.c2s_listen),
     ];
     for (key, address) in listeners {
         if let Some(address) = address.filter(|address| !address.ip().is_loopback()) {

@@ -130,7 +130,11 @@ pub(crate) fn answer(xmpp: &Xmpp, session: Option<&Arc<Session>>, mut iq: Stanza
         // Answers to what the server asked itself end here.
         let is_known = matches!(iq.type_(), Some("result" | "error"));
         let bad = StanzaError::new(Condition::BadRequest).text("an iq has one of four types");
-        return if is_known { None } else { xmpp.reply(session, iq.error(&bad)) };
+        if !is_known {
+            return xmpp.reply(session, iq.error(&bad));
+        }
+        xmpp.answered(iq);
+        return None;
     }
     let refuse = |error: StanzaError| xmpp.reply(session, iq.error(&error));
     if iq.id().is_none() || iq.element.children().count() != 1 {

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use weir_base::Id;
 use weir_community::chat::contacts::{self, Roster};
 use weir_community::chat::messages::Message;
 use weir_community::chat::{blocks, offline};
 
 use crate::face::Xmpp;
-use crate::router::{Contacts, Session};
+use crate::router::{Contacts, Peer, Session};
 use crate::wire::{Condition, StanzaError};
 
 /// How often reading begins anew where contacts change meanwhile.
@@ -71,6 +72,19 @@ async fn read(xmpp: &Xmpp, session: &Arc<Session>, arrives: bool) -> Result<Read
     }
     let text = "your contacts change too fast: ask again";
     Err(StanzaError::new(Condition::ResourceConstraint).text(text))
+}
+
+/// The person's blocks changed: what memory holds of them follows.
+///
+/// # Errors
+/// The database's.
+pub async fn blocks_changed(xmpp: &Xmpp, account: Id, peer: &Peer) -> Result<(), StanzaError> {
+    let blocked = xmpp.read(move |tx, env| blocks::list(tx, env, account)).await?;
+    if let Some(here) = peer.here().as_mut() {
+        here.revision = here.revision.wrapping_add(1);
+        here.blocked = blocked.iter().map(|jid| jid.as_str().into()).collect();
+    }
+    Ok(())
 }
 
 fn gone() -> StanzaError {

@@ -1,6 +1,6 @@
 //! Contacts (RFC 6121 section 2): the roster that people's apps show.
 
-pub(crate) mod load;
+pub mod load;
 pub(crate) mod push;
 pub(crate) mod subscriptions;
 

@@ -13,7 +13,7 @@ use metrics::Gauge;
 use parking_lot::Mutex;
 use weir_base::Id;
 
-pub use out::Out;
+pub use out::{Out, Spliced};
 pub use peer::{Contacts, Here, Peer};
 pub use session::{Closed, Found, More, Session, State};
 
@@ -169,6 +169,12 @@ impl Router {
     pub fn deliver_bytes(&self, bare: &str, resource: &str, bytes: &Arc<[u8]>) -> bool {
         let session = self.find(bare).and_then(|peer| peer.session(resource));
         session.is_some_and(|session| session.push(Out::Bytes(bytes.clone())))
+    }
+
+    /// Hands a stanza that many get to the session at this full address. Whether it is there.
+    pub fn deliver_spliced(&self, bare: &str, resource: &str, stanza: &Arc<Spliced>) -> bool {
+        let session = self.find(bare).and_then(|peer| peer.session(resource));
+        session.is_some_and(|session| session.push(Out::Spliced(stanza.clone())))
     }
 
     /// Every session of one part of the table; addresses there that nobody uses are forgotten.

@@ -17,8 +17,19 @@ pub enum Out {
     /// The presence of a session of here: written between the two addresses stands nothing of its
     /// own, so what follows them is shared.
     Presence(Arc<Session>, Arc<[u8]>),
+    /// A stanza that many get, each at its own full address: what stands before ` to='…'` and
+    /// behind it is shared.
+    Spliced(Arc<Spliced>),
     /// Of the moment (a chat state): may be left out.
     Passing(Arc<[u8]>),
+}
+
+/// A stanza without its receiver.
+pub struct Spliced {
+    /// `<message from='…' …`, without a blank at the end.
+    pub head: Box<[u8]>,
+    /// What stands behind the receiver's address: `>…</message>`.
+    pub tail: Box<[u8]>,
 }
 
 impl Out {
@@ -27,11 +38,12 @@ impl Out {
         match self {
             Self::Bytes(bytes) | Self::Message(bytes, _) | Self::Passing(bytes) => bytes.len(),
             Self::Presence(_, tail) => tail.len() + 96,
+            Self::Spliced(stanza) => stanza.head.len() + stanza.tail.len() + 64,
         }
     }
 
-    /// Hands its bytes to `write`, for the session whose bare address is `to`.
-    pub(crate) fn write(&self, to: &str, write: impl FnOnce(&[&[u8]])) {
+    /// Hands its bytes to `write`, for the session `to`.
+    pub(crate) fn write(&self, to: &Session, write: impl FnOnce(&[&[u8]])) {
         match self {
             Self::Bytes(bytes) | Self::Message(bytes, _) | Self::Passing(bytes) => {
                 write(&[bytes]);
@@ -42,9 +54,18 @@ impl Out {
                 b"/",
                 from.escaped_resource().as_bytes(),
                 b"' to='",
-                to.as_bytes(),
+                to.bare().as_bytes(),
                 b"'",
                 tail,
+            ]),
+            Self::Spliced(stanza) => write(&[
+                &stanza.head,
+                b" to='",
+                to.bare().as_bytes(),
+                b"/",
+                to.escaped_resource().as_bytes(),
+                b"'",
+                &stanza.tail,
             ]),
         }
     }

@@ -59,7 +59,7 @@ impl Taken {
             state.sm().map(|sm| sm.unacked().cloned().collect()).unwrap_or_default()
         };
         for out in &again {
-            out.write(self.session.bare(), |parts| transport.queue(parts));
+            out.write(&self.session, |parts| transport.queue(parts));
         }
         if !again.is_empty() {
             queue(&mut *transport, &Element::new("r", ns::SM));

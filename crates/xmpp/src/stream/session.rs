@@ -186,7 +186,7 @@ impl Connection {
     fn write(&mut self, list: Vec<Out>) -> Result<(), End> {
         let Some(transport) = &mut self.transport else { return Err(End::Lost) };
         for out in &list {
-            out.write(self.session.bare(), |parts| transport.queue(parts));
+            out.write(&self.session, |parts| transport.queue(parts));
         }
         let mut state = self.session.state();
         let Some(sm) = state.sm() else { return Ok(()) };

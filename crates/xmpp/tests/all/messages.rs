@@ -95,7 +95,8 @@ async fn what_is_said_to_nobody_waits_and_comes_once() {
            <presence/>
          bob receives in any order
            <presence from='bob@weir.test/home'/>
-           <message id='1'><body>one</body><delay xmlns='urn:xmpp:delay' from='weir.test'/></message>
+           <message id='1'><body>one</body>
+           <delay xmlns='urn:xmpp:delay' from='weir.test'/></message>
          bob receives
            <message id='2'><body>two</body><delay xmlns='urn:xmpp:delay'/></message>
          bob hears nothing

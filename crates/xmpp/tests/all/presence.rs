@@ -11,7 +11,8 @@ async fn friends_see_each_other_come_change_and_leave() {
          alice sends
            <presence id='p1'><show>chat</show><priority>5</priority></presence>
          alice receives
-           <presence from='alice@weir.test/home' to='alice@weir.test' id='p1'><show>chat</show></presence>
+           <presence from='alice@weir.test/home' to='alice@weir.test' id='p1'>
+           <show>chat</show></presence>
          alice hears nothing
          bob connects
          bob sends

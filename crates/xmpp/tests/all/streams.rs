@@ -118,7 +118,8 @@ async fn the_server_tells_what_there_is() {
          alice sends
            <iq type='get' id='3' to='weir.test'><query xmlns='jabber:iq:version'/></iq>
          alice receives
-           <iq type='result' id='3'><query xmlns='jabber:iq:version'><name>Weir</name></query></iq>",
+           <iq type='result' id='3'><query xmlns='jabber:iq:version'>
+           <name>Weir</name></query></iq>",
     )
     .await;
 }

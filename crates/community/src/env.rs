@@ -13,6 +13,7 @@ use crate::media::Files;
 use crate::oauth::LogIns;
 use crate::streams::Streams;
 use crate::timelines::Feeds;
+use crate::users::Vault;
 
 /// What a community is opened with.
 pub struct Setup {
@@ -67,6 +68,8 @@ pub struct Env {
     pub host_decisions: Decisions,
     /// The folder of the file store, and of keys kept outside the database.
     pub data: PathBuf,
+    /// Seals what only this server may read of the database.
+    pub vault: Vault,
 }
 
 impl Env {
@@ -75,6 +78,7 @@ impl Env {
             ids: IdGenerator::new(setup.clock.clone(), setup.random.clone()),
             media: Files::new(&setup.data, setup.random.clone()),
             streams: Streams::new(setup.clock.clone(), setup.random.clone()),
+            vault: Vault::new(&setup.data, setup.random.clone()),
             clock: setup.clock,
             random: setup.random,
             jobs: setup.jobs,

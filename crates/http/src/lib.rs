@@ -13,6 +13,7 @@ mod media;
 mod network;
 mod serve;
 mod stream;
+mod throttle;
 mod tls;
 mod upgrade;
 
@@ -27,5 +28,6 @@ pub use media::media;
 pub use network::{ClientIp, Network, ParseNetworkError};
 pub use serve::{Limits, Serving, serve};
 pub use stream::Stream;
+pub use throttle::Throttle;
 pub use tls::{Tls, TlsError};
 pub use upgrade::{Connection, upgraded};

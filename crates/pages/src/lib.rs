@@ -20,7 +20,6 @@ mod post;
 mod problems;
 mod public;
 mod settings;
-mod throttle;
 mod time;
 mod visitor;
 
@@ -35,8 +34,8 @@ use http::{Method, Uri};
 use weir_community::Community;
 use weir_community::federation::SharedResolver;
 use weir_community::users::Door;
+use weir_http::Throttle;
 
-use throttle::Throttle;
 
 /// Bytes that a form may have.
 const FORM_BYTES_MAX: usize = 128 * weir_base::KIB;
@@ -68,15 +67,15 @@ impl Pages {
     /// Pages of `community`; by `resolver` they find people and posts on other servers.
     pub fn new(community: Community, resolver: SharedResolver, options: Options) -> Self {
         let clock = community.env().clock.clone();
-        let every = |burst, every_ms| {
-            Arc::new(Throttle::new(clock.clone(), options.throttle, burst, every_ms))
+        let every = |name, burst, every_ms| {
+            Arc::new(Throttle::new(name, clock.clone(), options.throttle, burst, every_ms))
         };
         Self {
-            log_ins_by_source: every(30, 10_000),
-            log_ins_by_name: every(10, 60_000),
-            sign_ups: every(10, 120_000),
-            mails: every(5, 300_000),
-            lookups: every(30, 10_000),
+            log_ins_by_source: every("log_ins_by_source", 30, 10_000),
+            log_ins_by_name: every("log_ins_by_name", 10, 60_000),
+            sign_ups: every("sign_ups", 10, 120_000),
+            mails: every("mails", 5, 300_000),
+            lookups: every("lookups", 30, 10_000),
             resolver,
             community,
             options: Arc::new(options),

@@ -10,13 +10,13 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 use weir_activitypub::{ActivityPub, Setup as FaceSetup};
-use weir_base::{Clock, Id, Random, Secret, Timestamp};
+use weir_base::{Clock, Id, Random, Timestamp};
 use weir_community::accounts::{self, NewAccount, RemoteAccount, RemoteKey};
 use weir_community::federation::chores;
 use weir_community::federation::order::Version;
 use weir_community::instance::Registrations;
 use weir_community::statuses::{self, Draft, Visibility};
-use weir_community::users::{NewUser, Role};
+use weir_community::users::{KeptPassword, NewUser, Role};
 use weir_community::{Community, Env, Error, Setup, Site, cards, moderation, search};
 use weir_db::{Class, Tx};
 use weir_fetch::{Fetch, Options};
@@ -127,7 +127,7 @@ impl Place {
     pub async fn person(&self, name: &str) -> Id {
         let user = NewUser {
             email: format!("{name}@mail.test"),
-            password_hash: Secret::new(String::new()),
+            password: KeptPassword::of_hash(""),
             role: Role::User,
             confirmed: true,
             approved: true,

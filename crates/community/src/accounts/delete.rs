@@ -26,6 +26,7 @@ const BELONGINGS: &[&str] = &[
     "DELETE FROM users WHERE account_id = ?1",
     "DELETE FROM web_sessions WHERE account_id = ?1",
     "DELETE FROM mail_tokens WHERE account_id = ?1",
+    "DELETE FROM chat_tokens WHERE account_id = ?1",
     "DELETE FROM invites WHERE account_id = ?1",
     "DELETE FROM markers WHERE account_id = ?1",
     "DELETE FROM scheduled_statuses WHERE account_id = ?1",

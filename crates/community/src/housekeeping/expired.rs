@@ -62,6 +62,18 @@ pub(super) const MAIL_TOKENS: Chore = Chore {
 const OLD_MAIL_TOKENS: &str = "DELETE FROM mail_tokens WHERE token_hash IN (
    SELECT token_hash FROM mail_tokens WHERE expires_at < ?1 ORDER BY expires_at LIMIT ?2)";
 
+pub(super) const CHAT_TOKENS: Chore = Chore {
+    name: "chat_tokens",
+    removes: "tokens of chat apps that have expired",
+    every_ms: DAY_MS,
+    slice: |tx, env, _, _| expire(tx, OLD_CHAT_TOKENS, env.clock.now(), PER_STEP),
+    statements: &[&[OLD_CHAT_TOKENS]],
+};
+
+const OLD_CHAT_TOKENS: &str = "DELETE FROM chat_tokens WHERE (account_id, client, is_new) IN (
+   SELECT account_id, client, is_new FROM chat_tokens WHERE expires_at < ?1
+   ORDER BY expires_at LIMIT ?2)";
+
 pub(super) const SIGN_UPS: Chore = Chore {
     name: "sign_ups",
     removes: "sign-ups whose address was not confirmed within 14 days",

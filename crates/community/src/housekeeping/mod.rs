@@ -79,6 +79,7 @@ pub const CHORES: &[Chore] = &[
     expired::TOKENS,
     expired::SESSIONS,
     expired::MAIL_TOKENS,
+    expired::CHAT_TOKENS,
     expired::SIGN_UPS,
     expired::KEYS,
     expired::TOMBSTONES,

@@ -88,7 +88,8 @@ CREATE TABLE users (
   sign_up_ip TEXT NOT NULL DEFAULT '',
   invite_id BIGINT,
   created_at BIGINT NOT NULL,
-  last_sign_in_at BIGINT
+  last_sign_in_at BIGINT,
+  scram BLOB
 );
 CREATE UNIQUE INDEX users_by_email ON users (email_key);
 CREATE INDEX users_unconfirmed ON users (created_at) WHERE confirmed_at IS NULL;
@@ -103,6 +104,20 @@ CREATE TABLE mail_tokens (
 );
 CREATE INDEX mail_tokens_by_account ON mail_tokens (account_id);
 CREATE INDEX mail_tokens_by_expiry ON mail_tokens (expires_at);
+
+-- Tokens by which chat apps come back (XEP-0484): one in use and one that is to take its place;
+-- sealed, for both sides reckon with them.
+CREATE TABLE chat_tokens (
+  account_id BIGINT NOT NULL,
+  client BLOB NOT NULL,
+  is_new BIGINT NOT NULL,
+  mechanism TEXT NOT NULL,
+  sealed BLOB NOT NULL,
+  created_at BIGINT NOT NULL,
+  expires_at BIGINT NOT NULL,
+  PRIMARY KEY (account_id, client, is_new)
+);
+CREATE INDEX chat_tokens_by_expiry ON chat_tokens (expires_at);
 
 -- Log-ins in a browser.
 CREATE TABLE web_sessions (

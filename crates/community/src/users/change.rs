@@ -1,9 +1,9 @@
 //! What staff does about people who log in here: listing and changing them.
 
-use weir_base::{Id, Secret};
+use weir_base::Id;
 use weir_db::{Tx, params};
 
-use super::{Role, User, by_account, check_email};
+use super::{KeptPassword, Role, User, by_account, check_email, forget_chat_tokens};
 use crate::streams::Event;
 use crate::{Env, Error, oauth};
 
@@ -24,7 +24,7 @@ pub struct UserChange {
     /// The mail address; it counts as confirmed.
     pub email: Option<String>,
     /// What [`hash_password`] gave.
-    pub password_hash: Option<Secret<String>>,
+    pub password: Option<KeptPassword>,
     /// The role.
     pub role: Option<Role>,
     /// Whether staff lets the person in.
@@ -55,20 +55,24 @@ pub fn change(tx: &mut Tx, env: &Env, account: Id, change: &UserChange) -> Resul
             params![account, email, email.to_lowercase(), env.clock.now()],
         )?;
     }
-    if change.password_hash.is_some() || change.disabled == Some(true) {
+    if change.password.is_some() || change.disabled == Some(true) {
         super::end_other_sessions(tx, account, None)?;
+        forget_chat_tokens(tx, account)?;
     }
-    let password_hash = change.password_hash.as_ref().map(Secret::expose);
+    if let Some(password) = &change.password {
+        tx.execute(
+            "UPDATE users SET password_hash = ?2, scram = ?3 WHERE account_id = ?1",
+            params![account, password.hash.expose(), password.sealed(env)],
+        )?;
+    }
     let role = match change.role {
         Some(role) => role.name(),
         None => &user.role,
     };
     tx.execute(
-        "UPDATE users SET password_hash = ?2, role = ?3, approved = ?4, disabled = ?5
-         WHERE account_id = ?1",
+        "UPDATE users SET role = ?2, approved = ?3, disabled = ?4 WHERE account_id = ?1",
         params![
             account,
-            password_hash.unwrap_or(&user.password_hash),
             role,
             change.approved.unwrap_or(user.approved),
             change.disabled.unwrap_or(user.disabled)

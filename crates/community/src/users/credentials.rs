@@ -1,10 +1,12 @@
 //! Confirming an address, and changing address and password.
 
-use weir_base::{Id, Secret};
+use weir_base::Id;
 use weir_db::{Tx, params};
 
 use super::tokens::{self, Purpose};
-use super::{User, by_account, check_email, end_other_sessions};
+use super::{
+    KeptPassword, User, by_account, check_email, end_other_sessions, forget_chat_tokens,
+};
 use crate::mail::{self, Letter};
 use crate::streams::Event;
 use crate::{Env, Error, moderation, oauth};
@@ -103,7 +105,8 @@ pub fn change_email(
     ask_confirmation(tx, env, account)
 }
 
-/// `account` has a new password (what `hash_password` gave); other log-ins in browsers end.
+/// `account` has a new password (what `hash_password` gave); other log-ins in browsers end, and
+/// chat apps' tokens.
 ///
 /// # Errors
 /// The database's.
@@ -111,14 +114,15 @@ pub fn change_password(
     tx: &mut Tx,
     env: &Env,
     account: Id,
-    hash: &Secret<String>,
+    password: &KeptPassword,
     kept_session: Option<Id>,
 ) -> Result<(), Error> {
     tx.execute(
-        "UPDATE users SET password_hash = ?2 WHERE account_id = ?1",
-        params![account, hash.expose()],
+        "UPDATE users SET password_hash = ?2, scram = ?3 WHERE account_id = ?1",
+        params![account, password.hash.expose(), password.sealed(env)],
     )?;
     oauth::access_changed(tx, env, account);
+    forget_chat_tokens(tx, account)?;
     end_other_sessions(tx, account, kept_session)?;
     tokens::end_tokens(tx, account, Purpose::Reset)?;
     mail::send(tx, env, Letter::PasswordChanged { account })
@@ -158,11 +162,11 @@ pub fn reset_password(
     tx: &mut Tx,
     env: &Env,
     token: &str,
-    hash: &Secret<String>,
+    password: &KeptPassword,
 ) -> Result<Id, Error> {
     let proof = tokens::proof(tx, env, Purpose::Reset, token)?.ok_or(Error::NotFound("Link"))?;
     let user = by_account(tx, proof.account_id)?;
-    change_password(tx, env, user.account_id, hash, None)?;
+    change_password(tx, env, user.account_id, password, None)?;
     oauth::revoke_all(tx, env, user.account_id)?;
     if user.email == proof.email && user.confirmed_at.is_none() {
         tx.execute(

@@ -1,28 +1,37 @@
 //! What only people who log in here have: address, password, role, preferences.
 
 mod change;
+mod chat_log_in;
+mod chat_tokens;
 mod credentials;
 mod invites;
 mod password;
+pub mod scram;
 mod sessions;
 mod sign_up;
 mod tokens;
+mod vault;
 
 use serde::{Deserialize, Serialize};
-use weir_base::{Id, Secret, Timestamp};
+use weir_base::{Id, Timestamp};
 use weir_db::{Json, Tx, params};
 
 use crate::{Env, Error};
 
 pub use change::{UserChange, change, list};
+pub use chat_log_in::{ChatUser, chat_user};
+pub use chat_tokens::{
+    CHAT_TOKEN_LIFE_MS, ChatToken, ClientId, chat_tokens, forget_chat_token, forget_chat_tokens,
+    keep_chat_token, used_chat_token,
+};
 pub use credentials::{
     ask_confirmation, ask_reset, change_email, change_password, confirm, reset_is_open,
     reset_password, set_preferences,
 };
 pub use invites::{Invite, NewInvite, create_invite, invites_of, open_invite, revoke_invite};
 pub use password::{
-    PASSWORD_BYTES_MAX, PASSWORD_CHARACTERS_MIN, check_password, hash_password, verify_digest,
-    verify_password,
+    KeptPassword, PASSWORD_BYTES_MAX, PASSWORD_CHARACTERS_MIN, check_password, hash_password,
+    learn_scram_keys, scram_keys, verify_by_scram, verify_digest, verify_password,
 };
 pub(crate) use sessions::IDLE_MS_MAX as SESSION_IDLE_MS_MAX;
 pub use sessions::{
@@ -31,6 +40,7 @@ pub use sessions::{
 };
 pub use sign_up::{Door, SignUp, sign_up};
 pub use tokens::{Purpose, new_token};
+pub use vault::Vault;
 
 /// What a person may do beyond their own account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -133,7 +143,7 @@ pub struct NewUser {
     /// The mail address.
     pub email: String,
     /// What [`hash_password`] gave.
-    pub password_hash: Secret<String>,
+    pub password: KeptPassword,
     /// The role.
     pub role: Role,
     /// Whether the address counts as confirmed.
@@ -155,14 +165,14 @@ pub(crate) fn insert(tx: &mut Tx, env: &Env, account: Id, new: &NewUser) -> Resu
     check_email(email)?;
     let inserted = tx.execute(
         "INSERT INTO users (account_id, email, email_key, password_hash, role, confirmed_at,
-           approved, locale, reason, sign_up_ip, invite_id, created_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+           approved, locale, reason, sign_up_ip, invite_id, created_at, scram)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
          ON CONFLICT DO NOTHING",
         params![
             account,
             email,
             email.to_lowercase(),
-            new.password_hash.expose(),
+            new.password.hash.expose(),
             new.role.name(),
             new.confirmed.then(|| env.clock.now()),
             new.approved,
@@ -170,7 +180,8 @@ pub(crate) fn insert(tx: &mut Tx, env: &Env, account: Id, new: &NewUser) -> Resu
             new.reason,
             new.ip,
             new.invite_id,
-            env.clock.now()
+            env.clock.now(),
+            new.password.sealed(env)
         ],
     )?;
     if inserted == 0 {

@@ -5,9 +5,11 @@ use std::sync::LazyLock;
 use argon2::password_hash::phc::PasswordHash;
 use argon2::{Algorithm, Argon2, Params, PasswordHasher, PasswordVerifier, Version};
 use tokio::sync::Semaphore;
-use weir_base::Secret;
+use weir_base::{Id, Secret};
+use weir_db::{Tx, params};
 
-use crate::Error;
+use super::scram::ScramKeys;
+use crate::{Env, Error};
 
 /// The shortest password, in characters.
 pub const PASSWORD_CHARACTERS_MIN: usize = 8;
@@ -46,20 +48,90 @@ fn digest(password: &str) -> String {
     digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Argon2id over the password, in a bounded pool off the serving threads.
+/// A password as it is kept.
+#[derive(Debug, Clone)]
+pub struct KeptPassword {
+    /// Argon2id over its hex SHA-256, in PHC form.
+    pub hash: Secret<String>,
+    /// What chat's log-ins check it by; none where only a hash is known.
+    pub scram: Option<ScramKeys>,
+}
+
+impl KeptPassword {
+    /// A password of which only this hash is known, as of people who were taken over.
+    pub fn of_hash(hash: impl Into<String>) -> Self {
+        Self { hash: Secret::new(hash.into()), scram: None }
+    }
+
+    /// The keys as they are written.
+    pub(super) fn sealed(&self, env: &Env) -> Option<Vec<u8>> {
+        self.scram.as_ref().map(|keys| keys.seal(&env.vault))
+    }
+}
+
+/// Argon2id over the password and SCRAM's keys of it, in a bounded pool off the serving threads.
 ///
 /// # Errors
 /// [`Error::Upstream`] when the pool is gone (the process is stopping).
-pub async fn hash_password(password: &str) -> Result<Secret<String>, Error> {
-    let digest = digest(password);
+pub async fn hash_password(password: &str) -> Result<KeptPassword, Error> {
+    let (digest, password) = (digest(password), Secret::new(password.to_owned()));
+    in_pool(move || {
+        let mut salts = [0; 32];
+        weir_base::Random::system().fill(&mut salts);
+        let hash = hasher().hash_password_with_salt(digest.as_bytes(), &salts[..16]);
+        let hash = hash.map_err(|error| Error::Upstream(format!("password: {error}")))?;
+        let mut salt = [0; 16];
+        salt.copy_from_slice(&salts[16..]);
+        let scram = Some(ScramKeys::derive(password.expose(), salt));
+        Ok(KeptPassword { hash: Secret::new(hash.to_string()), scram })
+    })
+    .await?
+}
+
+/// SCRAM's keys of a password that was found to be right, for somebody who has none yet.
+///
+/// # Errors
+/// As [`hash_password`].
+pub async fn scram_keys(password: &str) -> Result<ScramKeys, Error> {
+    let password = Secret::new(password.to_owned());
     in_pool(move || {
         let mut salt = [0; 16];
         weir_base::Random::system().fill(&mut salt);
-        let hash = hasher().hash_password_with_salt(digest.as_bytes(), &salt);
-        hash.map(|hash| Secret::new(hash.to_string()))
-            .map_err(|error| Error::Upstream(format!("password: {error}")))
+        ScramKeys::derive(password.expose(), salt)
     })
-    .await?
+    .await
+}
+
+/// Keeps SCRAM's keys of the password that `account` has had while its hash was `hash`; does
+/// nothing if it has another one meanwhile, or keys already.
+///
+/// # Errors
+/// The database's.
+pub fn learn_scram_keys(
+    tx: &mut Tx,
+    env: &Env,
+    account: Id,
+    hash: &str,
+    keys: &ScramKeys,
+) -> Result<(), Error> {
+    tx.execute(
+        "UPDATE users SET scram = ?3 WHERE account_id = ?1 AND password_hash = ?2
+           AND scram IS NULL",
+        params![account, hash, keys.seal(&env.vault)],
+    )?;
+    Ok(())
+}
+
+/// Whether `password` is the one behind `keys`, off the serving threads.
+///
+/// # Errors
+/// As [`hash_password`].
+pub async fn verify_by_scram(keys: ScramKeys, password: &str) -> Result<bool, Error> {
+    if password.len() > PASSWORD_BYTES_MAX {
+        return Ok(false);
+    }
+    let password = Secret::new(password.to_owned());
+    in_pool(move || keys.fits(password.expose())).await
 }
 
 /// Whether `password` is the one behind `hash`; an empty `hash` takes as long and is always wrong,

@@ -2,11 +2,11 @@
 
 use std::net::IpAddr;
 
-use weir_base::{Id, Secret};
+use weir_base::Id;
 use weir_db::Tx;
 
 use super::invites::{Invite, open_invite, use_invite};
-use super::{NewUser, Role, Standing, ask_confirmation, by_account, check_email};
+use super::{KeptPassword, NewUser, Role, Standing, ask_confirmation, by_account, check_email};
 use crate::accounts::{self, NewAccount};
 use crate::error::{Invalid, Problem};
 use crate::instance::Registrations;
@@ -40,8 +40,8 @@ pub struct SignUp {
     pub username: String,
     /// The mail address.
     pub email: String,
-    /// The password, hashed; or what is wrong with it.
-    pub password_hash: Result<Secret<String>, Problem>,
+    /// The password, as it is kept; or what is wrong with it.
+    pub password: Result<KeptPassword, Problem>,
     /// Whether the rules are agreed to.
     pub agreement: bool,
     /// Why the person wants to join.
@@ -84,10 +84,10 @@ pub fn sign_up(tx: &mut Tx, env: &Env, door: &Door, new: &SignUp) -> Result<(Id,
     let from_staff = invite.as_ref().is_some_and(|(_, staff)| *staff);
     let approved =
         from_staff || (mode != Registrations::Approval && access != Access::SignUpByApproval);
-    let password_hash = check(tx, env, new, !approved)?;
+    let password = check(tx, env, new, !approved)?;
     let user = NewUser {
         email: new.email.trim().to_owned(),
-        password_hash,
+        password,
         role: Role::User,
         confirmed: !door.confirm_email,
         approved,
@@ -126,7 +126,7 @@ fn follow_through(tx: &mut Tx, env: &Env, id: Id, invite: &Invite) -> Result<(),
 }
 
 /// Every field that is not acceptable, at once.
-fn check(tx: &mut Tx, env: &Env, new: &SignUp, asked: bool) -> Result<Secret<String>, Error> {
+fn check(tx: &mut Tx, env: &Env, new: &SignUp, asked: bool) -> Result<KeptPassword, Error> {
     let mut problems = Vec::new();
     let mut note = |error: Option<Error>| {
         if let Some(Error::Invalid(invalid)) = error {
@@ -158,9 +158,9 @@ fn check(tx: &mut Tx, env: &Env, new: &SignUp, asked: bool) -> Result<Secret<Str
         let message = format!("is too long (maximum is {REASON_CHARACTERS_MAX} characters)");
         note(Some(Error::invalid("reason", "ERR_TOO_LONG", message)));
     }
-    match &new.password_hash {
+    match &new.password {
         Err(problem) => problems.push(problem.clone()),
-        Ok(hash) if problems.is_empty() => return Ok(hash.clone()),
+        Ok(password) if problems.is_empty() => return Ok(password.clone()),
         Ok(_) => {}
     }
     Err(Error::Invalid(Invalid { problems }))

@@ -3,6 +3,7 @@
 mod breadth;
 mod cards;
 mod chat;
+mod chat_log_ins;
 mod emojis;
 mod fanout;
 mod hostile_html;

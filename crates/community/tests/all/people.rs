@@ -1,6 +1,6 @@
 //! Joining, proving an address, changing a password, leaving; and what staff does about people.
 
-use weir_base::{Id, Secret};
+use weir_base::Id;
 use weir_community::accounts;
 use weir_community::hosts::{self, Severity};
 use weir_community::instance::Registrations;
@@ -9,7 +9,7 @@ use weir_community::notifications::{self, Kind, Page};
 use weir_community::relationships::{self, FollowWish};
 use weir_community::statuses::{self, Visibility};
 use weir_community::users::{
-    self, Door, NewInvite, NewSession, Role, SignUp, Standing, UserChange,
+    self, Door, KeptPassword, NewInvite, NewSession, Role, SignUp, Standing, UserChange,
 };
 use weir_community::{Error, Problem};
 
@@ -22,7 +22,7 @@ fn new(name: &str) -> SignUp {
     SignUp {
         username: name.into(),
         email: format!("{name}@mail.test"),
-        password_hash: Ok(Secret::new("hash".into())),
+        password: Ok(KeptPassword::of_hash("hash")),
         agreement: true,
         reason: String::new(),
         invite: String::new(),
@@ -63,7 +63,7 @@ async fn everything_wrong_with_a_sign_up_is_said_at_once() {
         let password = Problem { field: "password", code: "ERR_TOO_SHORT", message: "x".into() };
         let wrong = SignUp {
             email: "a@mail.bad.test".into(),
-            password_hash: Err(password),
+            password: Err(password),
             agreement: false,
             ..new("Alice")
         };
@@ -202,7 +202,7 @@ async fn a_forgotten_password_is_replaced_once_and_ends_every_log_in() {
         let sent = mails(folder.path());
         assert_eq!(sent.len(), 1, "nobody learns who has an account: {sent:?}");
         let link = token(&sent, "/auth/password/edit");
-        let hash = Secret::new("other".to_owned());
+        let hash = KeptPassword::of_hash("other");
         let (one, two) = ((link.clone(), hash.clone()), (link.clone(), hash));
         place.write(move |tx, env| users::reset_password(tx, env, &one.0, &one.1)).await.unwrap();
         let again =

@@ -7,7 +7,7 @@ use weir_base::{Clock, Id, Random, Timestamp};
 use weir_community::accounts::{self, NewAccount};
 use weir_community::federation::Distribute;
 use weir_community::statuses::{self, Draft, Visibility};
-use weir_community::users::{NewUser, Role};
+use weir_community::users::{KeptPassword, NewUser, Role};
 use weir_community::{Community, Env, Error, Setup, Site, cards, search};
 use weir_db::{Class, Tx};
 use weir_jobs::{Claimed, Jobs, Registry, Workers};
@@ -65,7 +65,7 @@ impl Place {
     pub async fn person(&self, name: &str) -> Id {
         let user = NewUser {
             email: format!("{name}@mail.test"),
-            password_hash: weir_base::Secret::new(String::new()),
+            password: KeptPassword::of_hash(""),
             role: Role::User,
             confirmed: true,
             approved: true,

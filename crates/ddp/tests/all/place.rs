@@ -89,7 +89,7 @@ impl Place {
     pub async fn person_with(&self, name: &str, role: Role) -> Id {
         let user = NewUser {
             email: format!("{name}@mail.test"),
-            password_hash: hash_password(&format!("{name}-password")).await.unwrap(),
+            password: hash_password(&format!("{name}-password")).await.unwrap(),
             role,
             confirmed: true,
             approved: true,

@@ -43,7 +43,7 @@ pub async fn post(
     Form(form): Form<Joining>,
 ) -> Result<Json<Token>, Error> {
     let password = form.password.expose();
-    let password_hash = match users::check_password(password) {
+    let password = match users::check_password(password) {
         Ok(()) => Ok(users::hash_password(password).await?),
         Err(CommunityError::Invalid(mut invalid)) => match invalid.problems.pop() {
             Some(problem) => Err(problem),
@@ -59,7 +59,7 @@ pub async fn post(
     let new = SignUp {
         username: form.username,
         email: form.email,
-        password_hash,
+        password,
         agreement: form.agreement,
         reason: form.reason.unwrap_or_default(),
         invite: form.invite_code.unwrap_or_default(),

@@ -8,13 +8,13 @@ use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt;
 use serde_json::Value;
 use tower::ServiceExt;
-use weir_base::{Clock, Id, Random, Secret, Timestamp};
+use weir_base::{Clock, Id, Random, Timestamp};
 use weir_community::accounts::{self, NewAccount};
 use weir_community::federation::{Found, PortFuture, Resolver};
 use weir_community::instance::Registrations;
 use weir_community::oauth::{self, Scopes};
 use weir_community::statuses::{self, Draft, Visibility};
-use weir_community::users::{Door, NewUser, Role};
+use weir_community::users::{Door, KeptPassword, NewUser, Role};
 use weir_community::{Community, Env, Error, Setup, Site};
 use weir_db::{Class, Tx};
 use weir_jobs::Jobs;
@@ -109,7 +109,7 @@ impl Place {
     pub async fn person(&self, name: &str) -> Someone {
         let user = NewUser {
             email: format!("{name}@mail.test"),
-            password_hash: Secret::new(String::new()),
+            password: KeptPassword::of_hash(""),
             role: Role::User,
             confirmed: true,
             approved: true,

@@ -134,7 +134,7 @@ pub async fn submit(
 ) -> Result<Response, Fault> {
     pages.sign_ups.take(&ip.source().to_string()).map_err(Fault::too_many)?;
     let password = fields.get("password");
-    let password_hash = match users::check_password(password) {
+    let password = match users::check_password(password) {
         Ok(()) if password != fields.get("password_again") => Err(Problem {
             field: "password_again",
             code: "ERR_CONFIRMATION",
@@ -149,7 +149,7 @@ pub async fn submit(
     let new = SignUp {
         username: fields.get("username").to_owned(),
         email: fields.get("email").to_owned(),
-        password_hash,
+        password,
         agreement: fields.ticked("agreement"),
         reason: fields.get("reason").to_owned(),
         invite: fields.get("invite").to_owned(),

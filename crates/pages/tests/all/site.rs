@@ -65,7 +65,7 @@ impl Site {
     pub async fn person(&self, name: &str) -> Id {
         let user = NewUser {
             email: format!("{name}@mail.test"),
-            password_hash: users::hash_password(PASSWORD).await.unwrap(),
+            password: users::hash_password(PASSWORD).await.unwrap(),
             role: Role::User,
             confirmed: true,
             approved: true,

@@ -112,7 +112,7 @@ pub(super) async fn execute(parts: &Parts, command: AccountCommand) -> Result<Va
         AccountCommand::Show { name } => show(parts, name).await,
         AccountCommand::Set { name, email, password, role, approved, disabled } => {
             let role = role.map(Into::into);
-            let change = UserChange { email, password_hash: None, role, approved, disabled };
+            let change = UserChange { email, password: None, role, approved, disabled };
             set(parts, name, password, change).await
         }
         AccountCommand::Delete { name } => delete(parts, name).await,
@@ -136,7 +136,7 @@ async fn create(
     users::check_password(&password)?;
     let user = NewUser {
         email,
-        password_hash: users::hash_password(&password).await?,
+        password: users::hash_password(&password).await?,
         role,
         confirmed: true,
         approved: true,
@@ -219,7 +219,7 @@ async fn set(
 ) -> Result<Value, Error> {
     if let Some(password) = password {
         users::check_password(&password)?;
-        change.password_hash = Some(users::hash_password(&password).await?);
+        change.password = Some(users::hash_password(&password).await?);
     }
     let unit = move |tx: &mut Tx, env: &_| {
         let (account, _) = find(tx, &name)?;

@@ -145,11 +145,11 @@ fn mail(name: &str) -> String {
 
 async fn people(community: &Community) -> Result<Vec<Id>, Error> {
     let mut ids = Vec::new();
-    let password_hash = users::hash_password(PASSWORD).await?;
+    let password = users::hash_password(PASSWORD).await?;
     for person in PEOPLE {
         let user = NewUser {
             email: mail(person.name),
-            password_hash: password_hash.clone(),
+            password: password.clone(),
             role: if person.is_admin { Role::Admin } else { Role::User },
             confirmed: true,
             approved: true,

@@ -8,6 +8,7 @@ const KEYS_MAX: u64 = 100_000;
 
 /// A bucket for each key.
 pub struct Throttle {
+    name: &'static str,
     clock: Clock,
     on: bool,
     burst: i64,
@@ -17,10 +18,17 @@ pub struct Throttle {
 }
 
 impl Throttle {
-    /// `burst` tries at once, then one every `every_ms`. Off, it allows everything.
-    pub fn new(clock: Clock, on: bool, burst: i64, every_ms: i64) -> Self {
+    /// `burst` tries at once, then one every `every_ms`. Off, it allows everything. `name` is for
+    /// its metric.
+    pub fn new(
+        name: &'static str,
+        clock: Clock,
+        on: bool,
+        burst: i64,
+        every_ms: i64,
+    ) -> Self {
         let full_at_ms = Cache::builder().max_capacity(KEYS_MAX).build();
-        Self { clock, on, burst, every_ms, full_at_ms }
+        Self { name, clock, on, burst, every_ms, full_at_ms }
     }
 
     /// Takes a try of `key`.
@@ -40,10 +48,30 @@ impl Throttle {
             if wait_ms > 0 { full_at_ms } else { next_ms }
         });
         if wait_ms > 0 {
-            metrics::counter!("weir_pages_throttled_total").increment(1);
+            self.count();
             return Err((wait_ms as u64).div_ceil(1_000));
         }
         Ok(())
+    }
+
+    /// Whether `key` has a try left, without taking it: for tries that count only when they turn
+    /// out to be wrong.
+    ///
+    /// # Errors
+    /// The seconds after which there is one again.
+    pub fn check(&self, key: &str) -> Result<(), u64> {
+        let now_ms = self.clock.now().as_ms();
+        let full_at_ms = self.full_at_ms.get(key).unwrap_or(now_ms).max(now_ms);
+        let wait_ms = full_at_ms + self.every_ms - now_ms - self.burst * self.every_ms;
+        if self.on && wait_ms > 0 {
+            self.count();
+            return Err((wait_ms as u64).div_ceil(1_000));
+        }
+        Ok(())
+    }
+
+    fn count(&self) {
+        metrics::counter!("weir_http_throttled_total", "what" => self.name).increment(1);
     }
 
     /// Fills the bucket of `key`: its last try was a good one.
@@ -60,12 +88,13 @@ mod tests {
     #[test]
     fn a_burst_is_allowed_and_then_one_try_at_a_time() {
         let clock = Clock::manual(Timestamp::from_ms(1_000_000));
-        let throttle = Throttle::new(clock.clone(), true, 3, 10_000);
+        let throttle = Throttle::new("test", clock.clone(), true, 3, 10_000);
         assert_eq!([(); 4].map(|()| throttle.take("a")), [Ok(()), Ok(()), Ok(()), Err(10)]);
         assert_eq!(throttle.take("b"), Ok(()));
         clock.advance(10_000);
         assert_eq!(throttle.take("a"), Ok(()));
         assert_eq!(throttle.take("a"), Err(10));
+        assert_eq!((throttle.check("a"), throttle.check("c")), (Err(10), Ok(())));
         throttle.forgive("a");
         assert_eq!(throttle.take("a"), Ok(()));
     }

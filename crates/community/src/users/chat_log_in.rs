@@ -1,0 +1,60 @@
+//! What a chat log-in has to know of a person, in one query.
+
+use weir_base::{Id, Timestamp};
+use weir_db::{Tx, params};
+
+use super::Standing;
+use super::scram::ScramKeys;
+use crate::{Env, Error};
+
+/// Somebody who can log in to chat.
+#[derive(Debug, Clone)]
+pub struct ChatUser {
+    /// The account.
+    pub account_id: Id,
+    /// Its name, as it is written.
+    pub username: String,
+    /// Whether the person may be logged in.
+    pub standing: Standing,
+    /// Argon2id, for those who have no keys yet.
+    pub password_hash: String,
+    /// Whether keys are to be kept once the password is known: there are none yet.
+    pub lacks_keys: bool,
+    /// SCRAM's keys.
+    pub scram: Option<ScramKeys>,
+}
+
+/// Who has the `name` here.
+///
+/// # Errors
+/// The database's.
+pub fn chat_user(tx: &mut Tx, env: &Env, name: &str) -> Result<Option<ChatUser>, Error> {
+    Ok(tx.query_opt(
+        "SELECT a.id, a.username, u.password_hash, u.scram, u.confirmed_at, u.approved,
+           u.disabled, a.suspended_at
+         FROM accounts a JOIN users u ON u.account_id = a.id
+         WHERE a.username_key = ?1 AND a.domain = '' AND a.deleted_at IS NULL",
+        params![name.to_lowercase()],
+        |row| {
+            let sealed: Option<Vec<u8>> = row.get(3)?;
+            let is_suspended = row.get::<Option<Timestamp>>(7)?.is_some();
+            let standing = if row.get::<bool>(6)? || is_suspended {
+                Standing::Disabled
+            } else if row.get::<Option<Timestamp>>(4)?.is_none() {
+                Standing::Unconfirmed
+            } else if !row.get::<bool>(5)? {
+                Standing::Pending
+            } else {
+                Standing::Fine
+            };
+            Ok(ChatUser {
+                account_id: row.get(0)?,
+                username: row.get(1)?,
+                standing,
+                password_hash: row.get(2)?,
+                lacks_keys: sealed.is_none(),
+                scram: sealed.and_then(|sealed| ScramKeys::open(&env.vault, &sealed)),
+            })
+        },
+    )?)
+}

@@ -117,6 +117,115 @@ CREATE TABLE cards (
   remote_image TEXT NOT NULL DEFAULT '',
   fetched_at BIGINT NOT NULL
 );
+CREATE TABLE chat_affiliations (
+  room_id BIGINT NOT NULL,
+  jid TEXT NOT NULL,
+  affiliation TEXT NOT NULL,
+  nick TEXT NOT NULL DEFAULT '',
+  reason TEXT NOT NULL DEFAULT '',
+  PRIMARY KEY (room_id, jid)
+) WITHOUT ROWID;
+CREATE TABLE chat_blocks (
+  account_id BIGINT NOT NULL,
+  jid TEXT NOT NULL,
+  PRIMARY KEY (account_id, jid)
+) WITHOUT ROWID;
+CREATE TABLE chat_contacts (
+  account_id BIGINT NOT NULL,
+  jid TEXT NOT NULL,
+  name TEXT NOT NULL DEFAULT '',
+  group_names TEXT NOT NULL DEFAULT '[]',
+  state BIGINT NOT NULL,
+  request TEXT NOT NULL DEFAULT '',
+  PRIMARY KEY (account_id, jid)
+) WITHOUT ROWID;
+CREATE TABLE chat_items (
+  node_id BIGINT NOT NULL,
+  name TEXT NOT NULL,
+  id BIGINT NOT NULL,
+  publisher TEXT NOT NULL,
+  xml TEXT NOT NULL,
+  PRIMARY KEY (node_id, name)
+);
+CREATE TABLE chat_messages (
+  id INTEGER NOT NULL PRIMARY KEY,
+  from_id BIGINT NOT NULL,
+  to_id BIGINT NOT NULL,
+  pair BIGINT NOT NULL,
+  from_jid TEXT NOT NULL,
+  to_jid TEXT NOT NULL,
+  xml TEXT NOT NULL
+);
+CREATE TABLE chat_node_affiliations (
+  node_id BIGINT NOT NULL,
+  jid TEXT NOT NULL,
+  affiliation TEXT NOT NULL,
+  PRIMARY KEY (node_id, jid)
+) WITHOUT ROWID;
+CREATE TABLE chat_node_subscriptions (
+  node_id BIGINT NOT NULL,
+  jid TEXT NOT NULL,
+  state TEXT NOT NULL,
+  PRIMARY KEY (node_id, jid)
+) WITHOUT ROWID;
+CREATE TABLE chat_nodes (
+  id BIGINT NOT NULL PRIMARY KEY,
+  owner_id BIGINT NOT NULL,
+  name TEXT NOT NULL,
+  config TEXT NOT NULL,
+  bytes BIGINT NOT NULL DEFAULT 0
+);
+CREATE TABLE chat_offline (
+  account_id BIGINT NOT NULL,
+  message_id BIGINT NOT NULL,
+  PRIMARY KEY (account_id, message_id)
+) WITHOUT ROWID;
+CREATE TABLE chat_private (
+  account_id BIGINT NOT NULL,
+  name TEXT NOT NULL,
+  xml TEXT NOT NULL,
+  PRIMARY KEY (account_id, name)
+) WITHOUT ROWID;
+CREATE TABLE chat_push (
+  account_id BIGINT NOT NULL,
+  service TEXT NOT NULL,
+  node TEXT NOT NULL,
+  options TEXT NOT NULL,
+  PRIMARY KEY (account_id, service, node)
+) WITHOUT ROWID;
+CREATE TABLE chat_room_messages (
+  room_id BIGINT NOT NULL,
+  id BIGINT NOT NULL,
+  from_jid TEXT NOT NULL,
+  xml TEXT NOT NULL,
+  PRIMARY KEY (room_id, id)
+) WITHOUT ROWID;
+CREATE TABLE chat_rooms (
+  id BIGINT NOT NULL PRIMARY KEY,
+  name TEXT NOT NULL,
+  config TEXT NOT NULL,
+  is_public BIGINT NOT NULL,
+  of_community BIGINT NOT NULL DEFAULT 0,
+  subject TEXT NOT NULL DEFAULT '',
+  subject_by TEXT NOT NULL DEFAULT '',
+  subject_at BIGINT NOT NULL DEFAULT 0
+);
+CREATE TABLE chat_settings (
+  account_id BIGINT NOT NULL PRIMARY KEY,
+  contacts_version BIGINT NOT NULL DEFAULT 0,
+  archive TEXT,
+  mutuals BIGINT NOT NULL DEFAULT 0
+);
+CREATE TABLE chat_tokens (
+  account_id BIGINT NOT NULL,
+  client BLOB NOT NULL,
+  is_new BIGINT NOT NULL,
+  mechanism TEXT NOT NULL,
+  sealed BLOB NOT NULL,
+  created_at BIGINT NOT NULL,
+  expires_at BIGINT NOT NULL,
+  PRIMARY KEY (account_id, client, is_new)
+);
 CREATE TABLE chores (
   name TEXT NOT NULL PRIMARY KEY,
   -- The run that goes on (no end yet), or the last one; no beginning: it is due at once.
@@ -703,7 +812,8 @@ CREATE TABLE users (
   sign_up_ip TEXT NOT NULL DEFAULT '',
   invite_id BIGINT,
   created_at BIGINT NOT NULL,
-  last_sign_in_at BIGINT
+  last_sign_in_at BIGINT,
+  scram BLOB
 );
 CREATE TABLE versions (
   actor TEXT NOT NULL,
@@ -735,6 +845,16 @@ CREATE INDEX blocks_by_target ON blocks (target_id);
 CREATE INDEX bookmarks_by_account ON bookmarks (account_id, id);
 CREATE UNIQUE INDEX bookmarks_by_status ON bookmarks (status_id, account_id);
 CREATE UNIQUE INDEX cards_by_url ON cards (url);
+CREATE INDEX chat_affiliations_by_jid ON chat_affiliations (jid);
+CREATE UNIQUE INDEX chat_items_by_id ON chat_items (node_id, id);
+CREATE INDEX chat_messages_by_pair ON chat_messages (pair, id);
+CREATE INDEX chat_messages_by_receiver ON chat_messages (to_id, id) WHERE to_id <> 0;
+CREATE INDEX chat_messages_by_sender ON chat_messages (from_id, id) WHERE from_id <> 0;
+CREATE INDEX chat_node_subscriptions_by_jid ON chat_node_subscriptions (jid);
+CREATE UNIQUE INDEX chat_nodes_by_name ON chat_nodes (owner_id, name);
+CREATE UNIQUE INDEX chat_rooms_by_name ON chat_rooms (name);
+CREATE INDEX chat_rooms_public ON chat_rooms (name) WHERE is_public = 1;
+CREATE INDEX chat_tokens_by_expiry ON chat_tokens (expires_at);
 CREATE INDEX conversation_mutes_by_conversation ON conversation_mutes (conversation_id);
 CREATE INDEX conversations_by_last ON conversations (account_id, last_status_id);
 CREATE UNIQUE INDEX conversations_of ON conversations (account_id, conversation_id, participants);

@@ -20,13 +20,7 @@ pub struct Throttle {
 impl Throttle {
     /// `burst` tries at once, then one every `every_ms`. Off, it allows everything. `name` is for
     /// its metric.
-    pub fn new(
-        name: &'static str,
-        clock: Clock,
-        on: bool,
-        burst: i64,
-        every_ms: i64,
-    ) -> Self {
+    pub fn new(name: &'static str, clock: Clock, on: bool, burst: i64, every_ms: i64) -> Self {
         let full_at_ms = Cache::builder().max_capacity(KEYS_MAX).build();
         Self { name, clock, on, burst, every_ms, full_at_ms }
     }

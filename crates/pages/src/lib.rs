@@ -36,7 +36,6 @@ use weir_community::federation::SharedResolver;
 use weir_community::users::Door;
 use weir_http::Throttle;
 
-
 /// Bytes that a form may have.
 const FORM_BYTES_MAX: usize = 128 * weir_base::KIB;
 

@@ -85,14 +85,7 @@ pub fn keep_chat_token(
          ON CONFLICT (account_id, client, is_new) DO UPDATE SET mechanism = excluded.mechanism,
            sealed = excluded.sealed, created_at = excluded.created_at,
            expires_at = excluded.expires_at",
-        params![
-            account,
-            client,
-            mechanism,
-            env.vault.seal(secret.as_bytes()),
-            now,
-            expires_at
-        ],
+        params![account, client, mechanism, env.vault.seal(secret.as_bytes()), now, expires_at],
     )?;
     let (secret, mechanism) = (Secret::new(secret), mechanism.to_owned());
     Ok(ChatToken { secret, is_new: true, mechanism, created_at: now, expires_at })

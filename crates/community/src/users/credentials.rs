@@ -4,9 +4,7 @@ use weir_base::Id;
 use weir_db::{Tx, params};
 
 use super::tokens::{self, Purpose};
-use super::{
-    KeptPassword, User, by_account, check_email, end_other_sessions, forget_chat_tokens,
-};
+use super::{KeptPassword, User, by_account, check_email, end_other_sessions, forget_chat_tokens};
 use crate::mail::{self, Letter};
 use crate::streams::Event;
 use crate::{Env, Error, moderation, oauth};

@@ -236,7 +236,10 @@ mod tests {
         let vault = Vault::new(folder.path(), weir_base::Random::seeded(1));
         let (one, again) = (ScramKeys::decoy(&vault, "bob"), ScramKeys::decoy(&vault, "bob"));
         assert_eq!(one, again);
-        assert_ne!(one.key(Hash::Sha1).salt, ScramKeys::decoy(&vault, "carol").key(Hash::Sha1).salt);
+        assert_ne!(
+            one.key(Hash::Sha1).salt,
+            ScramKeys::decoy(&vault, "carol").key(Hash::Sha1).salt
+        );
         assert_eq!(one.key(Hash::Sha512).iterations, Hash::Sha512.iterations());
         assert!(!one.fits(""));
     }

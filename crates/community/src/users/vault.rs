@@ -113,8 +113,7 @@ impl Vault {
         std::fs::create_dir_all(folder)?;
         let beside = self.path.with_extension("new");
         let mut options = std::fs::File::options();
-        let mut file =
-            options.write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
+        let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
         file.write_all(&raw)?;
         file.sync_all()?;
         std::fs::rename(&beside, &self.path)?;

@@ -11,9 +11,8 @@ async fn app_tokens(place: &Place, of: weir_base::Id, app: &'static [u8]) -> Vec
 }
 
 async fn make(place: &Place, of: weir_base::Id, app: &'static [u8]) -> String {
-    let made = place
-        .write(move |tx, env| users::keep_chat_token(tx, env, of, &app.to_vec(), "HT"))
-        .await;
+    let made =
+        place.write(move |tx, env| users::keep_chat_token(tx, env, of, &app.to_vec(), "HT")).await;
     made.unwrap().secret.expose().clone()
 }
 
@@ -70,17 +69,11 @@ async fn a_new_token_takes_the_place_of_the_old_one_when_it_is_used() {
         let alice = place.person("alice").await;
         let app = b"app";
         let first = make(&place, alice, app).await;
-        place
-            .write(move |tx, _| users::used_chat_token(tx, alice, &app.to_vec()))
-            .await
-            .unwrap();
+        place.write(move |tx, _| users::used_chat_token(tx, alice, &app.to_vec())).await.unwrap();
         let second = make(&place, alice, app).await;
         let expected = vec![(second.clone(), true), (first, false)];
         assert_eq!(app_tokens(&place, alice, app).await, expected);
-        place
-            .write(move |tx, _| users::used_chat_token(tx, alice, &app.to_vec()))
-            .await
-            .unwrap();
+        place.write(move |tx, _| users::used_chat_token(tx, alice, &app.to_vec())).await.unwrap();
         assert_eq!(app_tokens(&place, alice, app).await, [(second, false)]);
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use tokio_rustls::TlsAcceptor;
@@ -48,14 +48,14 @@ pub struct Tls {
 }
 
 struct Shared {
-    cert: PathBuf,
-    key: PathBuf,
+    /// Where it was read, unless it was made here.
+    files: Option<(PathBuf, PathBuf)>,
     current: RwLock<Arc<CertifiedKey>>,
 }
 
 impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Certificate({})", self.cert.display())
+        write!(f, "Certificate({:?})", self.files.as_ref().map(|(cert, _)| cert))
     }
 }
 
@@ -71,8 +71,11 @@ impl Tls {
     /// # Errors
     /// [`TlsError`] names the file and what is wrong with it.
     pub fn from_files(cert: &Path, key: &Path) -> Result<Self, TlsError> {
-        let current = RwLock::new(Arc::new(read(cert, key)?));
-        let shared = Arc::new(Shared { cert: cert.to_owned(), key: key.to_owned(), current });
+        Self::new(Some((cert.to_owned(), key.to_owned())), read(cert, key)?)
+    }
+
+    fn new(files: Option<(PathBuf, PathBuf)>, current: CertifiedKey) -> Result<Self, TlsError> {
+        let shared = Arc::new(Shared { files, current: RwLock::new(Arc::new(current)) });
         let provider = Arc::new(aws_lc_rs::default_provider());
         let mut config = rustls::ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
@@ -87,9 +90,38 @@ impl Tls {
     /// # Errors
     /// As [`from_files`](Self::from_files).
     pub fn reload(&self) -> Result<(), TlsError> {
-        let fresh = read(&self.shared.cert, &self.shared.key)?;
+        let Some((cert, key)) = &self.shared.files else { return Ok(()) };
+        let fresh = read(cert, key)?;
         *self.shared.current.write() = Arc::new(fresh);
         Ok(())
+    }
+
+    /// A certificate for `names` that is made here and that nobody vouches for: for development.
+    ///
+    /// # Errors
+    /// [`TlsError::Setup`] when a name cannot stand in a certificate.
+    pub fn self_made(names: Vec<String>) -> Result<Self, TlsError> {
+        let refused = |error: rcgen::Error| rustls::Error::General(error.to_string());
+        let made = rcgen::generate_simple_self_signed(names).map_err(refused)?;
+        let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
+        let chain = vec![made.cert.der().clone()];
+        let current = CertifiedKey::from_der(chain, key, &aws_lc_rs::default_provider())?;
+        Self::new(None, current)
+    }
+
+    /// Whoever speaks TLS with this certificate asks here which it is now.
+    pub fn certificates(&self) -> Arc<dyn ResolvesServerCert> {
+        self.shared.clone()
+    }
+
+    /// The certificate and its key as they are now.
+    pub fn current(&self) -> Arc<CertifiedKey> {
+        self.shared.current.read().clone()
+    }
+
+    /// The certificate itself (DER) as it is now.
+    pub fn certificate(&self) -> Option<CertificateDer<'static>> {
+        self.current().cert.first().cloned()
     }
 
     pub(crate) fn acceptor(&self) -> &TlsAcceptor {

@@ -13,11 +13,14 @@ use weir_base::{Id, Random};
 use weir_community::chat::address;
 use weir_community::{Community, Env, Error as CommunityError};
 use weir_db::{Class, Error as DbError, Tx};
+use weir_http::Tokens;
 use weir_live::admission::Admission;
 
 use crate::iq::Tables;
+use crate::log_in::LogIns;
 use crate::message::lane::Lanes;
 use crate::router::{Router, SHARDS};
+use crate::stream::ChatTls;
 use crate::stream::resume::Detached;
 use crate::wire::{Condition, Element, Jid, Stanza, StanzaError};
 
@@ -34,6 +37,8 @@ pub struct Setup {
     pub community: Community,
     /// For tests and development: passwords go without TLS too, and anybody may register.
     pub dev: bool,
+    /// The certificate; without, nothing is encrypted and nobody can log in but in development.
+    pub tls: Option<ChatTls>,
     /// Sessions at once.
     pub sessions_max: usize,
     /// When it is cancelled, sessions are told to come again.
@@ -54,6 +59,10 @@ pub struct Inner {
     pub shutdown: CancellationToken,
     /// Where those who arrive wait for their first data.
     pub admission: Admission,
+    /// The certificate.
+    pub tls: Option<ChatTls>,
+    /// Logging in.
+    pub log_ins: LogIns,
     pub(crate) lanes: Lanes,
     pub(crate) detached: Detached,
     pub(crate) tables: Tables,
@@ -94,7 +103,9 @@ impl Xmpp {
     /// The face; its own work runs until the shutdown.
     pub fn start(setup: Setup) -> Self {
         let env = setup.community.env().clone();
-        let domain = address::domain(&env).to_lowercase().into();
+        let domain: Box<str> = address::domain(&env).to_lowercase().into();
+        let tokens = Tokens::new(setup.community.clone());
+        let log_ins = LogIns::new(setup.community.clone(), tokens, &domain, setup.dev);
         let (clock, random) = (env.clock.clone(), env.random.clone());
         let xmpp = Self(Arc::new(Inner {
             router: Router::new(setup.sessions_max),
@@ -103,6 +114,8 @@ impl Xmpp {
             detached: Detached::default(),
             tables: Tables::new(),
             shutdown: setup.shutdown,
+            tls: setup.tls,
+            log_ins,
             domain,
             dev: setup.dev,
             remote: OnceLock::new(),

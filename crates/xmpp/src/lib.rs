@@ -8,11 +8,13 @@
 mod face;
 pub mod iq;
 pub mod limits;
+pub mod log_in;
 pub mod message;
 pub mod presence;
 pub mod roster;
 mod route;
 pub mod router;
+pub mod sasl;
 pub mod stream;
 pub mod wire;
 

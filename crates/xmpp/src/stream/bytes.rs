@@ -1,5 +1,6 @@
 //! A stream of bytes that carries an XML stream: TCP, TLS, or a pipe within the process.
 
+use std::future::Future;
 use std::io;
 use std::mem::MaybeUninit;
 use std::pin::Pin;
@@ -7,8 +8,10 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::transport::{Header, Received, Security, Transport};
+use super::tls::ChatTls;
+use super::transport::{Header, Received, Security, Transport, Upgrade};
 use crate::limits;
+use crate::sasl::Bindings;
 use crate::wire::{Frame, Framer, StreamError, ns, write};
 
 /// Read at once, on the stack, in bytes.
@@ -22,8 +25,13 @@ pub struct ByteStream<S> {
     out: Vec<u8>,
     written: usize,
     security: Option<Box<Security>>,
-    can_start_tls: bool,
+    /// How TLS begins on it, where it can.
+    upgrade: Option<Upgrader<S>>,
 }
+
+/// Starts TLS on a stream of bytes.
+pub type Upgrader<S> =
+    fn(S, ChatTls) -> Pin<Box<dyn Future<Output = io::Result<(S, Security)>> + Send>>;
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> ByteStream<S> {
     /// On an unprotected stream.
@@ -34,7 +42,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> ByteStream<S> {
             out: Vec::new(),
             written: 0,
             security: None,
-            can_start_tls: false,
+            upgrade: None,
         }
     }
 
@@ -45,8 +53,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> ByteStream<S> {
 
     /// Offers STARTTLS.
     #[must_use]
-    pub fn offering_tls(mut self, offers: bool) -> Self {
-        self.can_start_tls = offers;
+    pub fn offering_tls(mut self, upgrade: Upgrader<S>) -> Self {
+        self.upgrade = Some(upgrade);
         self
     }
 
@@ -62,7 +70,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> ByteStream<S> {
     }
 }
 
-static UNPROTECTED: Security = Security { is_encrypted: false, exporter: None };
+static UNPROTECTED: Security = Security { is_encrypted: false, bindings: Bindings::NONE };
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Transport for ByteStream<S> {
     fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<Received> {
@@ -147,6 +155,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Transport for ByteStrea
     }
 
     fn can_start_tls(&self) -> bool {
-        self.can_start_tls
+        self.upgrade.is_some()
+    }
+
+    fn start_tls(self: Box<Self>, tls: ChatTls) -> Upgrade {
+        Box::pin(async move {
+            let upgrade = self.upgrade.ok_or(io::ErrorKind::Unsupported)?;
+            // What was said in the clear behind `<starttls/>` might be of somebody else.
+            if !self.framer.is_empty() {
+                return Err(io::ErrorKind::InvalidData.into());
+            }
+            let (io, security) = upgrade(self.io, tls).await?;
+            Ok(Box::new(Self::secured(io, security)) as Box<dyn Transport>)
+        })
     }
 }

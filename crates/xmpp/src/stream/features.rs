@@ -1,9 +1,16 @@
 //! What a stream offers: `<stream:features/>`.
 
-use super::login;
 use super::transport::Transport;
 use crate::face::Xmpp;
+use crate::sasl::{Binding, Mechanism, Offer};
 use crate::wire::{Element, ns};
+
+/// By what somebody may log in on this connection.
+pub(crate) fn offer(xmpp: &Xmpp, transport: &dyn Transport) -> Offer {
+    let security = transport.security();
+    let is_private = security.is_encrypted || xmpp.is_dev();
+    Offer { is_private, bindings: security.bindings }
+}
 
 /// Before somebody has logged in.
 pub(crate) fn to_strangers(xmpp: &Xmpp, transport: &dyn Transport) -> Element {
@@ -15,13 +22,47 @@ pub(crate) fn to_strangers(xmpp: &Xmpp, transport: &dyn Transport) -> Element {
         }
         features = features.with_child(starttls);
     }
-    let names = login::mechanisms(xmpp, transport.security());
-    if !names.is_empty() {
-        let names =
-            names.into_iter().map(|name| Element::new("mechanism", ns::SASL).with_text(name));
-        features = features.with_child(Element::new("mechanisms", ns::SASL).with_children(names));
+    let offer = offer(xmpp, transport);
+    if offer.mechanisms().next().is_none() {
+        return features;
+    }
+    if !offer.bindings.is_empty() {
+        let bindings = offer.bindings.iter().map(Binding::name).map(|name| {
+            Element::new("channel-binding", ns::SASL_BINDINGS).with_attr("type", name)
+        });
+        features.nodes.push(crate::wire::Node::Element(
+            Element::new("sasl-channel-binding", ns::SASL_BINDINGS).with_children(bindings),
+        ));
     }
     features
+        .with_child(Element::new("mechanisms", ns::SASL).with_children(names(ns::SASL, &offer)))
+        .with_child(
+            Element::new("authentication", ns::SASL2)
+                .with_children(names(ns::SASL2, &offer))
+                .with_child(inline(&offer)),
+        )
+}
+
+fn names(ns: &'static str, offer: &Offer) -> impl Iterator<Item = Element> {
+    let name = move |mechanism: Mechanism| named(ns, mechanism);
+    offer.mechanisms().map(name).collect::<Vec<_>>().into_iter()
+}
+
+fn named(ns: &'static str, mechanism: Mechanism) -> Element {
+    Element::new("mechanism", ns).with_text(mechanism.name())
+}
+
+/// What can be asked for together with a log-in.
+fn inline(offer: &Offer) -> Element {
+    let within = [ns::CARBONS, ns::CSI, ns::SM]
+        .map(|name| Element::new("feature", ns::BIND2).with_attr("var", name));
+    let bind = Element::new("bind", ns::BIND2)
+        .with_child(Element::new("inline", ns::BIND2).with_children(within));
+    let tokens = offer.token_mechanisms().map(|mechanism| named(ns::FAST, mechanism));
+    Element::new("inline", ns::SASL2)
+        .with_child(bind)
+        .with_child(Element::new("sm", ns::SM))
+        .with_child(Element::new("fast", ns::FAST).with_children(tokens))
 }
 
 /// To somebody who has logged in.

@@ -1,13 +1,15 @@
 //! Connections of people's apps: what carries them, how they begin, and what they do.
 
 pub mod bytes;
+mod authenticate;
+mod begin;
 mod features;
 pub mod listen;
-pub mod login;
 mod negotiate;
 pub mod resume;
 mod session;
 pub mod sm;
+pub mod tls;
 pub mod transport;
 
 use std::future::poll_fn;
@@ -16,6 +18,7 @@ use std::time::Duration;
 
 pub use bytes::ByteStream;
 pub use session::Connection;
+pub use tls::{ChatTls, Wire};
 pub use transport::{Header, Received, Security, Transport};
 
 use crate::face::Xmpp;
@@ -23,10 +26,10 @@ use crate::limits;
 use crate::wire::{Element, StreamError, ns, write};
 
 /// Runs a client's connection from its first byte to its last.
-pub async fn accept(xmpp: Xmpp, transport: Box<dyn Transport>, _peer: IpAddr) {
+pub async fn accept(xmpp: Xmpp, transport: Box<dyn Transport>, peer: IpAddr) {
     // What it takes to begin is freed once the session runs.
     let begun = {
-        let negotiation = Box::pin(negotiate::negotiate(&xmpp, transport));
+        let negotiation = Box::pin(negotiate::negotiate(&xmpp, transport, peer));
         tokio::time::timeout(limits::NEGOTIATION, negotiation).await
     };
     if let Ok(Some(connection)) = begun {

@@ -1,169 +1,118 @@
 //! From the first byte to a session: header, features, log-in, and a resource or a resumption.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
-use super::login::{self, Authenticated, Exchange, Failure, Step};
+use super::resume::Hold;
 use super::transport::{Header, Received, Transport};
 use super::{Connection, features, flush, part, queue, receive, resume};
 use crate::face::Xmpp;
 use crate::limits;
+use crate::log_in::Authenticated;
 use crate::router::{NoRoom, Session};
 use crate::wire::{Condition, Element, Jid, Stanza, StanzaError, StreamCondition, StreamError, ns};
 
 /// Why a stream ends before a session began; none where there is nothing to say.
-type Ended = Option<StreamError>;
+pub(super) type Ended = Option<StreamError>;
 
-struct Stream<'x> {
-    xmpp: &'x Xmpp,
-    transport: Box<dyn Transport>,
+/// A stream without a session.
+pub(super) struct Stream<'x> {
+    pub(super) xmpp: &'x Xmpp,
+    pub(super) transport: Box<dyn Transport>,
+    pub(super) peer: IpAddr,
     opened: bool,
 }
 
-/// Leads a connection to its session; none when it ended before.
-pub(super) async fn negotiate(xmpp: &Xmpp, transport: Box<dyn Transport>) -> Option<Connection> {
-    let mut stream = Stream { xmpp, transport, opened: false };
-    match stream.lead().await {
-        Ok(session) => {
-            let mut transport = stream.transport;
-            transport.set_element_bytes_max(limits::STANZA_BYTES_MAX);
-            Some(session.connection(xmpp, transport))
-        }
-        Err(error) => {
-            if !stream.opened && error.is_some() {
-                // A stream error stands within a stream (RFC 6120 section 4.9.1.1).
-                stream.open(None);
-            }
-            part(stream.transport, error).await;
-            None
-        }
-    }
+/// What a log-in led to.
+pub(super) enum Entered {
+    /// The client wants TLS first.
+    WantsTls,
+    /// Somebody has logged in, and begins a new stream.
+    Anew(Authenticated),
+    /// Somebody has logged in, and goes on here.
+    Here(Authenticated),
+    /// A session has begun with it.
+    Begun(Begun),
 }
 
 /// What a connection goes on with.
-enum Begun {
-    New(Arc<Session>),
+pub(super) enum Begun {
+    New(Arc<Session>, Option<Hold>),
     Resumed(resume::Taken),
+}
+
+/// Leads a connection to its session; none when it ended before.
+pub(super) async fn negotiate(
+    xmpp: &Xmpp,
+    mut transport: Box<dyn Transport>,
+    peer: IpAddr,
+) -> Option<Connection> {
+    loop {
+        let mut stream = Stream { xmpp, transport, peer, opened: false };
+        match stream.lead().await {
+            Ok(Some(begun)) => {
+                let mut transport = stream.transport;
+                transport.set_element_bytes_max(limits::STANZA_BYTES_MAX);
+                return Some(begun.connection(xmpp, transport));
+            }
+            Ok(None) => match stream.transport.start_tls(xmpp.tls.clone()?).await {
+                Ok(encrypted) => transport = encrypted,
+                Err(error) => {
+                    metrics::counter!("weir_xmpp_tls_failures_total").increment(1);
+                    tracing::debug!(%peer, %error, "a TLS handshake failed");
+                    return None;
+                }
+            },
+            Err(error) => {
+                if !stream.opened && error.is_some() {
+                    // A stream error stands within a stream (RFC 6120 section 4.9.1.1).
+                    stream.open(None);
+                }
+                part(stream.transport, error).await;
+                return None;
+            }
+        }
+    }
 }
 
 impl Begun {
     fn connection(self, xmpp: &Xmpp, transport: Box<dyn Transport>) -> Connection {
         match self {
-            Self::New(session) => Connection::new(xmpp.clone(), transport, session, None),
+            Self::New(session, hold) => Connection::new(xmpp.clone(), transport, session, hold),
             Self::Resumed(taken) => taken.connection(xmpp, transport),
         }
     }
 }
 
 impl Stream<'_> {
-    async fn lead(&mut self) -> Result<Begun, Ended> {
-        let who = self.stranger().await?;
-        self.transport.restart();
-        let header = self.header().await?;
-        self.open(header.attr("from"));
-        queue(&mut *self.transport, &features::to_people());
+    /// To a session, or to TLS.
+    async fn lead(&mut self) -> Result<Option<Begun>, Ended> {
+        let who = match self.stranger().await? {
+            Entered::WantsTls => return Ok(None),
+            Entered::Begun(begun) => return Ok(Some(begun)),
+            Entered::Here(who) => who,
+            Entered::Anew(who) => {
+                self.transport.restart();
+                let header = self.header().await?;
+                self.open(header.attr("from"));
+                queue(&mut *self.transport, &features::to_people());
+                who
+            }
+        };
         loop {
             self.flush().await?;
             let element = self.element().await?;
             if element.is("resume", ns::SM) {
                 match resume::resume(self.xmpp, &who, &element).await {
-                    Ok(taken) => return Ok(Begun::Resumed(taken)),
+                    Ok(taken) => return Ok(Some(Begun::Resumed(taken))),
                     Err(failed) => queue(&mut *self.transport, &failed),
                 }
                 continue;
             }
             if let Some(session) = self.bind(&who, element)? {
-                return Ok(Begun::New(session));
+                return Ok(Some(Begun::New(session, None)));
             }
         }
-    }
-
-    /// Until somebody has logged in.
-    async fn stranger(&mut self) -> Result<Authenticated, Ended> {
-        let mut tries = 0;
-        loop {
-            let header = self.header().await?;
-            self.open(header.attr("from"));
-            let offered = features::to_strangers(self.xmpp, &*self.transport);
-            queue(&mut *self.transport, &offered);
-            self.flush().await?;
-            loop {
-                let element = self.element().await?;
-                if element.is("auth", ns::SASL) {
-                    match self.log_in(element).await? {
-                        Ok(who) => return Ok(who),
-                        Err(failure) => self.refuse(failure).await?,
-                    }
-                    tries += 1;
-                    if tries >= limits::LOG_INS_MAX {
-                        let text = "too many attempts: connect again";
-                        return Err(Some(violation(text)));
-                    }
-                } else {
-                    let text = "log in first";
-                    let error = StreamError::new(StreamCondition::NotAuthorized).text(text);
-                    return Err(Some(error));
-                }
-            }
-        }
-    }
-
-    /// RFC 6120 section 6.4.
-    async fn log_in(&mut self, auth: Element) -> Result<Result<Authenticated, Failure>, Ended> {
-        let initial = match auth.text() {
-            text if text.is_empty() => None,
-            text => match login::decode(&text) {
-                Ok(initial) => Some(initial),
-                Err(failure) => return Ok(Err(failure)),
-            },
-        };
-        let mechanism = auth.attr("mechanism").unwrap_or_default();
-        let security = self.transport.security().clone();
-        let (mut exchange, mut step) =
-            Exchange::start(self.xmpp, &security, mechanism, initial).await;
-        loop {
-            match step {
-                Step::Failed(failure) => return Ok(Err(failure)),
-                Step::Done { who, extra } => {
-                    let mut success = Element::new("success", ns::SASL);
-                    if !extra.is_empty() {
-                        success = success.with_text(login::encode(&extra));
-                    }
-                    queue(&mut *self.transport, &success);
-                    self.flush().await?;
-                    return Ok(Ok(who));
-                }
-                Step::Challenge(challenge) => {
-                    let text =
-                        if challenge.is_empty() { "".into() } else { login::encode(&challenge) };
-                    let challenge = Element::new("challenge", ns::SASL).with_text(text);
-                    queue(&mut *self.transport, &challenge);
-                    self.flush().await?;
-                }
-            }
-            let answer = self.element().await?;
-            if answer.is("abort", ns::SASL) {
-                let text = "As you wish.";
-                return Ok(Err(Failure { condition: "aborted", text }));
-            }
-            if !answer.is("response", ns::SASL) {
-                let text = "Go on with the log-in, or abort it.";
-                return Ok(Err(Failure { condition: "malformed-request", text }));
-            }
-            match login::decode(&answer.text()) {
-                Ok(message) => step = exchange.respond(self.xmpp, message).await,
-                Err(failure) => return Ok(Err(failure)),
-            }
-        }
-    }
-
-    async fn refuse(&mut self, failure: Failure) -> Result<(), Ended> {
-        metrics::counter!("weir_xmpp_log_ins_total", "outcome" => "wrong").increment(1);
-        let text = Element::new("text", ns::SASL).with_text(failure.text);
-        let failure = Element::new("failure", ns::SASL)
-            .with_child(Element::new(failure.condition, ns::SASL))
-            .with_child(text.with_attr("xml:lang", "en"));
-        queue(&mut *self.transport, &failure);
-        self.flush().await
     }
 
     /// RFC 6120 section 7: the session, or none where the client has to try again.
@@ -196,7 +145,7 @@ impl Stream<'_> {
         }
     }
 
-    fn open(&mut self, to: Option<&str>) {
+    pub(super) fn open(&mut self, to: Option<&str>) {
         let to = to.and_then(|to| Jid::parse(to).ok());
         let id = self.xmpp.token(8);
         let to = to.as_ref().map(Jid::as_str);
@@ -204,7 +153,7 @@ impl Stream<'_> {
         self.opened = true;
     }
 
-    async fn header(&mut self) -> Result<Element, Ended> {
+    pub(super) async fn header(&mut self) -> Result<Element, Ended> {
         let header = loop {
             match receive(&mut *self.transport).await {
                 Received::Open(header) => break header,
@@ -242,7 +191,7 @@ impl Stream<'_> {
         }
     }
 
-    async fn element(&mut self) -> Result<Element, Ended> {
+    pub(super) async fn element(&mut self) -> Result<Element, Ended> {
         loop {
             match receive(&mut *self.transport).await {
                 Received::Element(element) => return Ok(element),
@@ -256,12 +205,12 @@ impl Stream<'_> {
         }
     }
 
-    async fn flush(&mut self) -> Result<(), Ended> {
+    pub(super) async fn flush(&mut self) -> Result<(), Ended> {
         flush(&mut *self.transport).await.map_err(|_| None)
     }
 }
 
-fn violation(text: &str) -> StreamError {
+pub(super) fn violation(text: &str) -> StreamError {
     StreamError::new(StreamCondition::PolicyViolation).text(text)
 }
 
@@ -292,7 +241,6 @@ pub(crate) fn bind_resource(
     let resource = jid.resource().unwrap_or(wanted);
     match xmpp.router.bind(bare.as_str(), who.account, resource) {
         Ok((session, replaced)) => {
-            metrics::counter!("weir_xmpp_log_ins_total", "outcome" => "good").increment(1);
             if let Some(replaced) = replaced {
                 xmpp.spawn(crate::presence::left(xmpp, &replaced));
             }

@@ -8,14 +8,14 @@ use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
-use super::login::Authenticated;
 use super::sm::TooMuch;
 use super::transport::Transport;
 use super::{Connection, pause, queue};
 use crate::face::Xmpp;
 use crate::limits;
+use crate::log_in::Authenticated;
 use crate::router::{Closed, Out, Session};
-use crate::wire::{Condition, Element, ns};
+use crate::wire::{Condition, Element, Jid, ns};
 
 /// How long a connection that is taken over may take to let go.
 const LET_GO: Duration = Duration::from_secs(5);
@@ -46,13 +46,26 @@ pub struct Hold {
 pub(crate) struct Taken {
     session: Arc<Session>,
     hold: Hold,
-    answer: Element,
+    /// What the client is to be told, unless it was already.
+    answer: Option<Element>,
 }
 
 impl Taken {
+    /// Under which address it is.
+    pub(crate) fn jid(&self) -> Jid {
+        self.session.jid()
+    }
+
+    /// What the client is to be told, by whoever tells it before the connection begins.
+    pub(crate) fn take_answer(&mut self) -> Option<Element> {
+        self.answer.take()
+    }
+
     /// The new connection: it answers, and sends again what the client has not acknowledged.
     pub(crate) fn connection(self, xmpp: &Xmpp, mut transport: Box<dyn Transport>) -> Connection {
-        queue(&mut *transport, &self.answer);
+        if let Some(answer) = &self.answer {
+            queue(&mut *transport, answer);
+        }
         let again: Vec<Out> = {
             let mut state = self.session.state();
             state.reopen();
@@ -168,7 +181,7 @@ pub(crate) async fn resume(
             let answer = Element::new("resumed", ns::SM)
                 .with_attr("h", received.to_string())
                 .with_attr("previd", id);
-            Ok(Taken { session, hold, answer })
+            Ok(Taken { session, hold, answer: Some(answer) })
         }
         Err(TooMuch { .. }) => {
             hold.forget(xmpp);

@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use tokio::time::Sleep;
 use weir_base::Id;
 
+use super::begin;
 use super::resume::{self, Hold};
 use super::sm::{Sm, TooMuch};
 use super::transport::{Received, Transport};
@@ -297,16 +298,10 @@ impl Connection {
                     self.queue(&failed);
                     return Ok(());
                 }
-                let mut enabled = Element::new("enabled", ns::SM);
                 if matches!(element.attr("resume"), Some("true" | "1")) {
                     self.hold = resume::register(&self.xmpp, &self.session);
                 }
-                if let Some(hold) = &self.hold {
-                    enabled = enabled
-                        .with_attr("id", hold.id())
-                        .with_attr("resume", "true")
-                        .with_attr("max", limits::RESUME.as_secs().to_string());
-                }
+                let enabled = begin::enabled(self.hold.as_ref());
                 // What waits was not counted by the client's rules: it goes out before.
                 let waiting = self.session.state().take_all();
                 self.write(waiting)?;

@@ -5,6 +5,8 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use super::tls::ChatTls;
+use crate::sasl::Bindings;
 use crate::wire::{Element, StreamError};
 
 /// What came from the peer.
@@ -29,8 +31,8 @@ pub enum Received {
 pub struct Security {
     /// Whether nobody can listen: TLS, or HTTPS before it.
     pub is_encrypted: bool,
-    /// Keying material of the TLS connection (RFC 9266), for channel binding.
-    pub exporter: Option<[u8; 32]>,
+    /// What log-ins can be bound to.
+    pub bindings: Bindings,
 }
 
 /// A future that starts TLS.
@@ -78,8 +80,8 @@ pub trait Transport: Send + Unpin + 'static {
     }
 
     /// Starts TLS on it (RFC 6120 section 5). Fails where it cannot be.
-    fn start_tls(self: Box<Self>, acceptor: tokio_rustls::TlsAcceptor) -> Upgrade {
-        drop(acceptor);
+    fn start_tls(self: Box<Self>, tls: ChatTls) -> Upgrade {
+        drop(tls);
         Box::pin(std::future::ready(Err(io::ErrorKind::Unsupported.into())))
     }
 }

@@ -33,6 +33,14 @@ namespaces! {
     TLS = "urn:ietf:params:xml:ns:xmpp-tls";
     /// SASL.
     SASL = "urn:ietf:params:xml:ns:xmpp-sasl";
+    /// SASL2 (XEP-0388).
+    SASL2 = "urn:xmpp:sasl:2";
+    /// Which channel bindings there are (XEP-0440).
+    SASL_BINDINGS = "urn:xmpp:sasl-cb:0";
+    /// Bind 2 (XEP-0386).
+    BIND2 = "urn:xmpp:bind:0";
+    /// Tokens of earlier log-ins (XEP-0484).
+    FAST = "urn:xmpp:fast:0";
     /// Resource binding.
     BIND = "urn:ietf:params:xml:ns:xmpp-bind";
     /// Sessions, as old clients ask for them (RFC 3921).

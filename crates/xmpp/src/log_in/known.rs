@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use weir_community::accounts;
 use weir_community::users::scram::ScramKeys;
 use weir_community::users::{self, ChatUser, ClientId, Standing};
-use weir_community::accounts;
 use weir_db::Class;
 
 use super::{Authenticated, LogIns, TOKEN_AGE_MS_MAX, UsedToken, unavailable};
@@ -214,4 +214,3 @@ impl LogIns {
         .increment(1);
     }
 }
-

@@ -128,8 +128,7 @@ impl LogIns {
     /// Whether acting as `authzid` is acting as oneself.
     fn is_oneself(&self, authzid: &str, username: &str) -> bool {
         let is_address = authzid.contains('@');
-        authzid.is_empty()
-            || (is_address && self.plain_name(authzid) == username.to_lowercase())
+        authzid.is_empty() || (is_address && self.plain_name(authzid) == username.to_lowercase())
     }
 
     /// What follows a log-in by a token: it takes the place of the one before, or goes, and one is

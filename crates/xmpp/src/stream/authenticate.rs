@@ -202,4 +202,3 @@ fn decode(profile: Profile, text: &str) -> Result<Vec<u8>, Failure> {
     let wrong = || Failure::new("incorrect-encoding", "Send base64 without spaces.");
     BASE64_STANDARD.decode(text.trim()).map_err(|_| wrong())
 }
-

@@ -160,11 +160,8 @@ pub(super) fn enabled(hold: Option<&Hold>) -> Element {
 /// The resource of an app: always the same for the same app, whose own id nobody learns by it.
 fn resource(xmpp: &Xmpp, client: Option<&ClientId>, asked: &Element) -> String {
     let tag = asked.child("tag", ns::BIND2).map(Element::text).unwrap_or_default();
-    let tag: String = tag
-        .chars()
-        .filter(|c| c.is_ascii_graphic() && *c != '/')
-        .take(TAG_BYTES_MAX)
-        .collect();
+    let tag: String =
+        tag.chars().filter(|c| c.is_ascii_graphic() && *c != '/').take(TAG_BYTES_MAX).collect();
     let tag = if tag.is_empty() { "app" } else { &tag };
     let own = match client {
         Some(client) => {

@@ -27,9 +27,10 @@ pub(crate) fn to_strangers(xmpp: &Xmpp, transport: &dyn Transport) -> Element {
         return features;
     }
     if !offer.bindings.is_empty() {
-        let bindings = offer.bindings.iter().map(Binding::name).map(|name| {
-            Element::new("channel-binding", ns::SASL_BINDINGS).with_attr("type", name)
-        });
+        let bindings =
+            offer.bindings.iter().map(Binding::name).map(|name| {
+                Element::new("channel-binding", ns::SASL_BINDINGS).with_attr("type", name)
+            });
         features.nodes.push(crate::wire::Node::Element(
             Element::new("sasl-channel-binding", ns::SASL_BINDINGS).with_children(bindings),
         ));

@@ -1,8 +1,8 @@
 //! Connections of people's apps: what carries them, how they begin, and what they do.
 
-pub mod bytes;
 mod authenticate;
 mod begin;
+pub mod bytes;
 mod features;
 pub mod listen;
 mod negotiate;

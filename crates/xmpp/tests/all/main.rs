@@ -4,6 +4,8 @@ mod carbons;
 mod contacts;
 mod dialogue;
 mod hostile;
+mod log_in;
+mod log_in_tls;
 mod messages;
 mod place;
 mod presence;

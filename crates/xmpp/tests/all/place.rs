@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 use weir_base::{Clock, Random, Timestamp};
@@ -16,6 +16,7 @@ use weir_community::{Community, Setup, Site};
 use weir_db::Class;
 use weir_jobs::Jobs;
 use weir_storm::fixture::{self, Fixture};
+use weir_xmpp::stream::ChatTls;
 use weir_xmpp::wire::{Element, Frame, Framer};
 
 /// Longer than anything takes that comes at all.
@@ -25,8 +26,11 @@ pub struct Place {
     pub community: Community,
     pub name: &'static str,
     pub address: SocketAddr,
+    pub tls_address: SocketAddr,
+    pub tls: ChatTls,
+    pub clock: Clock,
     shutdown: CancellationToken,
-    hashes: HashMap<String, weir_base::Secret<String>>,
+    hashes: HashMap<String, users::KeptPassword>,
     _data: tempfile::TempDir,
     _fixture: Fixture,
 }
@@ -35,13 +39,13 @@ pub struct Place {
 pub async fn places() -> Vec<Place> {
     let mut all = Vec::new();
     for fixture in fixture::databases() {
-        all.push(Place::on(fixture).await);
+        all.push(Place::on(fixture, true).await);
     }
     all
 }
 
 impl Place {
-    async fn on(fixture: Fixture) -> Self {
+    pub async fn on(fixture: Fixture, dev: bool) -> Self {
         let clock = Clock::manual(Timestamp::from_ms(1_700_000_000_000));
         let random = Random::seeded(7);
         let jobs = Jobs::open(fixture.db.clone(), clock.clone(), random.clone()).unwrap();
@@ -56,18 +60,35 @@ impl Place {
         };
         let community = Community::open(setup).unwrap();
         let shutdown = CancellationToken::new();
+        let tls = weir_http::Tls::self_made(vec!["weir.test".into()]).unwrap();
+        let tls = ChatTls::new(tls).unwrap();
         let xmpp = weir_xmpp::Xmpp::start(weir_xmpp::Setup {
             community: community.clone(),
-            dev: true,
+            dev,
+            tls: Some(tls.clone()),
             sessions_max: 1_000,
             shutdown: shutdown.clone(),
         });
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         tokio::spawn(weir_xmpp::stream::listen::serve(xmpp.clone(), listener));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let tls_address = listener.local_addr().unwrap();
+        tokio::spawn(weir_xmpp::stream::listen::serve_tls(xmpp.clone(), listener));
         let name = fixture.name;
         let hashes = HashMap::new();
-        Self { community, name, address, shutdown, hashes, _data: data, _fixture: fixture }
+        Self {
+            community,
+            name,
+            address,
+            tls_address,
+            tls,
+            clock,
+            shutdown,
+            hashes,
+            _data: data,
+            _fixture: fixture,
+        }
     }
 
     /// An account of this name, whose password is `password of NAME`, unless there is one.
@@ -79,7 +100,7 @@ impl Place {
         self.hashes.insert(name.into(), hash.clone());
         let user = NewUser {
             email: format!("{name}@mail.test"),
-            password_hash: hash,
+            password: hash,
             role: Role::User,
             confirmed: true,
             approved: true,
@@ -116,9 +137,14 @@ impl Drop for Place {
     }
 }
 
+/// What carries a client's stream.
+pub trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
+
 /// A client of XMPP.
 pub struct App {
-    io: TcpStream,
+    io: Box<dyn Io>,
     framer: Framer,
     pings: u32,
 }
@@ -130,7 +156,11 @@ const HEADER: &str = "<?xml version='1.0'?><stream:stream xmlns='jabber:client' 
 impl App {
     /// A connection on which nothing was said.
     pub async fn silent(address: SocketAddr) -> Self {
-        let io = TcpStream::connect(address).await.unwrap();
+        Self::on(Box::new(TcpStream::connect(address).await.unwrap()))
+    }
+
+    /// A client on whatever carries it.
+    pub fn on(io: Box<dyn Io>) -> Self {
         Self { io, framer: Framer::new(1 << 20), pings: 0 }
     }
 
@@ -168,6 +198,11 @@ impl App {
         self.send(&bind).await;
         let answer = self.receive().await;
         assert_eq!(answer.attr("type"), Some("result"), "{answer:?}");
+    }
+
+    /// Gives away what carries the stream, for TLS.
+    pub fn into_io(self) -> Box<dyn Io> {
+        self.io
     }
 
     pub async fn send(&mut self, text: &str) {

@@ -103,7 +103,10 @@ fn a_client_from_which_bindings_were_hidden_is_refused() {
 fn bindings_and_mechanisms_go_together() {
     let with = Client { header: "p=tls-exporter,,", data: &[7; 32], ..client(Hash::Sha1) };
     assert_eq!(with.log_in(false, &bound()).unwrap_err().condition, "malformed-request");
-    assert_eq!(client(Hash::Sha1).log_in(true, &bound()).unwrap_err().condition, "malformed-request");
+    assert_eq!(
+        client(Hash::Sha1).log_in(true, &bound()).unwrap_err().condition,
+        "malformed-request"
+    );
     let unknown = Client { header: "p=tls-unique,,", ..with };
     assert_eq!(unknown.log_in(true, &bound()).unwrap_err().condition, "malformed-request");
 }
@@ -145,8 +148,18 @@ fn names_with_commas_and_equals_signs_are_read() {
 fn messages_of_another_form_are_refused() {
     let offer = unbound();
     for wrong in [
-        "", "n", "n,", "n,,", "n,,n=,r=x", "n,,n=alice", "n,,n=alice,r=", "n,,m=x,n=alice,r=x",
-        "x,,n=alice,r=x", "n,b=x,n=alice,r=x", "n,,n=al=ice,r=x", "n,,n=alice,r=a b",
+        "",
+        "n",
+        "n,",
+        "n,,",
+        "n,,n=,r=x",
+        "n,,n=alice",
+        "n,,n=alice,r=",
+        "n,,m=x,n=alice,r=x",
+        "x,,n=alice,r=x",
+        "n,b=x,n=alice,r=x",
+        "n,,n=al=ice,r=x",
+        "n,,n=alice,r=a b",
     ] {
         let read = ClientFirst::parse(Hash::Sha1, false, &offer, wrong.as_bytes());
         assert_eq!(read.unwrap_err().condition, "malformed-request", "{wrong}");

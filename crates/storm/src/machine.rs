@@ -28,6 +28,12 @@ pub fn resident_bytes_of(pid: u32) -> u64 {
     kib_of(&status.unwrap_or_default(), "VmRSS:")
 }
 
+/// The memory of this process that is resident and no file's, in bytes; 0 where the system does
+/// not tell.
+pub fn anonymous_bytes() -> u64 {
+    kib_of(&fs::read_to_string("/proc/self/status").unwrap_or_default(), "RssAnon:")
+}
+
 /// The process on this machine that listens on `port`, of those that this one may look at.
 pub fn listener(port: u16) -> Option<u32> {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(fs::read_to_string);

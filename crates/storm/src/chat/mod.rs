@@ -16,7 +16,7 @@ mod link;
 mod log_in;
 mod parts;
 mod report;
-mod scram;
+pub mod scram;
 mod wire;
 
 use std::sync::Arc;

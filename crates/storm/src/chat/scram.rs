@@ -10,14 +10,16 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 
 /// Which hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Hash {
+pub enum Hash {
+    /// SHA-1
     Sha1,
+    /// SHA-256
     Sha256,
 }
 
 /// What a client keeps instead of its password.
 #[derive(Debug, Clone)]
-pub(super) struct Keys {
+pub struct Keys {
     hash: Hash,
     salt: String,
     iterations: u32,
@@ -54,7 +56,7 @@ impl Hash {
 }
 
 /// What is said first, without the header.
-pub(super) fn first(name: &str, nonce: &str) -> String {
+pub fn first(name: &str, nonce: &str) -> String {
     format!("n={name},r={nonce}")
 }
 
@@ -70,7 +72,10 @@ fn parts(server_first: &str) -> Result<(&str, &str, u32)> {
 
 impl Keys {
     /// Of `password`, for the salt in the server's first message.
-    pub(super) fn derive(hash: Hash, password: &str, server_first: &str) -> Result<Self> {
+    ///
+    /// # Errors
+    /// When that message is none.
+    pub fn derive(hash: Hash, password: &str, server_first: &str) -> Result<Self> {
         let (_, salt, iterations) = parts(server_first)?;
         let count = NonZeroU32::new(iterations).context("SCRAM with no iterations")?;
         let salted = hash.salted(password, &BASE64.decode(salt)?, count);
@@ -84,13 +89,16 @@ impl Keys {
     }
 
     /// Whether the server's first message is about these.
-    pub(super) fn fit(&self, server_first: &str) -> bool {
+    pub fn fit(&self, server_first: &str) -> bool {
         parts(server_first)
             .is_ok_and(|(_, salt, count)| salt == self.salt && count == self.iterations)
     }
 
     /// The client's last message, and what the server has to answer.
-    pub(super) fn last(&self, client_first: &str, server_first: &str) -> Result<(String, String)> {
+    ///
+    /// # Errors
+    /// When the server's first message is none, or about another salt.
+    pub fn last(&self, client_first: &str, server_first: &str) -> Result<(String, String)> {
         let (nonce, _, _) = parts(server_first)?;
         ensure!(self.fit(server_first), "the server changed the salt");
         let without_proof = format!("c=biws,r={nonce}");

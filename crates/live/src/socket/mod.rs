@@ -19,13 +19,15 @@ mod read;
 mod write;
 
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
 use metrics::{Counter, Gauge};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::time::Instant;
+use tokio::time::{Instant, Sleep};
 use weir_base::{KIB, Random};
 
 pub use decode::{CloseReason, Decoder, Message, Peer, ProtocolError};
@@ -127,6 +129,8 @@ enum State {
     Open,
     /// A write is under way; found here by anybody else, it was broken off amid a frame.
     Writing,
+    /// The caller of [`Socket::poll_send`] has frames that went out in part.
+    Amid,
     Closed,
 }
 
@@ -241,6 +245,53 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
             self.sockets.0.meters.slow.increment(1);
         }
         sent
+    }
+
+    /// The next message, for a caller that polls this socket from its own future in the place of
+    /// [`recv`](Self::recv). Pings are answered; a close is not, nor are errors told: the caller
+    /// sends [`close`] by [`poll_send`](Self::poll_send). `timer` is the caller's to keep.
+    pub fn poll_recv(
+        &mut self,
+        context: &mut Context<'_>,
+        timer: &mut Option<Pin<Box<Sleep>>>,
+    ) -> Poll<Result<Message, SocketError>> {
+        self.poll_message(context, timer)
+    }
+
+    /// Writes `frames`, whole ones put together, from `written` on, which tells how far it came:
+    /// the counterpart of [`poll_recv`](Self::poll_recv). The caller sets the deadline. Until it is
+    /// ready, the next call has to bring the same frames.
+    pub fn poll_send(
+        &mut self,
+        context: &mut Context<'_>,
+        frames: &[u8],
+        written: &mut usize,
+    ) -> Poll<io::Result<()>> {
+        if self.state == State::Open {
+            ready!(self.poll_control(context))?;
+        }
+        while *written < frames.len() {
+            let wrote = Pin::new(&mut self.stream).poll_write(context, &frames[*written..]);
+            let Poll::Ready(wrote) = wrote else {
+                // A frame of ours may be out in part: no pong may stand in the middle of it.
+                self.state = State::Amid;
+                return Poll::Pending;
+            };
+            let count = wrote?;
+            if count == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            *written += count;
+            self.sockets.0.meters.writes.increment(1);
+            self.sockets.0.meters.bytes_sent.increment(count as u64);
+        }
+        self.state = State::Open;
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    /// Says that nothing more is written.
+    pub fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_shutdown(context)
     }
 
     /// Sends a close frame and waits, bounded by [`SocketLimits::close_deadline`], for the peer to

@@ -9,7 +9,7 @@ use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Sleep;
 
-use super::{Socket, SocketError};
+use super::{Socket, SocketError, State};
 
 /// Frames handed to the stream in one write; also what a single system call takes comfortably.
 const SLICES_MAX: usize = 64;
@@ -153,6 +153,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
 
     /// Writes and flushes the control frames that wait.
     pub(super) fn poll_control(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.state == State::Amid {
+            return Poll::Pending;
+        }
         let Some(control) = &mut self.control else { return Poll::Ready(Ok(())) };
         loop {
             if control.writing.is_empty() {

@@ -11,6 +11,7 @@ mod session;
 pub mod sm;
 pub mod tls;
 pub mod transport;
+pub mod websocket;
 
 use std::future::poll_fn;
 use std::net::IpAddr;

@@ -11,3 +11,4 @@ mod place;
 mod presence;
 mod resume;
 mod streams;
+mod websocket;

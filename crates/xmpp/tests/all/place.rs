@@ -24,6 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 pub struct Place {
     pub community: Community,
+    pub xmpp: weir_xmpp::Xmpp,
     pub name: &'static str,
     pub address: SocketAddr,
     pub tls_address: SocketAddr,
@@ -79,6 +80,7 @@ impl Place {
         let hashes = HashMap::new();
         Self {
             community,
+            xmpp,
             name,
             address,
             tls_address,

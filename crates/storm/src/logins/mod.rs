@@ -4,9 +4,11 @@
 //! | file | what it holds |
 //! | --- | --- |
 //! | `client` | one client: connecting, logging in, subscribing, coming back |
+//! | `arrivals` | the threads on which they arrive |
 //! | `bystanders` | those who are there already, on a thread of their own |
 //! | `report` | what was measured |
 
+mod arrivals;
 mod bystanders;
 mod client;
 mod report;
@@ -21,6 +23,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use url::Url;
 
+use self::arrivals::Arrivals;
 use self::bystanders::Bystanders;
 use self::client::{Client, Login};
 use self::report::{Burst, Measured, Resumed};
@@ -74,6 +77,10 @@ pub struct Options {
     /// How often each of them pings and calls, in ms.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub every_ms: u64,
+    /// How far those who arrive give way to the server and to those who measure, where all are on
+    /// one machine: the niceness of their threads.
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(i32).range(0..=19))]
+    pub nice: i32,
     /// A method that bystanders call, with its parameters as an array; none where it is empty.
     #[arg(long, default_value = "echo=[1]", value_name = "NAME=JSON")]
     pub method: String,
@@ -104,6 +111,7 @@ pub async fn run(options: Options) -> Result<()> {
         subs: Arc::new(subs(&options)?),
         address,
         pid: machine::listener(port),
+        arrivals: Arrivals::new(options.nice)?,
         options,
     };
     let measured = storm.run().await?;
@@ -181,6 +189,7 @@ struct Storm {
     address: std::net::SocketAddr,
     subs: Arc<Vec<(String, Value)>>,
     logins: Vec<Login>,
+    arrivals: Arrivals,
     pid: Option<u32>,
 }
 
@@ -234,7 +243,7 @@ impl Storm {
         let from = Instant::now();
         let arrivals = (0..count).map(|at| {
             let (address, subs, login) = (self.address, self.subs.clone(), self.login(at).clone());
-            tokio::spawn(async move {
+            self.arrivals.spawn(async move {
                 let mut client = Client::open(address).await?;
                 client.arrive(&login, &subs).await?;
                 let ready = from.elapsed();
@@ -281,7 +290,7 @@ impl Storm {
             let some = (0..OPENING.min(count - clients.len())).map(|at| {
                 let (address, subs, login) =
                     (self.address, self.subs.clone(), self.login(at).clone());
-                tokio::spawn(async move {
+                self.arrivals.spawn(async move {
                     let mut client = Client::open(address).await?;
                     client.arrive(&login, &subs).await?;
                     anyhow::Ok(client)
@@ -297,9 +306,9 @@ impl Storm {
         let sessions: Vec<_> = clients.into_iter().map(Client::cut).collect();
         let used_before = self.pid.map_or(0.0, machine::processor_s_of);
         let from = Instant::now();
-        let back = sessions
-            .into_iter()
-            .map(|session| tokio::spawn(async move { Client::come_back(address, &session).await }));
+        let back = sessions.into_iter().map(|session| {
+            self.arrivals.spawn(async move { Client::come_back(address, &session).await })
+        });
         let back = tokio::time::timeout(PATIENCE, join_all(back)).await;
         let all_ms = from.elapsed().as_secs_f64() * 1e3;
         let (mut resumed, mut again, mut kept) = (0, 0, Vec::new());

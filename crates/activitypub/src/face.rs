@@ -29,6 +29,17 @@ pub struct Setup {
     /// What is free on the database's disk, where that can be known: what comes in is refused
     /// before it is full.
     pub free_disk: FreeDisk,
+    /// What else of this server host-meta tells: relations and addresses.
+    pub host_links: Vec<HostLink>,
+}
+
+/// Something at an address of this server, by its relation to it.
+#[derive(Debug, Clone)]
+pub struct HostLink {
+    /// The relation.
+    pub rel: &'static str,
+    /// The address.
+    pub href: String,
 }
 
 /// Why the face cannot be made.
@@ -62,6 +73,7 @@ struct Inner {
     usage: Usage,
     require_signed_fetch: bool,
     registrations: Registrations,
+    host_links: Vec<HostLink>,
 }
 
 impl ActivityPub {
@@ -86,6 +98,7 @@ impl ActivityPub {
             urls,
             require_signed_fetch: setup.require_signed_fetch,
             registrations: setup.registrations,
+            host_links: setup.host_links,
         };
         Ok(Self { inner: Arc::new(inner) })
     }
@@ -103,6 +116,11 @@ impl ActivityPub {
     /// What people here sign with.
     pub fn keys(&self) -> &Keys {
         &self.inner.keys
+    }
+
+    /// What else of this server host-meta tells.
+    pub fn host_links(&self) -> &[HostLink] {
+        &self.inner.host_links
     }
 
     pub(crate) fn finder(&self) -> &Finder {

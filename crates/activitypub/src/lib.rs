@@ -25,7 +25,7 @@ mod shape;
 pub mod signature;
 pub mod wire;
 
-pub use face::{ActivityPub, Setup, SetupError};
+pub use face::{ActivityPub, HostLink, Setup, SetupError};
 pub use inbox::{FreeDisk, Inbound, Late, RefetchKey, Unverified};
 pub use keys::{Keys, Signing};
 pub use outbound::{Deliver, DeliverRest, PrunePayloads, Redeliver, retry_host};

@@ -1,8 +1,8 @@
 //! What the configuration means for how this server speaks with others.
 
-use weir_activitypub::{ActivityPub, FreeDisk, Setup, SetupError};
+use weir_activitypub::{ActivityPub, FreeDisk, HostLink, Setup, SetupError};
 
-use crate::config::{Checked, FederationMode};
+use crate::config::{Checked, FederationMode, Role};
 use crate::options;
 use crate::outside::Outside;
 use crate::parts::Parts;
@@ -28,8 +28,20 @@ pub fn face(
         allowlist: federation.mode == FederationMode::Allowlist,
         registrations: options::registrations(checked),
         free_disk: free_disk(checked, parts),
+        host_links: host_links(checked, parts),
     };
     ActivityPub::new(setup).map(Some)
+}
+
+/// How chat is reached by the web (XEP-0156).
+fn host_links(checked: &Checked, parts: &Parts) -> Vec<HostLink> {
+    if !checked.config.roles.contains(&Role::Xmpp) {
+        return Vec::new();
+    }
+    // http to ws, https to wss.
+    let base = parts.community.env().site.base.replacen("http", "ws", 1);
+    let href = format!("{base}/xmpp-websocket");
+    vec![HostLink { rel: "urn:xmpp:alt-connections:websocket", href }]
 }
 
 /// What is free on the disk that the database lies on, where that is this machine's to know.

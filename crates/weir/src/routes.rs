@@ -13,6 +13,7 @@ use weir_activitypub::ActivityPub;
 use weir_community::federation::SharedResolver;
 use weir_community::media::Proxy;
 use weir_pages::Pages;
+use weir_xmpp::Xmpp;
 
 use crate::alone::Alone;
 use crate::config::Checked;
@@ -21,16 +22,26 @@ use crate::outside::Outside;
 use crate::parts::Parts;
 use crate::process;
 
+/// The faces that may be left out.
+#[derive(Clone, Copy)]
+pub struct Faces<'f> {
+    /// To other servers.
+    pub federation: Option<&'f ActivityPub>,
+    /// Chat.
+    pub chat: Option<&'f Xmpp>,
+}
+
 /// Everything that is served over HTTP.
 pub fn router(
     checked: &Checked,
     parts: &Parts,
     outside: &Outside,
-    federation: Option<&ActivityPub>,
+    faces: Faces<'_>,
     shutdown: CancellationToken,
 ) -> Router {
     let cache_bytes_max = media_cache_bytes(&parts.community.env().data);
     let proxy = Proxy::new(parts.community.clone(), outside.fetch.clone(), cache_bytes_max);
+    let Faces { federation, chat } = faces;
     let resolver: SharedResolver = match federation {
         Some(face) => Arc::new(face.clone()),
         None => Arc::new(Alone(parts.community.clone())),
@@ -45,6 +56,10 @@ pub fn router(
         shutdown,
     });
     let own = own.merge(weir_ddp::router(ddp));
+    let own = match chat {
+        Some(chat) => own.merge(weir_xmpp::stream::websocket::router(chat.clone())),
+        None => own,
+    };
     let mastodon = weir_mastodon::Setup {
         community: parts.community.clone(),
         resolver,

@@ -129,7 +129,7 @@ struct Listeners {
     http_address: SocketAddr,
     metrics: Option<TcpListener>,
     metrics_address: Option<SocketAddr>,
-    c2s: Option<(TcpListener, SocketAddr)>,
+    chat: xmpp::Doors,
 }
 
 async fn serve(checked: &Checked, extra_ca: Option<&Path>) -> Result<(), ServeError> {
@@ -171,11 +171,16 @@ async fn serve(checked: &Checked, extra_ca: Option<&Path>) -> Result<(), ServeEr
     let signals = Signals::listen(tls.clone())
         .map_err(|source| ServeError::System { what: "listen to signals", source })?;
     let tasks = TaskTracker::new();
-    let chat = config
-        .roles
-        .contains(&Role::Xmpp)
-        .then(|| xmpp::face(checked, &parts.community, descriptors_max, shutdown.clone()));
-    let router = routes::router(checked, &parts, &outside, federation.as_ref(), shutdown.clone());
+    let chat = match config.roles.contains(&Role::Xmpp) {
+        true => {
+            let tls = xmpp::tls(checked, tls.as_ref(), &parts.community)?;
+            let stop = shutdown.clone();
+            Some(xmpp::face(checked, &parts.community, tls, descriptors_max, stop))
+        }
+        false => None,
+    };
+    let faces = routes::Faces { federation: federation.as_ref(), chat: chat.as_ref() };
+    let router = routes::router(checked, &parts, &outside, faces, shutdown.clone());
     let serving = to_everybody(config, router, tls, descriptors_max);
     tasks.spawn(weir_http::serve(listeners.http, serving, shutdown.clone()));
     if let Some(listener) = listeners.metrics {
@@ -183,9 +188,9 @@ async fn serve(checked: &Checked, extra_ca: Option<&Path>) -> Result<(), ServeEr
         tasks.spawn(weir_http::serve(listener, serving, shutdown.clone()));
     }
     tasks.spawn(socket.serve(parts.clone(), shutdown.clone()));
-    let c2s_address = listeners.c2s.as_ref().map(|(_, address)| address.to_string());
-    if let (Some(chat), Some((listener, _))) = (chat, listeners.c2s) {
-        tasks.spawn(weir_xmpp::stream::listen::serve(chat, listener));
+    let (c2s_address, c2s_tls_address) = listeners.chat.addresses();
+    if let Some(chat) = chat {
+        listeners.chat.open(&chat, &tasks);
     }
     let nodes = nodes(config, &parts)?;
     tasks.spawn(streams::run_among(parts.community.clone(), nodes, shutdown.clone()));
@@ -196,7 +201,8 @@ async fn serve(checked: &Checked, extra_ca: Option<&Path>) -> Result<(), ServeEr
     tracing::info!(
         http = %bound,
         metrics = metrics_address.unwrap_or_default(),
-        xmpp = c2s_address.unwrap_or_default(),
+        xmpp = c2s_address,
+        xmpp_tls = c2s_tls_address,
         domain = checked.domain(bound),
         url = checked.public_url(bound),
         data = %data.path().display(),
@@ -290,14 +296,12 @@ async fn listen(checked: &Checked) -> Result<Listeners, ServeError> {
     let metrics = checked.config.metrics.listen;
     let metrics = bind_any(metrics, "metrics.listen", checked.metrics_port_may_move).await?;
     let (metrics, metrics_address) = metrics.unzip();
-    let chats = checked.config.roles.contains(&Role::Xmpp);
-    let c2s = checked.config.xmpp.c2s_listen.filter(|_| chats);
-    let c2s = bind_any(c2s, "xmpp.c2s_listen", checked.c2s_port_may_move).await?;
-    Ok(Listeners { http, http_address, metrics, metrics_address, c2s })
+    let chat = xmpp::Doors::bind(checked).await?;
+    Ok(Listeners { http, http_address, metrics, metrics_address, chat })
 }
 
 /// A listener that may be left out, and that takes another port when its own is taken and it may.
-async fn bind_any(
+pub(crate) async fn bind_any(
     address: Option<SocketAddr>,
     key: &'static str,
     may_move: bool,

@@ -29,6 +29,7 @@ pub fn router(face: ActivityPub) -> Router {
     Router::new()
         .route("/.well-known/webfinger", get(webfinger::get))
         .route("/.well-known/host-meta", get(host_meta::get))
+        .route("/.well-known/host-meta.json", get(host_meta::get_json))
         .route("/.well-known/nodeinfo", get(nodeinfo::links))
         .route("/nodeinfo/2.0", get(nodeinfo::version_2_0))
         .route("/nodeinfo/2.1", get(nodeinfo::version_2_1))

@@ -146,6 +146,11 @@ async fn discovery_leads_from_a_name_to_an_actor() {
         );
         let meta = place.get("/.well-known/host-meta", HeaderMap::new()).await;
         assert!(meta.body.as_str().unwrap().contains("webfinger?resource={uri}"));
+        let further = "<Link rel=\"example\" href=\"wss://weir.test/x?a&amp;b\"/>";
+        assert!(meta.body.as_str().unwrap().contains(further));
+        let meta = place.get("/.well-known/host-meta.json", HeaderMap::new()).await;
+        let link = serde_json::json!({ "rel": "example", "href": "wss://weir.test/x?a&b" });
+        assert_eq!(meta.body["links"][1], link);
     }
 }
 

@@ -9,7 +9,7 @@ use http_body_util::BodyExt;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
-use weir_activitypub::{ActivityPub, Setup as FaceSetup};
+use weir_activitypub::{ActivityPub, HostLink, Setup as FaceSetup};
 use weir_base::{Clock, Id, Random, Timestamp};
 use weir_community::accounts::{self, NewAccount, RemoteAccount, RemoteKey};
 use weir_community::federation::chores;
@@ -79,6 +79,7 @@ impl Place {
             require_signed_fetch,
             registrations: Registrations::Open,
             free_disk: Box::new(|| None),
+            host_links: vec![HostLink { rel: "example", href: "wss://weir.test/x?a&b".into() }],
         })
         .unwrap();
         let router = weir_activitypub::router(face.clone());

@@ -237,8 +237,10 @@ settings! {
 
     /// Chat by XMPP. Accounts are addresses: NAME@DOMAIN.
     section xmpp: XmppListeners {
-        /// Where people's apps connect. Empty: nowhere.
+        /// Where people's apps connect; TLS begins when they ask for it. Empty: nowhere.
         c2s_listen: Option<SocketAddr> = Some(SocketAddr::from(([0u16; 8], 5222)));
+        /// The same, with TLS from the first byte. Empty: nowhere.
+        c2s_tls_listen: Option<SocketAddr> = Some(SocketAddr::from(([0u16; 8], 5223)));
     }
 
     /// Pictures, sound and video.

@@ -15,6 +15,9 @@ pub struct Modes {
     pub demo: bool,
 }
 
+/// Where chat listens.
+const CHAT_LISTENERS: [&str; 2] = ["xmpp.c2s_listen", "xmpp.c2s_tls_listen"];
+
 /// A configuration that keeps the rules.
 #[derive(Debug)]
 pub struct Checked {
@@ -24,8 +27,8 @@ pub struct Checked {
     pub modes: Modes,
     /// Whether the metrics listener may take another port when its own is taken.
     pub metrics_port_may_move: bool,
-    /// Whether the listener of people's chat apps may do the same.
-    pub c2s_port_may_move: bool,
+    /// The keys of chat's listeners that may do the same.
+    pub chat_ports_may_move: Vec<&'static str>,
 }
 
 impl Checked {
@@ -105,7 +108,7 @@ pub fn check(loaded: &mut Loaded, modes: Modes) -> Result<Checked, ConfigError> 
         config: loaded.config.clone(),
         modes,
         metrics_port_may_move: may_move("metrics.listen"),
-        c2s_port_may_move: may_move("xmpp.c2s_listen"),
+        chat_ports_may_move: CHAT_LISTENERS.into_iter().filter(|key| may_move(key)).collect(),
     })
 }
 
@@ -212,17 +215,27 @@ fn listeners(loaded: &mut Loaded, modes: Modes) -> Result<(), ConfigError> {
         metrics.set_ip(http.ip());
         loaded.origins.insert("metrics.listen".into(), Origin::Mode(mode));
     }
-    if *loaded.origin("xmpp.c2s_listen") == Origin::Default
-        && let Some(c2s) = &mut loaded.config.xmpp.c2s_listen
-        && http.ip().is_loopback()
-    {
-        c2s.set_ip(http.ip());
-        loaded.origins.insert("xmpp.c2s_listen".into(), Origin::Mode(mode));
+    for key in CHAT_LISTENERS {
+        let is_default = *loaded.origin(key) == Origin::Default;
+        let xmpp = &mut loaded.config.xmpp;
+        let listener = match key {
+            "xmpp.c2s_listen" => &mut xmpp.c2s_listen,
+            _ => &mut xmpp.c2s_tls_listen,
+        };
+        if let Some(address) = listener
+            && is_default
+            && http.ip().is_loopback()
+        {
+            address.set_ip(http.ip());
+            loaded.origins.insert(key.into(), Origin::Mode(mode));
+        }
     }
+    let xmpp = &loaded.config.xmpp;
     let listeners = [
         ("http.listen", loaded.config.http.listen),
         ("metrics.listen", loaded.config.metrics.listen),
-        ("xmpp.c2s_listen", loaded.config.xmpp.c2s_listen),
+        ("xmpp.c2s_listen", xmpp.c2s_listen),
+        ("xmpp.c2s_tls_listen", xmpp.c2s_tls_listen),
     ];
     for (key, address) in listeners {
         if let Some(address) = address.filter(|address| !address.ip().is_loopback()) {

@@ -19,6 +19,7 @@ use weir_live::admission::Admission;
 use crate::iq::Tables;
 use crate::log_in::LogIns;
 use crate::message::lane::Lanes;
+use crate::pubsub::interest::Interests;
 use crate::router::{Router, SHARDS};
 use crate::stream::ChatTls;
 use crate::stream::resume::Detached;
@@ -65,6 +66,7 @@ pub struct Inner {
     pub log_ins: LogIns,
     pub(crate) lanes: Lanes,
     pub(crate) detached: Detached,
+    pub(crate) interests: Interests,
     pub(crate) tables: Tables,
     domain: Box<str>,
     dev: bool,
@@ -112,6 +114,7 @@ impl Xmpp {
             admission: Admission::new(ARRIVALS_MAX, ARRIVALS_WAITING_MAX, clock, random),
             lanes: Lanes::new(setup.community.db().dialect()),
             detached: Detached::default(),
+            interests: Interests::default(),
             tables: Tables::new(),
             shutdown: setup.shutdown,
             tls: setup.tls,

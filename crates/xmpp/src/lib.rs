@@ -11,6 +11,7 @@ pub mod limits;
 pub mod log_in;
 pub mod message;
 pub mod presence;
+pub mod pubsub;
 pub mod roster;
 mod route;
 pub mod router;
@@ -33,6 +34,16 @@ const IQS: &[Handler] = &[
     iq!(ns::SESSION, "session", At::Anywhere, iq::ping::ping),
     iq!(ns::CARBONS, "enable", At::Own, message::carbons::enable),
     iq!(ns::CARBONS, "disable", At::Own, message::carbons::disable),
+    iq!(ns::MAM, "query", At::Own, iq::mam::query),
+    iq!(ns::MAM, "metadata", At::Own, iq::mam::metadata),
+    iq!(ns::MAM, "prefs", At::Own, iq::mam::preferences),
+    iq!(ns::BLOCKING, "blocklist", At::Own, iq::blocking::list),
+    iq!(ns::BLOCKING, "block", At::Own, iq::blocking::block),
+    iq!(ns::BLOCKING, "unblock", At::Own, iq::blocking::unblock),
+    iq!(ns::PRIVATE, "query", At::Own, iq::private::query),
+    iq!(ns::VCARD, "vCard", At::Account, iq::vcard::card),
+    iq!(ns::PUBSUB, "pubsub", At::Account, pubsub::query),
+    iq!(ns::PUBSUB_OWNER, "pubsub", At::Account, pubsub::query),
 ];
 
 /// What `disco#info` tells of the domain and of accounts.
@@ -45,7 +56,16 @@ const FEATURES: &[(At, &str)] = &[
     (At::Host, ns::CARBONS),
     (At::Host, ns::OFFLINE),
     (At::Host, ns::ROSTER),
+    (At::Account, ns::MAM),
+    (At::Account, "urn:xmpp:mam:2#extended"),
+    (At::Account, ns::STANZA_ID),
+    (At::Host, ns::BLOCKING),
+    (At::Host, ns::PRIVATE),
+    (At::Anywhere, ns::VCARD),
+    (At::Account, ns::AVATAR_CONVERSION),
+    (At::Account, "urn:xmpp:bookmarks:1#compat"),
+    (At::Account, "urn:xmpp:bookmarks:1#compat-pep"),
 ];
 
 /// What stands at an address of its own below the domain.
-const SERVICES: &[Service] = &[];
+const SERVICES: &[Service] = &[Service { label: pubsub::LABEL, receive: pubsub::receive }];

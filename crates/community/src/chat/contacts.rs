@@ -200,6 +200,19 @@ pub fn get(tx: &mut Tx, owner: Id, jid: &str) -> Result<Option<Contact>, Error> 
     )?)
 }
 
+/// The listed contacts of `owner` with the groups they stand in.
+///
+/// # Errors
+/// The database's.
+pub fn groups(tx: &mut Tx, owner: Id) -> Result<Vec<(String, Vec<String>)>, Error> {
+    Ok(tx.query(
+        "SELECT jid, group_names FROM chat_contacts WHERE account_id = ?1 AND state % 2 = 1
+           AND group_names <> '[]'",
+        params![owner],
+        |row| Ok((row.get(0)?, row.get::<Json<Vec<String>>>(1)?.0)),
+    )?)
+}
+
 /// Adds `jid` (without a resource) to the contacts of `owner`, or changes its name and groups.
 ///
 /// # Errors

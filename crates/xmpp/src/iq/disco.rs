@@ -1,17 +1,22 @@
 //! What there is here (XEP-0030).
 
 use super::{Answer, Asked, At};
+use crate::pubsub;
 use crate::wire::{Condition, Element, StanzaError, ns};
 
 /// `disco#info`: of the domain, or of an account.
 pub async fn info(asked: Asked) -> Answer {
-    if let Some(node) = asked.payload.attr("node") {
-        let text = format!("there is no node {node}");
-        return Err(StanzaError::new(Condition::ItemNotFound).text(text));
-    }
     let to_host = asked.to.as_ref().is_some_and(|to| to.local().is_none());
     if !to_host && !may_know(&asked) {
         return Err(StanzaError::new(Condition::ServiceUnavailable));
+    }
+    match asked.payload.attr("node") {
+        Some(node) if !to_host => return pubsub::info(&asked, node).await,
+        Some(node) => {
+            let text = format!("there is no node {node}");
+            return Err(StanzaError::new(Condition::ItemNotFound).text(text));
+        }
+        None => {}
     }
     let identity = |category: &str, kind: &str| {
         Element::new("identity", ns::DISCO_INFO)
@@ -29,29 +34,36 @@ pub async fn info(asked: Asked) -> Answer {
     });
     let features = offered
         .map(|(_, feature)| Element::new("feature", ns::DISCO_INFO).with_attr("var", *feature));
+    let verbs = pubsub::FEATURES.iter().filter(|_| !to_host).map(|name| {
+        let feature = Element::new("feature", ns::DISCO_INFO);
+        feature.with_attr("var", format!("{}#{name}", ns::PUBSUB))
+    });
     let mut query = Element::new("query", ns::DISCO_INFO).with_children(identities);
-    query = query.with_children(features);
+    query = query.with_children(features).with_children(verbs);
     Ok(Some(query))
 }
 
 /// `disco#items`: the services of the domain.
 pub async fn items(asked: Asked) -> Answer {
+    let to_host = asked.to.as_ref().is_some_and(|to| to.local().is_none());
+    if !to_host {
+        return match may_know(&asked) {
+            true => pubsub::names(&asked).await,
+            false => Err(StanzaError::new(Condition::ServiceUnavailable)),
+        };
+    }
     let mut query = Element::new("query", ns::DISCO_ITEMS);
     if let Some(node) = asked.payload.attr("node") {
         query.set_attr("node", node);
         return Ok(Some(query));
     }
-    let to_host = asked.to.as_ref().is_some_and(|to| to.local().is_none());
-    if to_host {
-        let domain = asked.xmpp.domain();
-        let item = |jid: String| Element::new("item", ns::DISCO_ITEMS).with_attr("jid", jid);
-        let services =
-            crate::SERVICES.iter().map(|service| item(format!("{}.{domain}", service.label)));
-        let components = asked.xmpp.component_domains();
-        let components = components.iter().map(|domain| item(domain.to_string()));
-        query = query.with_children(services).with_children(components);
-    }
-    Ok(Some(query))
+    let domain = asked.xmpp.domain();
+    let item = |jid: String| Element::new("item", ns::DISCO_ITEMS).with_attr("jid", jid);
+    let services =
+        crate::SERVICES.iter().map(|service| item(format!("{}.{domain}", service.label)));
+    let components = asked.xmpp.component_domains();
+    let components = components.iter().map(|domain| item(domain.to_string()));
+    Ok(Some(query.with_children(services).with_children(components)))
 }
 
 /// Whether who asks may know that the account exists: its owner, and who sees its presence.

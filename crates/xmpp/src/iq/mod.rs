@@ -1,8 +1,12 @@
 //! Queries: who answers which.
 
+pub mod blocking;
 pub mod disco;
+pub mod mam;
 pub mod ping;
+pub mod private;
 pub mod time;
+pub mod vcard;
 pub mod version;
 
 use std::collections::HashMap;

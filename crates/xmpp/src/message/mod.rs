@@ -51,7 +51,11 @@ pub(crate) fn sent(xmpp: &Xmpp, session: &Arc<Session>, mut message: Stanza) -> 
         let blocked = Element::new("blocked", "urn:xmpp:blocking:errors");
         let text = "you have blocked this contact: unblock it first";
         let error = StanzaError::new(Condition::NotAcceptable).text(text).specific(blocked);
-        return xmpp.bounce(&message, &error);
+        // Not by its way: nothing from there is heard.
+        if !message.is_answer() {
+            session.send(&message.error(&error));
+        }
+        return None;
     }
     let kept = match xmpp.place(&to) {
         Place::Host | Place::Service(_) => return xmpp.route(message),

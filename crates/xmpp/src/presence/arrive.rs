@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{broadcast, probe, show, tail_of};
 use crate::face::Xmpp;
 use crate::message::offline;
+use crate::pubsub::interest::presence_changed;
 use crate::roster;
 use crate::router::{Out, Session};
 use crate::wire::{Stanza, ns, parse, write};
@@ -25,7 +26,9 @@ pub(crate) async fn arrive(xmpp: Xmpp, session: Arc<Session>, presence: Stanza, 
         }
     };
     let told = tail_of(&presence.element, true);
+    let is_new = !session.is_available();
     show(&xmpp, &session, &presence.element, priority);
+    presence_changed(&xmpp, &session, &presence.element, is_new);
     broadcast(&xmpp, &session, &told);
     probe(&xmpp, &session);
     for request in arrival.requests {

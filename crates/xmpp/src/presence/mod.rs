@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::face::{Work, Xmpp};
 use crate::limits;
+use crate::pubsub::interest::presence_changed;
 use crate::roster;
 use crate::route::Place;
 use crate::router::{Contacts, Here, Out, Peer, Session};
@@ -57,6 +58,7 @@ fn available(xmpp: &Xmpp, session: &Arc<Session>, presence: Stanza) -> Option<Wo
     }
     let told = tail_of(&presence.element, true);
     show(xmpp, session, &presence.element, priority);
+    presence_changed(xmpp, session, &presence.element, false);
     broadcast(xmpp, session, &told);
     if priority >= 0 && before < Some(0) {
         let handing = (xmpp.clone(), session.peer.clone(), session.account);

@@ -2,9 +2,11 @@
 
 pub mod element;
 pub mod error;
+pub mod form;
 pub mod frame;
 pub mod jid;
 pub mod ns;
+pub mod page;
 pub mod parse;
 pub mod stanza;
 pub mod write;

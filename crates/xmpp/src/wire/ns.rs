@@ -99,6 +99,70 @@ namespaces! {
     CSI = "urn:xmpp:csi:0";
     /// XEP-0359.
     STANZA_ID = "urn:xmpp:sid:0";
+    /// XEP-0045.
+    MUC_ADMIN = "http://jabber.org/protocol/muc#admin";
+    /// XEP-0045.
+    MUC_OWNER = "http://jabber.org/protocol/muc#owner";
+    /// XEP-0045.
+    MUC_CONFIG = "http://jabber.org/protocol/muc#roomconfig";
+    /// XEP-0045.
+    MUC_INFO = "http://jabber.org/protocol/muc#roominfo";
+    /// XEP-0045.
+    MUC_REQUEST = "http://jabber.org/protocol/muc#request";
+    /// XEP-0045.
+    MUC_REGISTER = "http://jabber.org/protocol/muc#register";
+    /// XEP-0048.
+    BOOKMARKS = "storage:bookmarks";
+    /// XEP-0049.
+    PRIVATE = "jabber:iq:private";
+    /// XEP-0050.
+    COMMANDS = "http://jabber.org/protocol/commands";
+    /// XEP-0054.
+    VCARD = "vcard-temp";
+    /// XEP-0059.
+    PAGES = "http://jabber.org/protocol/rsm";
+    /// XEP-0060.
+    PUBSUB = "http://jabber.org/protocol/pubsub";
+    /// XEP-0060.
+    PUBSUB_OWNER = "http://jabber.org/protocol/pubsub#owner";
+    /// XEP-0060.
+    PUBSUB_EVENT = "http://jabber.org/protocol/pubsub#event";
+    /// XEP-0060.
+    PUBSUB_ERRORS = "http://jabber.org/protocol/pubsub#errors";
+    /// XEP-0060.
+    PUBSUB_CONFIG = "http://jabber.org/protocol/pubsub#node_config";
+    /// XEP-0060.
+    PUBSUB_META_DATA = "http://jabber.org/protocol/pubsub#meta-data";
+    /// XEP-0060.
+    PUBLISH_OPTIONS = "http://jabber.org/protocol/pubsub#publish-options";
+    /// XEP-0084.
+    AVATAR_DATA = "urn:xmpp:avatar:data";
+    /// XEP-0084.
+    AVATAR_METADATA = "urn:xmpp:avatar:metadata";
+    /// XEP-0153.
+    VCARD_UPDATE = "vcard-temp:x:update";
+    /// XEP-0191.
+    BLOCKING = "urn:xmpp:blocking";
+    /// XEP-0215.
+    EXT_DISCO = "urn:xmpp:extdisco:2";
+    /// XEP-0249.
+    INVITATION = "jabber:x:conference";
+    /// XEP-0357.
+    PUSH = "urn:xmpp:push:0";
+    /// XEP-0363.
+    UPLOAD = "urn:xmpp:http:upload:0";
+    /// XEP-0398.
+    AVATAR_CONVERSION = "urn:xmpp:pep-vcard-conversion:0";
+    /// XEP-0402.
+    BOOKMARKS_2 = "urn:xmpp:bookmarks:1";
+    /// XEP-0410.
+    SELF_PING = "http://jabber.org/protocol/muc#self-ping-optimization";
+    /// XEP-0421.
+    OCCUPANT_ID = "urn:xmpp:occupant-id:0";
+    /// XEP-0424.
+    RETRACT = "urn:xmpp:message-retract:1";
+    /// XEP-0425.
+    MODERATE = "urn:xmpp:message-moderate:1";
     /// Offline messages are kept, for XEP-0160.
     OFFLINE = "msgoffline";
 }

@@ -13,7 +13,8 @@
 //!
 //! `is here` connects and sends presence, and reads away what comes of that; without a resource
 //! it is `home`. What is received has to have what is written, and may have more; `*` stands for
-//! any value, and `(none)` for the absence of an attribute.
+//! any value, and `(none)` for the absence of an attribute. Who `answers` answers the query that came
+//! last among what was received in any order.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +31,7 @@ pub async fn play(script: &str) {
 
 /// Plays a dialogue at one place.
 pub async fn play_at(place: &mut Place, script: &str) {
-    let mut stage = Stage { apps: BTreeMap::new() };
+    let mut stage = Stage { asked: String::new(), apps: BTreeMap::new() };
     let mut lines = script.lines().enumerate().peekable();
     while let Some((number, line)) = lines.next() {
         let line = line.trim();
@@ -39,8 +40,13 @@ pub async fn play_at(place: &mut Place, script: &str) {
         }
         let mut xml = String::new();
         while let Some((_, next)) = lines.peek() {
-            if !next.trim_start().starts_with('<') {
+            // A tag may go on in the next line.
+            let is_open = xml.matches('<').count() > xml.matches('>').count();
+            if !is_open && !next.trim_start().starts_with('<') {
                 break;
+            }
+            if is_open {
+                xml.push(' ');
             }
             xml.push_str(next.trim());
             lines.next();
@@ -51,6 +57,7 @@ pub async fn play_at(place: &mut Place, script: &str) {
 }
 
 struct Stage {
+    asked: String,
     apps: BTreeMap<String, App>,
 }
 
@@ -81,11 +88,22 @@ impl Stage {
                 let found = self.app(&who, at).receive().await;
                 check(&[found], xml, at);
             }
+            // To the last query of the server.
+            "answers" => {
+                let id = self.asked.clone();
+                let to = "weir.test";
+                let answer = format!("<iq type='result' id='{id}' to='{to}'>{xml}</iq>");
+                self.app(&who, at).send(&answer).await;
+            }
             "receives in any order" => {
                 let count = elements(xml).len();
                 let mut found = Vec::new();
                 for _ in 0..count {
                     found.push(self.app(&who, at).receive().await);
+                }
+                let asks = |one: &&Element| one.attr("type") == Some("get");
+                if let Some(id) = found.iter().find(asks).and_then(|one| one.attr("id")) {
+                    self.asked = id.to_owned();
                 }
                 check(&found, xml, at);
             }

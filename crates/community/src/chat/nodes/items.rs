@@ -179,3 +179,33 @@ pub fn item_names(tx: &mut Tx, node: &Node) -> Result<Vec<String>, Error> {
 pub fn last(tx: &mut Tx, node: &Node) -> Result<Option<Item>, Error> {
     Ok(items(tx, node, &[], None, 1)?.pop())
 }
+
+/// The newest items of the nodes called `nodes` of the people called `names` that are sent to who
+/// comes, each with its owner's name.
+///
+/// # Errors
+/// The database's.
+pub fn last_of(
+    tx: &mut Tx,
+    names: &[String],
+    nodes: &[String],
+) -> Result<Vec<(String, Node, Item)>, Error> {
+    let found: Vec<(String, Node, Item)> = tx.query(
+        "SELECT a.username_key, n.id, n.owner_id, n.name, n.config,
+           i.name, i.id, i.publisher, i.xml
+         FROM accounts a JOIN chat_nodes n ON n.owner_id = a.id
+           JOIN chat_items i ON i.node_id = n.id
+         WHERE a.username_key IN texts(?1) AND a.domain = '' AND n.name IN texts(?2)
+           AND i.id = (SELECT max(id) FROM chat_items WHERE node_id = n.id)",
+        &[texts(names), texts(nodes)],
+        |row| {
+            let weir_db::Json(config) = row.get(4)?;
+            let node = Node { id: row.get(1)?, owner: row.get(2)?, name: row.get(3)?, config };
+            Ok((row.get(0)?, node, weir_db::Record::read(row, 5)?))
+        },
+    )?;
+    let is_sent = |(_, node, _): &(String, Node, Item)| {
+        node.config.send_last == super::SendLast::OnSubAndPresence
+    };
+    Ok(found.into_iter().filter(is_sent).collect())
+}

@@ -1,4 +1,5 @@
-//! Nodes to which one publishes (XEP-0060): those of an account (XEP-0163), and those of the service.
+//! Nodes to which one publishes (XEP-0060): those of an account (XEP-0163), and those of the
+//! service.
 
 mod config;
 mod items;
@@ -10,7 +11,7 @@ use weir_db::{Json, Tx, params};
 use crate::{Env, Error};
 
 pub use config::{Access, Config, Publish, SendLast};
-pub use items::{Item, Published, item_names, items, last, publish, purge, retract};
+pub use items::{Item, Published, item_names, items, last, last_of, publish, purge, retract};
 pub use people::{
     Affiliation, Standing, Subscription, affiliate, affiliations, affiliations_of, may_publish,
     may_read, standing, subscribe, subscribers, subscriptions_of, unsubscribe,

@@ -1,0 +1,213 @@
+//! What people's apps want to hear of, as their capabilities say (XEP-0115, XEP-0163 §4): `node` is
+//! heard of by an app with the feature `node+notify`.
+//!
+//! Capabilities are asked for once for each hash, and kept for all who have the same, once it was
+//! proven that they have it: nobody can say something in the name of others.
+
+use std::sync::Arc;
+
+use aws_lc_rs::digest;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use moka::sync::Cache;
+
+use super::notify;
+use crate::face::Xmpp;
+use crate::router::Session;
+use crate::wire::form::Form;
+use crate::wire::{Element, Jid, Scope, ns, parse};
+
+/// Hashes of capabilities that are remembered.
+const KNOWN_MAX: u64 = 10_000;
+/// The most nodes that one app hears of.
+const WANTED_MAX: usize = 100;
+/// The most features of one app.
+const FEATURES_MAX: usize = 500;
+
+type Wanted = Arc<[Box<str>]>;
+
+/// What apps want to hear of, by the hash of their capabilities.
+pub struct Interests {
+    known: Cache<Box<str>, Wanted>,
+}
+
+impl Default for Interests {
+    fn default() -> Self {
+        Self { known: Cache::new(KNOWN_MAX) }
+    }
+}
+
+/// The capabilities that a presence names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Caps {
+    hash: String,
+    node: String,
+    ver: String,
+}
+
+impl Caps {
+    fn of(presence: &Element) -> Option<Self> {
+        let caps = presence.child("c", ns::CAPS)?;
+        let attr = |name: &str| caps.attr(name).map(str::to_owned);
+        Some(Self { hash: attr("hash")?, node: attr("node")?, ver: attr("ver")? })
+    }
+
+    fn key(&self) -> Box<str> {
+        format!("{} {}", self.hash, self.ver).into()
+    }
+
+    /// As what they say is remembered when the hash does not fit it.
+    fn key_of(&self, session: &Session) -> Box<str> {
+        format!("{}/{} {}", session.bare(), session.resource(), self.ver).into()
+    }
+}
+
+impl Interests {
+    /// Whether the app of `session` wants to hear of `node`.
+    pub(super) fn wants(&self, session: &Session, node: &str) -> bool {
+        let Some(tail) = session.state().presence.clone() else { return false };
+        let wanted = caps_in(&tail).and_then(|caps| self.of(session, &caps));
+        wanted.is_some_and(|wanted| wanted.iter().any(|name| **name == *node))
+    }
+
+    fn of(&self, session: &Session, caps: &Caps) -> Option<Wanted> {
+        let known = self.known.get(&caps.key());
+        known.or_else(|| self.known.get(&caps.key_of(session)))
+    }
+}
+
+/// The capabilities in what stands behind the addresses of a presence.
+fn caps_in(tail: &[u8]) -> Option<Caps> {
+    let tail = std::str::from_utf8(tail).ok()?;
+    if !tail.contains(ns::CAPS) {
+        return None;
+    }
+    let presence = parse::element_in(&format!("<presence{tail}"), &Scope::client()).ok()?;
+    Caps::of(&presence)
+}
+
+/// `session` has sent available presence; `is_new` when it was not available before. Its app is
+/// asked for what it wants to hear of where that is not known, and told of what is there.
+pub fn presence_changed(xmpp: &Xmpp, session: &Arc<Session>, presence: &Element, is_new: bool) {
+    let Some(caps) = Caps::of(presence) else { return };
+    let known = xmpp.interests.of(session, &caps);
+    if known.as_ref().is_some_and(|wanted| !is_new || wanted.is_empty()) {
+        return;
+    }
+    let (xmpp_then, session) = (xmpp.clone(), session.clone());
+    xmpp.spawn(Some(Box::pin(async move {
+        let wanted = match known {
+            Some(wanted) => wanted,
+            None => match learn(&xmpp_then, &session, &caps).await {
+                Some(wanted) => wanted,
+                None => return,
+            },
+        };
+        if !wanted.is_empty() {
+            notify::send_last(&xmpp_then, &session, &wanted).await;
+        }
+    })));
+}
+
+async fn learn(xmpp: &Xmpp, session: &Session, caps: &Caps) -> Option<Wanted> {
+    let node = format!("{}#{}", caps.node, caps.ver);
+    let query = Element::new("query", ns::DISCO_INFO).with_attr("node", node);
+    let from = Jid::parse(xmpp.domain()).ok()?;
+    let info = xmpp.ask(from, session.jid(), query).await?;
+    let fits = verification(&info, &caps.hash).is_some_and(|ver| ver == caps.ver);
+    let wanted = wanted_in(&info);
+    let key = if fits { caps.key() } else { caps.key_of(session) };
+    xmpp.interests.known.insert(key, wanted.clone());
+    Some(wanted)
+}
+
+fn wanted_in(info: &Element) -> Wanted {
+    let features = info.children().filter(|child| child.is("feature", ns::DISCO_INFO));
+    let names = features.filter_map(|feature| feature.attr("var")?.strip_suffix("+notify"));
+    names.take(WANTED_MAX).map(Box::from).collect()
+}
+
+/// The hash of what an app says of itself (XEP-0115 §5.1).
+fn verification(info: &Element, hash: &str) -> Option<String> {
+    let algorithm = match hash {
+        "sha-1" => &digest::SHA1_FOR_LEGACY_USE_ONLY,
+        "sha-256" => &digest::SHA256,
+        "sha-512" => &digest::SHA512,
+        _ => return None,
+    };
+    let attr = |element: &Element, name: &str| element.attr(name).unwrap_or_default().to_owned();
+    let mut identities = Vec::new();
+    let mut features = Vec::new();
+    let mut forms = Vec::new();
+    for child in info.children() {
+        match &*child.name {
+            "identity" => identities.push(format!(
+                "{}/{}/{}/{}<",
+                attr(child, "category"),
+                attr(child, "type"),
+                attr(child, "xml:lang"),
+                attr(child, "name")
+            )),
+            "feature" => features.push(format!("{}<", attr(child, "var"))),
+            "x" => forms.extend(Form::read(child)),
+            _ => {}
+        }
+        if identities.len() + features.len() + forms.len() > FEATURES_MAX {
+            return None;
+        }
+    }
+    identities.sort();
+    features.sort();
+    forms.sort_by(|one, other| one.form_type().cmp(&other.form_type()));
+    let mut all = identities.concat() + &features.concat();
+    for form in &forms {
+        let Some(kind) = form.form_type() else { continue };
+        all.push_str(kind);
+        all.push('<');
+        let mut fields: Vec<_> =
+            form.fields.iter().filter(|field| field.var != "FORM_TYPE").collect();
+        fields.sort_by(|one, other| one.var.cmp(&other.var));
+        for field in fields {
+            let mut values = field.values.clone();
+            values.sort();
+            all.push_str(&field.var);
+            all.push('<');
+            for value in values {
+                all.push_str(&value);
+                all.push('<');
+            }
+        }
+    }
+    Some(STANDARD.encode(digest::digest(algorithm, all.as_bytes())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The example of XEP-0115 §5.2.
+    const EXODUS: &str = "<query xmlns='http://jabber.org/protocol/disco#info'>
+        <identity category='client' type='pc' name='Exodus 0.9.1'/>
+        <feature var='http://jabber.org/protocol/caps'/>
+        <feature var='http://jabber.org/protocol/disco#info'/>
+        <feature var='http://jabber.org/protocol/disco#items'/>
+        <feature var='http://jabber.org/protocol/muc'/></query>";
+
+    #[test]
+    fn the_hash_is_that_of_the_specification() {
+        let info = parse::element(EXODUS).unwrap();
+        let ver = verification(&info, "sha-1");
+        assert_eq!(ver.as_deref(), Some("QgayPKawpkPSDYmwT/WM94uAlu0="));
+        assert_eq!(verification(&info, "md5"), None);
+    }
+
+    #[test]
+    fn what_an_app_wants_to_hear_of_ends_in_notify() {
+        let info = EXODUS.replace("protocol/muc'", "protocol/mood+notify'");
+        let wanted = wanted_in(&parse::element(&info).unwrap());
+        assert_eq!(
+            wanted.iter().map(|one| &**one).collect::<Vec<_>>(),
+            ["http://jabber.org/protocol/mood"]
+        );
+    }
+}

@@ -1,0 +1,160 @@
+//! Telling of what was published: those who subscribed, and for an account's node also those who
+//! see its presence and whose apps say that they want to hear (XEP-0163).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use weir_community::Error as CommunityError;
+use weir_community::chat::nodes::{self as noun, Access, Affiliation, Item, Node};
+use weir_community::chat::{address, contacts};
+use weir_db::Tx;
+
+use crate::face::Xmpp;
+use crate::router::{Out, Session};
+use crate::wire::{Element, Jid, Kind, Scope, Stanza, ns, parse};
+
+/// Something to be told of a node.
+pub(super) struct Event {
+    host: Jid,
+    node: String,
+    inside: Element,
+    subscribers: Vec<String>,
+    /// Those who may hear of it besides the owner; none: all who see the owner's presence.
+    allowed: Option<Vec<String>>,
+}
+
+/// `inside` told of `node`: whom it concerns is read in the unit of its cause.
+pub(super) fn event(
+    tx: &mut Tx,
+    host: &Jid,
+    node: &Node,
+    inside: Element,
+) -> Result<Event, CommunityError> {
+    let subscribers = noun::subscribers(tx, node)?;
+    let heard = subscribers.into_iter().filter(|one| one.state == "subscribed");
+    let allowed = match node.config.access {
+        Access::Open | Access::Presence => None,
+        Access::Roster => {
+            let listed = contacts::groups(tx, node.owner)?;
+            let fits =
+                |groups: &[String]| groups.iter().any(|group| node.config.groups.contains(group));
+            let listed = listed.into_iter().filter(|(_, groups)| fits(groups));
+            Some(listed.map(|(jid, _)| jid).collect())
+        }
+        Access::Authorize | Access::Whitelist => {
+            let all = noun::affiliations(tx, node.id)?;
+            let reads =
+                |one: &Affiliation| !matches!(one, Affiliation::Outcast | Affiliation::PublishOnly);
+            Some(all.into_iter().filter(|(_, one)| reads(one)).map(|(jid, _)| jid).collect())
+        }
+    };
+    let (host, node) = (host.clone(), node.name.clone());
+    Ok(Event { host, node, inside, subscribers: heard.map(|one| one.jid).collect(), allowed })
+}
+
+/// A payload as it is kept, to be put inside of an item.
+pub(super) fn payload(xml: &str) -> Option<Element> {
+    parse::element_in(xml, &Scope::empty()).ok()
+}
+
+fn message(host: &Jid, to: &Jid, inside: Element) -> Stanza {
+    let mut message = Stanza::new(Kind::Message).from(host.clone()).to(to.clone());
+    message.element.set_attr("type", "headline");
+    let event = Element::new("event", ns::PUBSUB_EVENT).with_child(inside);
+    message.element = message.element.with_child(event);
+    message
+}
+
+/// Tells everybody whom `event` concerns.
+pub(super) fn send(xmpp: &Xmpp, event: Event) {
+    let mut told = BTreeSet::new();
+    for jid in &event.subscribers {
+        let Ok(jid) = Jid::parse(jid) else { continue };
+        xmpp.send(message(&event.host, &jid, event.inside.clone()));
+        told.insert(jid.as_str().to_owned());
+    }
+    if event.host.local().is_none() {
+        return;
+    }
+    for session in interested(xmpp, &event) {
+        let to = session.jid();
+        if told.contains(to.bare_str()) || told.contains(to.as_str()) {
+            continue;
+        }
+        session.push(Out::Bytes(message(&event.host, &to, event.inside.clone()).bytes()));
+    }
+}
+
+/// Sessions of here that want to hear of `event` without having subscribed.
+fn interested(xmpp: &Xmpp, event: &Event) -> Vec<Arc<Session>> {
+    let Some(owner) = xmpp.router.find(event.host.as_str()) else { return Vec::new() };
+    let mut peers = vec![owner.clone()];
+    if let Some(contacts) = owner.here().as_ref().and_then(|here| here.contacts.as_ref()) {
+        peers.extend(contacts.from().iter().cloned());
+    }
+    let may = |jid: &str| {
+        jid == event.host.as_str()
+            || event.allowed.as_ref().is_none_or(|list| list.iter().any(|one| one == jid))
+    };
+    let mut found = Vec::new();
+    for peer in peers.iter().filter(|peer| may(peer.jid())) {
+        let sessions: Vec<Arc<Session>> = match peer.here().as_ref() {
+            Some(here) if !here.blocks(event.host.as_str()) => here.available().cloned().collect(),
+            _ => continue,
+        };
+        found.extend(sessions.into_iter().filter(|one| xmpp.interests.wants(one, &event.node)));
+    }
+    found
+}
+
+/// Sends the last item of a node to one who has just come or subscribed.
+pub(super) fn send_item(xmpp: &Xmpp, host: &Jid, to: &Jid, node: &Node, item: &Item) {
+    let mut element = Element::new("item", ns::PUBSUB_EVENT).with_attr("id", &*item.name);
+    if node.config.payloads {
+        element = element.with_children(payload(&item.xml));
+    }
+    let items =
+        Element::new("items", ns::PUBSUB_EVENT).with_attr("node", &*node.name).with_child(element);
+    let mut message = message(host, to, items);
+    let delay = Element::new("delay", ns::DELAY).with_attr("stamp", item.id.time().to_string());
+    message.element = message.element.with_child(delay);
+    xmpp.send(message);
+}
+
+/// Sends the newest items of those whose presence `session` sees, and its own, of the nodes that
+/// its app wants to hear of.
+pub(super) async fn send_last(xmpp: &Xmpp, session: &Arc<Session>, wanted: &[Box<str>]) {
+    let mut names = vec![local(session.bare()).to_owned()];
+    if let Some(here) = session.peer.here().as_ref() {
+        let contacts = here.contacts.iter().flat_map(|contacts| contacts.to());
+        let here = contacts.filter(|peer| address::parts(peer.jid()).1 == xmpp.domain());
+        names.extend(here.map(|peer| local(peer.jid()).to_owned()));
+    }
+    let wanted: Vec<String> = wanted.iter().map(|name| name.to_string()).collect();
+    let to = session.jid();
+    let asked = to.clone();
+    let found = xmpp
+        .read(move |tx, env| {
+            let mut found = noun::last_of(tx, &names, &wanted)?;
+            let mut kept = Vec::with_capacity(found.len());
+            for (name, node, item) in found.drain(..) {
+                let host = address::of(env, &name);
+                let who = noun::standing(tx, &node, &host, asked.as_str())?;
+                if noun::may_read(&node, &who).is_ok() {
+                    kept.push((host, node, item));
+                }
+            }
+            Ok(kept)
+        })
+        .await;
+    let Ok(found) = found else { return };
+    for (host, node, item) in found {
+        if let Ok(host) = Jid::parse(&host) {
+            send_item(xmpp, &host, &to, &node, &item);
+        }
+    }
+}
+
+fn local(bare: &str) -> &str {
+    address::parts(bare).0
+}

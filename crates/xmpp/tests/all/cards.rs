@@ -1,0 +1,53 @@
+//! Business cards, and avatars in all their forms.
+
+use weir_community::accounts;
+use weir_db::Class;
+
+use super::dialogue::play_at;
+use super::place::places;
+
+/// A picture of one pixel.
+const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+#[tokio::test]
+async fn the_name_and_the_picture_are_those_of_the_profile() {
+    for mut place in places().await {
+        let script = format!(
+            "bob is here
+             alice is here
+             alice sends
+               <iq type='set' id='1'><vCard xmlns='vcard-temp'><FN>Alice A.</FN>
+               <TITLE>Captain</TITLE><PHOTO><TYPE>image/png</TYPE><BINVAL>{PIXEL}</BINVAL></PHOTO>
+               </vCard></iq>
+             alice receives
+               <iq type='result' id='1'/>
+             bob sends
+               <iq type='get' id='2' to='alice@weir.test'><vCard xmlns='vcard-temp'/></iq>
+             bob receives
+               <iq type='result' id='2' from='alice@weir.test'><vCard xmlns='vcard-temp'>
+               <FN>Alice A.</FN><TITLE>Captain</TITLE>
+               <PHOTO><TYPE>image/png</TYPE><BINVAL>{PIXEL}</BINVAL></PHOTO></vCard></iq>
+             alice sends
+               <iq type='get' id='3'><pubsub xmlns='http://jabber.org/protocol/pubsub'>
+               <items node='urn:xmpp:avatar:metadata'/></pubsub></iq>
+             alice receives
+               <iq type='result' id='3'><pubsub xmlns='http://jabber.org/protocol/pubsub'>
+               <items node='urn:xmpp:avatar:metadata'><item id='*'>
+               <metadata xmlns='urn:xmpp:avatar:metadata'><info bytes='70' type='image/png' id='*'/>
+               </metadata></item></items></pubsub></iq>
+             bob sends
+               <iq type='set' id='4' to='alice@weir.test'><vCard xmlns='vcard-temp'/></iq>
+             bob receives
+               <iq type='error' id='4'><error><forbidden
+               xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></iq>"
+        );
+        play_at(&mut place, &script).await;
+        let profile = place
+            .community
+            .read(Class::Interactive, |tx, env| accounts::lookup(tx, env, "alice"))
+            .await
+            .unwrap();
+        assert_eq!(profile.display_name, "Alice A.");
+        assert!(!profile.avatar.is_empty(), "{}", place.name);
+    }
+}

@@ -1,6 +1,6 @@
 //! Avatars: one for posts and chat. What an app publishes (XEP-0084) becomes the picture of the
-//! profile; what was changed there is published here when somebody asks; vCards (XEP-0054, XEP-0153)
-//! show the same (XEP-0398).
+//! profile; what was changed there is published here when somebody asks; vCards (XEP-0054,
+//! XEP-0153) show the same (XEP-0398).
 
 use std::io::Read;
 

@@ -10,7 +10,7 @@ use crate::wire::{Condition, Element, StanzaError, ns};
 
 /// `<create/>`, perhaps with `<configure/>`.
 pub(super) async fn create(call: &Call, payload: &Element, verb: &Element) -> Answer {
-    if !call.is_own() && !(call.is_service() && is_of_here(call)) {
+    if !(call.is_own() || call.is_service() && is_of_here(call)) {
         let text = "nodes are made by people of here";
         return Err(StanzaError::new(Condition::Forbidden).text(text));
     }

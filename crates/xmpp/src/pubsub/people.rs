@@ -1,8 +1,8 @@
 //! Who hears of a node, and who may do what with it.
 
+use weir_community::Env;
 use weir_community::chat::address;
 use weir_community::chat::nodes::{self as noun, Access, Affiliation, SendLast};
-use weir_community::{Env, Error as CommunityError};
 use weir_db::Tx;
 
 use super::{Call, Fault, bad, check_read, node_name, notify, refuse};
@@ -221,7 +221,7 @@ fn affiliate(
     }
     for (jid, one) in changes {
         let jid = address::bare(jid.as_str());
-        noun::affiliate(tx, node.id, jid, *one).map_err(CommunityError::from)?;
+        noun::affiliate(tx, node.id, jid, *one)?;
         if *one == Affiliation::Outcast {
             noun::unsubscribe(tx, &node, jid)?;
         }

@@ -13,8 +13,8 @@
 //!
 //! `is here` connects and sends presence, and reads away what comes of that; without a resource
 //! it is `home`. What is received has to have what is written, and may have more; `*` stands for
-//! any value, and `(none)` for the absence of an attribute. Who `answers` answers the query that came
-//! last among what was received in any order.
+//! any value, and `(none)` for the absence of an attribute. Who `answers` answers the query
+//! that came last among what was received in any order.
 
 use std::collections::BTreeMap;
 

@@ -12,14 +12,16 @@ async fn an_app_finds_again_what_it_kept() {
          alice receives
            <iq type='result' id='1'/>
          alice sends
-           <iq type='get' id='2'><query xmlns='jabber:iq:private'><notes xmlns='urn:app'/></query></iq>
+           <iq type='get' id='2'><query xmlns='jabber:iq:private'>
+           <notes xmlns='urn:app'/></query></iq>
          alice receives
            <iq type='result' id='2'><query xmlns='jabber:iq:private'>
            <notes xmlns='urn:app'><n>milk</n></notes></query></iq>
          alice sends
            <iq type='get' id='3'><query xmlns='jabber:iq:private'><x xmlns='urn:app'/></query></iq>
          alice receives
-           <iq type='result' id='3'><query xmlns='jabber:iq:private'><x xmlns='urn:app'/></query></iq>
+           <iq type='result' id='3'><query xmlns='jabber:iq:private'><x xmlns='urn:app'/></query>
+           </iq>
          alice sends
            <iq type='get' id='4'><query xmlns='jabber:iq:private'/></iq>
          alice receives
@@ -34,7 +36,8 @@ async fn bookmarks_of_old_and_new_apps_are_the_same() {
     play(
         "alice is here
          alice sends
-           <iq type='set' id='1'><query xmlns='jabber:iq:private'><storage xmlns='storage:bookmarks'>
+           <iq type='set' id='1'><query xmlns='jabber:iq:private'>
+           <storage xmlns='storage:bookmarks'>
            <conference jid='tea@conference.weir.test' name='Tea' autojoin='true'><nick>al</nick>
            </conference></storage></query></iq>
          alice receives

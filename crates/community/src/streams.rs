@@ -173,6 +173,7 @@ pub struct Streams {
     sender: mpsc::Sender<Change>,
     receiver: Mutex<Option<mpsc::Receiver<Change>>>,
     prepare: RwLock<Vec<Prepare>>,
+    access: RwLock<Vec<Box<dyn Fn(Id) + Send + Sync>>>,
     touches: Touches,
 }
 
@@ -181,13 +182,20 @@ impl Streams {
         let (sender, receiver) = mpsc::channel(WAITING_MAX);
         let hub = Hub::with(Limits::default(), clock, random);
         let receiver = Mutex::new(Some(receiver));
-        Self { hub, sender, receiver, prepare: RwLock::default(), touches: Touches::default() }
+        let (prepare, access) = (RwLock::default(), RwLock::default());
+        Self { hub, sender, receiver, prepare, access, touches: Touches::default() }
     }
 
     /// Has `prepare` make its form of posts and attach it, before they are published: once for all
     /// who get them, on the snapshot they were read on. Only posts that somebody listens to.
     pub fn prepare_with(&self, prepare: Prepare) {
         self.prepare.write().push(prepare);
+    }
+
+    /// Calls `hear` with each account whose log-ins lost their power, for a face with sessions of
+    /// its own. It must be short.
+    pub fn on_access_changed(&self, hear: impl Fn(Id) + Send + Sync + 'static) {
+        self.access.write().push(Box::new(hear));
     }
 
     /// Where sessions are opened.
@@ -453,6 +461,7 @@ async fn tell(community: &Community, changes: Vec<Change>) -> Result<(), Error> 
     }
     for account in shut_out {
         env.streams.hub.close(account.0);
+        env.streams.access.read().iter().for_each(|hear| hear(account));
     }
     for done in waiting.into_iter().filter_map(|Settled(waits)| waits.lock().take()) {
         let _ = done.send(());

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use weir_base::{Id, Random};
 use weir_community::chat::address;
@@ -23,7 +23,7 @@ use crate::pubsub::interest::Interests;
 use crate::router::{Router, SHARDS};
 use crate::stream::ChatTls;
 use crate::stream::resume::Detached;
-use crate::wire::{Condition, Element, Jid, Stanza, StanzaError};
+use crate::wire::{Condition, Element, Jid, Stanza, StanzaError, StreamCondition};
 
 /// Something to be done in the order of who caused it.
 pub type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -83,6 +83,8 @@ struct Question {
 
 /// Queries of the server's own that wait at once; further ones are not asked.
 const QUESTIONS_MAX: usize = 50_000;
+/// Accounts whose sessions wait to be ended.
+const ACCESS_CHANGES_MAX: usize = 10_000;
 /// How long an answer is waited for.
 const ANSWER: Duration = Duration::from_secs(30);
 
@@ -128,7 +130,28 @@ impl Xmpp {
         }));
         xmpp.lanes.start(&xmpp);
         tokio::spawn(xmpp.clone().beat());
+        let (changed, changes) = mpsc::channel(ACCESS_CHANGES_MAX);
+        env.streams.on_access_changed(move |account| {
+            // One that does not fit is only found out at its next log-in.
+            let _ = changed.try_send(account);
+        });
+        tokio::spawn(xmpp.clone().end_sessions(changes));
         xmpp
+    }
+
+    /// Ends the sessions of accounts whose log-ins lost their power: who may come back does.
+    async fn end_sessions(self, mut changes: mpsc::Receiver<Id>) {
+        loop {
+            let account = tokio::select! {
+                () = self.shutdown.cancelled() => return,
+                account = changes.recv() => account,
+            };
+            let Some(account) = account else { return };
+            let bare = self.read(move |tx, env| address::of_account(tx, env, account)).await;
+            if let Ok(Some(bare)) = bare {
+                self.router.close_all(&bare, StreamCondition::Reset);
+            }
+        }
     }
 
     /// The domain of the people here.

@@ -1,0 +1,220 @@
+"""Chat with clients that nobody here wrote: slixmpp, and npm `@xmpp/client`."""
+
+import asyncio
+import json
+import os
+import pathlib
+import re
+import subprocess
+import threading
+
+import pytest
+import slixmpp
+
+from waiting import until
+
+HERE = pathlib.Path(__file__).resolve().parent
+PACKAGES = ["@xmpp/client@0.14.0"]
+PATIENCE_S = 30
+
+
+@pytest.fixture(scope="session")
+def packages():
+    """Where npm keeps the clients, between runs too."""
+    subprocess.run([HERE / "../../scripts/need", "node:nodejs", "npm:npm"], check=True)
+    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache"))
+    place = cache / "weir" / "-".join(["npm", *PACKAGES]).replace("@", "-").replace("/", "-")
+    if not (place / "complete").exists():
+        subprocess.run(["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", place,
+                        *PACKAGES], check=True)
+        (place / "complete").touch()
+    return place
+
+
+def c2s(server):
+    """Where apps connect, as the line `ready` tells."""
+    ready = [line for line in (server.data / "log").read_text().splitlines() if "ready" in line]
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", ready[-1])
+    host, port = re.search(r'xmpp="?([^" ]+)', plain).group(1).rsplit(":", 1)
+    return host, int(port)
+
+
+class App(slixmpp.ClientXMPP):
+    """slixmpp as its manual has it."""
+
+    def __init__(self, server, name, resource="slix"):
+        domain = server.domain.split(":")[0]
+        super().__init__(f"{name}@{domain}/{resource}", f"password of {name}")
+        for plugin in ("xep_0030", "xep_0199", "xep_0280", "xep_0198", "xep_0092", "xep_0352"):
+            self.register_plugin(plugin)
+        mechanisms = self.plugin["feature_mechanisms"]
+        mechanisms.unencrypted_plain = mechanisms.unencrypted_scram = True
+        self.place = c2s(server)
+        self.enable_direct_tls = False
+        self.enable_starttls = False
+        self.enable_plaintext = True
+        self.auto_authorize = None
+        self.auto_subscribe = False
+        self.heard = []
+        self.started = asyncio.Event()
+        self.add_event_handler("session_start", self.start)
+        for event in ("message", "presence", "roster_update", "presence_subscribe", "failed_auth",
+                      "presence_available", "presence_unavailable", "carbon_received",
+                      "carbon_sent", "stream_error"):
+            self.add_event_handler(event, lambda stanza, event=event: self.heard.append(
+                (event, stanza)))
+
+    async def start(self, _):
+        await self.get_roster()
+        self.send_presence()
+        self.started.set()
+
+    async def __aenter__(self):
+        self.connect(*self.place)
+        await asyncio.wait_for(self.started.wait(), PATIENCE_S)
+        return self
+
+    async def __aexit__(self, *_):
+        await self.disconnect()
+
+    async def hears(self, event, fits=lambda _: True):
+        """The first of its stanzas that fits, now or later."""
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                for kind, stanza in self.heard:
+                    if kind == event and fits(stanza):
+                        return stanza
+                await asyncio.sleep(0.02)
+
+
+def bare(app):
+    return app.boundjid.bare
+
+
+@pytest.fixture(scope="module")
+def people(server):
+    for name in ("alice", "bob"):
+        server.person(name)
+    return server
+
+
+def test_slixmpp_makes_friends_and_talks(people):
+    async def talk():
+        async with App(people, "alice") as alice, App(people, "bob") as bob:
+            alice.send_presence_subscription(bare(bob))
+            await bob.hears("presence_subscribe", lambda one: one["from"].bare == bare(alice))
+            bob.send_presence_subscription(bare(alice), ptype="subscribed")
+            bob.send_presence_subscription(bare(alice))
+            await alice.hears("presence_subscribe", lambda one: one["from"].bare == bare(bob))
+            alice.send_presence_subscription(bare(bob), ptype="subscribed")
+            await alice.hears("presence_available", lambda one: one["from"] == bob.boundjid)
+            await bob.hears("presence_available", lambda one: one["from"] == alice.boundjid)
+            alice.send_message(mto=bare(bob), mbody="hi <&> ☃", mtype="chat")
+            heard = await bob.hears("message", lambda one: one["body"])
+            assert (heard["body"], heard["from"]) == ("hi <&> ☃", alice.boundjid)
+            await alice.update_roster(bare(bob), name="Bob", groups=["Friends"])
+            await alice.get_roster()
+            known = alice.client_roster[bare(bob)]
+            assert (known["subscription"], known["groups"]) == ("both", ["Friends"])
+            version = await alice.plugin["xep_0092"].get_version(bob.boundjid)
+            assert "slix" in str(version).lower()
+        return True
+
+    assert asyncio.run(talk())
+
+
+def test_slixmpp_pings_and_finds_what_there_is(people):
+    async def ask():
+        async with App(people, "alice") as alice:
+            domain = alice.boundjid.domain
+            assert await alice.plugin["xep_0199"].ping(domain, timeout=10) < 10
+            info = await alice.plugin["xep_0030"].get_info(jid=domain)
+            assert "urn:xmpp:carbons:2" in info["disco_info"]["features"]
+        return True
+
+    assert asyncio.run(ask())
+
+
+def test_slixmpp_gets_carbons_and_what_waited(people):
+    async def talk():
+        async with App(people, "alice") as alice:
+            alice.send_message(mto=f"bob@{alice.boundjid.domain}", mbody="while you slept",
+                               mtype="chat")
+            await alice.plugin["xep_0199"].ping(alice.boundjid.domain, timeout=10)
+            async with App(people, "bob", "phone") as phone:
+                waited = await phone.hears("message",
+                                           lambda one: one["body"] == "while you slept")
+                assert waited["delay"]["stamp"]
+                async with App(people, "bob", "desk") as desk:
+                    await desk.plugin["xep_0280"].enable()
+                    alice.send_message(mto=phone.boundjid, mbody="psst", mtype="chat")
+                    copy = await desk.hears("carbon_received")
+                    assert copy["carbon_received"]["body"] == "psst"
+                    phone.send_message(mto=bare(alice), mbody="what?", mtype="chat")
+                    copy = await desk.hears("carbon_sent")
+                    assert copy["carbon_sent"]["body"] == "what?"
+        return True
+
+    assert asyncio.run(talk())
+
+
+class Node:
+    """`@xmpp/client` in a process of its own."""
+
+    def __init__(self, packages, server, name):
+        host, port = c2s(server)
+        self.heard = []
+        self.process = subprocess.Popen(
+            ["node", HERE / "xmpp_client.mjs", f"xmpp://{host}:{port}",
+             server.domain.split(":")[0], name, f"password of {name}"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env={**os.environ, "CLIENTS": str(packages)})
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            self.heard.append(json.loads(line))
+
+    def has(self, event, **wanted):
+        return any(one["event"] == event and wanted.items() <= one.items() for one in self.heard)
+
+    def says(self, to, text):
+        self.process.stdin.write(f"{to} {text}\n")
+        self.process.stdin.flush()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        self.process.wait(timeout=PATIENCE_S)
+
+
+def test_xmpp_js_talks_over_tcp_and_leaves_without_an_error(people, packages):
+    domain = people.domain.split(":")[0]
+    with Node(packages, people, "alice") as alice, Node(packages, people, "bob") as bob:
+        until(lambda: alice.has("online") and bob.has("online"), "both to be there")
+        alice.says(f"bob@{domain}", "hello bob")
+        until(lambda: bob.has("message", body="hello bob", **{"from": f"alice@{domain}/node"}),
+              "the message")
+        bob.says(f"alice@{domain}/node", "hello alice")
+        until(lambda: alice.has("message", body="hello alice"), "the answer")
+    assert not alice.has("error") and not bob.has("error"), alice.heard + bob.heard
+
+
+def test_an_account_that_is_shut_out_loses_its_chat(people):
+    people.person("carol")
+
+    async def lose():
+        app = App(people, "carol")
+        async with app:
+            people.command("account", "set", "carol", "--disabled", "true")
+            await app.hears("stream_error")
+            app.abort()
+        again = App(people, "carol")
+        again.connect(*again.place)
+        await again.hears("failed_auth")
+        again.abort()
+        return True
+
+    assert asyncio.run(lose())

@@ -1,0 +1,30 @@
+// npm `@xmpp/client` as an app uses it, driven by test_xmpp_clients.py: logs in, prints a line of
+// JSON for each stanza, and sends the lines of standard input (address, a blank, text).
+import { createRequire } from "node:module";
+import { createInterface } from "node:readline";
+import { pathToFileURL } from "node:url";
+
+// Where npm put the packages: imports do not look at NODE_PATH.
+const require = createRequire(pathToFileURL(process.env.CLIENTS + "/"));
+const { client, xml } = await import(require.resolve("@xmpp/client"));
+
+const [service, domain, username, password] = process.argv.slice(2);
+const say = (what) => process.stdout.write(JSON.stringify(what) + "\n");
+const xmpp = client({ service, domain, username, password, resource: "node" });
+xmpp.on("error", (error) => say({ event: "error", text: String(error) }));
+xmpp.on("stanza", (stanza) => {
+  const { type, from } = stanza.attrs;
+  say({ event: stanza.name, type, from, body: stanza.getChildText("body") });
+});
+xmpp.on("online", async (address) => {
+  await xmpp.send(xml("presence"));
+  say({ event: "online", address: address.toString() });
+});
+xmpp.start().catch((error) => say({ event: "error", text: String(error) }));
+createInterface({ input: process.stdin }).on("line", async (line) => {
+  const [to, ...words] = line.split(" ");
+  await xmpp.send(xml("message", { to, type: "chat" }, xml("body", {}, words.join(" "))));
+}).on("close", async () => {
+  await xmpp.stop();
+  process.exit(0);
+});

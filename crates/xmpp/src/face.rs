@@ -19,6 +19,7 @@ use weir_live::admission::Admission;
 use crate::iq::Tables;
 use crate::log_in::LogIns;
 use crate::message::lane::Lanes;
+use crate::muc::Rooms;
 use crate::pubsub::interest::Interests;
 use crate::router::{Router, SHARDS};
 use crate::stream::ChatTls;
@@ -67,6 +68,7 @@ pub struct Inner {
     pub(crate) lanes: Lanes,
     pub(crate) detached: Detached,
     pub(crate) interests: Interests,
+    pub(crate) rooms: Rooms,
     pub(crate) tables: Tables,
     domain: Box<str>,
     dev: bool,
@@ -117,6 +119,7 @@ impl Xmpp {
             lanes: Lanes::new(setup.community.db().dialect()),
             detached: Detached::default(),
             interests: Interests::default(),
+            rooms: Rooms::default(),
             tables: Tables::new(),
             shutdown: setup.shutdown,
             tls: setup.tls,

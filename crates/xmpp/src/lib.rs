@@ -10,6 +10,7 @@ pub mod iq;
 pub mod limits;
 pub mod log_in;
 pub mod message;
+mod muc;
 pub mod presence;
 pub mod pubsub;
 pub mod roster;
@@ -68,4 +69,7 @@ const FEATURES: &[(At, &str)] = &[
 ];
 
 /// What stands at an address of its own below the domain.
-const SERVICES: &[Service] = &[Service { label: pubsub::LABEL, receive: pubsub::receive }];
+const SERVICES: &[Service] = &[
+    Service { label: muc::LABEL, receive: muc::receive },
+    Service { label: pubsub::LABEL, receive: pubsub::receive },
+];

@@ -6,6 +6,7 @@ use weir_community::chat::messages::{self, PAGE_MAX, Query};
 use weir_community::chat::settings::{self, Archive, Keep};
 
 use super::{Answer, Asked};
+use crate::face::Xmpp;
 use crate::wire::form::{Field, Form};
 use crate::wire::{Condition, Element, Jid, Kind, Scope, Stanza, StanzaError, ns, page, parse};
 
@@ -67,7 +68,7 @@ pub async fn query(asked: Asked) -> Answer {
     let kept = |message: messages::Message| Kept { id: message.id, xml: message.xml };
     let found = Found { messages: list.into_iter().map(kept).collect(), complete, count };
     let from = asked.from.bare();
-    Ok(Some(tell(&asked, &from, &wanted, found)))
+    Ok(Some(tell(&asked.xmpp, &from, &asked.from, &wanted, found)))
 }
 
 /// `<metadata/>`: the oldest and the newest message.
@@ -88,22 +89,22 @@ pub(crate) fn ends_told(ends: Option<(Id, Id)>) -> Element {
 }
 
 /// Sends the messages of a page to who asked, and makes the answer that follows them.
-pub(crate) fn tell(asked: &Asked, from: &Jid, wanted: &Wanted, found: Found) -> Element {
+pub(crate) fn tell(xmpp: &Xmpp, from: &Jid, to: &Jid, wanted: &Wanted, found: Found) -> Element {
     let ids: Vec<String> = found.messages.iter().map(|kept| kept.id.to_string()).collect();
     let mut out: Vec<Stanza> = found
         .messages
         .iter()
-        .filter_map(|kept| result(from, &asked.from, wanted.query_id.as_deref(), kept))
+        .filter_map(|kept| result(from, to, wanted.query_id.as_deref(), kept))
         .collect();
     if wanted.flip {
         out.reverse();
     }
     for message in out {
-        match &asked.session {
-            Some(session) => {
-                session.send(&message);
+        match to.resource().filter(|_| to.domain() == xmpp.domain()) {
+            Some(resource) => {
+                xmpp.router.deliver_bytes(to.bare_str(), resource, &message.bytes());
             }
-            None => asked.xmpp.send(message),
+            None => xmpp.send(message),
         }
     }
     let (first, last) = (ids.first().map(String::as_str), ids.last().map(String::as_str));

@@ -276,6 +276,11 @@ impl State {
         }
     }
 
+    /// How much waits.
+    pub(crate) fn outbox_len(&self) -> usize {
+        self.outbox.len()
+    }
+
     /// All that waits.
     pub(crate) fn take_all(&mut self) -> Vec<Out> {
         self.outbox_bytes = 0;

@@ -31,7 +31,7 @@ pub async fn play(script: &str) {
 
 /// Plays a dialogue at one place.
 pub async fn play_at(place: &mut Place, script: &str) {
-    let mut stage = Stage { asked: String::new(), apps: BTreeMap::new() };
+    let mut stage = Stage { id: String::new(), asked: String::new(), apps: BTreeMap::new() };
     let mut lines = script.lines().enumerate().peekable();
     while let Some((number, line)) = lines.next() {
         let line = line.trim();
@@ -58,11 +58,13 @@ pub async fn play_at(place: &mut Place, script: &str) {
 
 struct Stage {
     asked: String,
+    id: String,
     apps: BTreeMap<String, App>,
 }
 
 impl Stage {
     async fn act(&mut self, place: &mut Place, line: &str, xml: &str, at: &str) {
+        let xml = &*xml.replace("THE-ID", &self.id);
         let (who, what) = line.split_once(' ').unwrap_or((line, ""));
         let who = if who.contains('/') { who.to_owned() } else { format!("{who}/home") };
         let (name, resource) = who.split_once('/').unwrap();
@@ -84,6 +86,13 @@ impl Stage {
                 while app.frame().await.is_some() {}
             }
             "sends" => self.app(&who, at).send(xml).await,
+            // `THE-ID` in what follows is the id that the archive gave it.
+            "receives the id of" => {
+                let found = self.app(&who, at).receive().await;
+                let sid = found.child("stanza-id", weir_xmpp::wire::ns::STANZA_ID);
+                self.id = sid.and_then(|sid| sid.attr("id")).expect(at).to_owned();
+                check(&[found], xml, at);
+            }
             "receives" => {
                 let found = self.app(&who, at).receive().await;
                 check(&[found], xml, at);

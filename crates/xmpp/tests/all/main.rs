@@ -15,5 +15,6 @@ mod place;
 mod presence;
 mod private;
 mod resume;
+mod rooms;
 mod streams;
 mod websocket;

@@ -47,6 +47,8 @@ pub struct Config {
     pub broadcast: Vec<String>,
     /// Whether occupants may ask for the lists of members.
     pub open_lists: bool,
+    /// What makes occupants' ids those of this room (XEP-0421). Never told.
+    pub salt: String,
 }
 
 /// Who sees the occupants' addresses.
@@ -104,6 +106,7 @@ impl Default for Config {
             history_max: 50,
             broadcast: ["moderator", "participant", "visitor"].map(str::to_owned).to_vec(),
             open_lists: false,
+            salt: String::new(),
         }
     }
 }

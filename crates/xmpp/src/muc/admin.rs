@@ -223,6 +223,7 @@ fn apply(xmpp: &Xmpp, room: &Room, state: &mut State, change: Change, actor: &st
         Change::Role { nick, role, reason } => {
             if let Some(occupant) = state.occupants.get_mut(&nick) {
                 occupant.role = role;
+                occupant.changed();
             }
             if let Some(occupant) = state.occupants.get(&nick) {
                 let told = Told { reason, actor, ..Told::default() };
@@ -257,6 +258,7 @@ fn apply(xmpp: &Xmpp, room: &Room, state: &mut State, change: Change, actor: &st
                 }
                 if let Some(occupant) = state.occupants.get_mut(&nick) {
                     occupant.role = role;
+                    occupant.changed();
                 }
                 if let Some(occupant) = state.occupants.get(&nick) {
                     room.tell(xmpp, state, occupant, &told, false);

@@ -1,5 +1,6 @@
 //! Coming into a room, changing one's presence or nick there, and going (XEP-0045 §7).
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use weir_community::chat::rooms::{Affiliation, Listed};
@@ -100,7 +101,12 @@ struct Arriving {
 impl Arriving {
     fn of(state: &mut State, from: &Jid, nick: &str, stanza: &Stanza, created: bool) -> Self {
         state.arriving.insert(from.clone());
-        let others = state.occupants.keys().filter(|one| *one != nick).cloned().collect();
+        let sees_all = state.occupants.get(nick).is_some_and(|own| own.role == Role::Moderator);
+        let others = state
+            .occupants
+            .values()
+            .filter(|one| one.nick != nick && (sees_all || state.shows(one)));
+        let others = others.map(|one| one.nick.clone()).collect();
         Self { nick: nick.to_owned(), others, history: Wish::of(stanza), created }
     }
 }
@@ -172,9 +178,16 @@ fn admit(
         }
         occupant.jids.push(from.clone());
         occupant.presence = presence;
+        occupant.changed();
         state.nicks.insert(from.clone(), nick.to_owned());
     } else {
-        let occupant = Occupant { nick: nick.to_owned(), jids: vec![from.clone()], role, presence };
+        let occupant = Occupant {
+            nick: nick.to_owned(),
+            jids: vec![from.clone()],
+            role,
+            presence,
+            told: Default::default(),
+        };
         room.tell_others(xmpp, state, &occupant, &Told::default(), false);
         state.nicks.insert(from.clone(), nick.to_owned());
         state.occupants.insert(nick.to_owned(), occupant);
@@ -204,9 +217,7 @@ async fn introduce(xmpp: &Xmpp, room: &Arc<Room>, from: &Jid, arriving: Arriving
             let is_moderator = own.role == Role::Moderator;
             for other in slice.iter().filter_map(|other| state.occupants.get(other)) {
                 if state.shows(other) || is_moderator {
-                    let how = (sees, false);
-                    let presence = room.presence_of(&state, other, &Told::default(), false, how);
-                    Parcel::new(presence).deliver(xmpp, from);
+                    room.shown_of(&state, other, sees).deliver(xmpp, from);
                 }
             }
             if slices.peek().is_none() {
@@ -321,6 +332,7 @@ impl Wish {
 fn update(xmpp: &Xmpp, room: &Room, state: &mut State, nick: &str, stanza: &Stanza, quietly: bool) {
     let Some(occupant) = state.occupants.get_mut(nick) else { return };
     occupant.presence = shown(stanza);
+    occupant.changed();
     if let Some(occupant) = state.occupants.get(nick).filter(|_| !quietly) {
         room.tell(xmpp, state, occupant, &Told::default(), false);
     }
@@ -346,6 +358,7 @@ fn rename(
     room.tell(xmpp, state, &occupant, &told, true);
     occupant.nick = new.to_owned();
     occupant.presence = shown(stanza);
+    occupant.changed();
     for jid in &occupant.jids {
         state.nicks.insert(jid.clone(), new.to_owned());
     }
@@ -386,7 +399,7 @@ pub(super) fn expel(xmpp: &Xmpp, room: &Room, state: &mut State, nick: &str, tol
 }
 
 /// Those who did not get a message any more are not in the room.
-pub(super) fn lost(xmpp: &Xmpp, room: &Arc<Room>, jids: Vec<Jid>) {
+pub(super) fn lost(xmpp: &Xmpp, room: &Arc<Room>, jids: HashSet<Jid>) {
     for jid in jids {
         leave(xmpp, room, &jid, None);
     }

@@ -214,6 +214,7 @@ fn voice(xmpp: &Xmpp, room: &Arc<Room>, form: &Form, from: &Jid) -> Result<(), S
         let Some(other) = state.occupants.get_mut(&nick) else { return Err(missing()) };
         if other.role == Role::Visitor {
             other.role = Role::Participant;
+            other.changed();
         }
         if let Some(other) = state.occupants.get(&nick) {
             room.tell(xmpp, &state, other, &Told::default(), false);

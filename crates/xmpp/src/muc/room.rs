@@ -1,6 +1,7 @@
 //! A room: who is in it as what, and how that is told.
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::{Arc, OnceLock};
 
 use aws_lc_rs::digest;
 use base64::Engine;
@@ -71,6 +72,9 @@ pub(super) struct Occupant {
     pub(super) role: Role,
     /// What their presence says.
     pub(super) presence: Element,
+    /// Their presence as those get it who do not see real addresses, and as those who do; made
+    /// when it is first needed.
+    pub(super) told: [OnceLock<Arc<Parcel>>; 2],
 }
 
 /// What one is in a room while being there.
@@ -154,7 +158,9 @@ impl Room {
             state.subject = kept.room.subject;
             state.locked = false;
             state.lists = kept.lists.into_iter().map(|one| (one.jid.clone(), one)).collect();
-            state.history = kept.last.iter().filter_map(Said::read).collect();
+            let said = kept.last.iter().filter_map(Said::read);
+            let said = said.filter(|said| !super::subject::is_subject(&said.stanza.element));
+            state.history = said.collect();
         }
         room
     }
@@ -234,6 +240,15 @@ impl Room {
         presence
     }
 
+    /// The presence of an occupant as those get it who come.
+    pub(super) fn shown_of(&self, state: &State, one: &Occupant, sees_jid: bool) -> Arc<Parcel> {
+        let make = || {
+            let how = (sees_jid, false);
+            Arc::new(Parcel::new(self.presence_of(state, one, &Told::default(), false, how)))
+        };
+        one.told[usize::from(sees_jid)].get_or_init(make).clone()
+    }
+
     /// Tells all of an occupant's presence, or that it is gone; the occupant itself last.
     pub(super) fn tell(
         &self,
@@ -303,6 +318,11 @@ pub(super) fn status(code: u16) -> Element {
 }
 
 impl Occupant {
+    /// It is told anew from now on.
+    pub(super) fn changed(&mut self) {
+        self.told = Default::default();
+    }
+
     /// Whose it is.
     pub(super) fn bare(&self) -> &str {
         self.jids.first().map_or("", Jid::bare_str)
@@ -362,6 +382,7 @@ impl State {
         let occupant = self.occupants.get_mut(&nick)?;
         if occupant.jids.len() > 1 {
             occupant.jids.retain(|one| one != jid);
+            occupant.changed();
             return Some((nick, false));
         }
         Some((nick, true))

@@ -1,6 +1,7 @@
 //! What is said to all (XEP-0045 §7.4). What waits in a room at one moment is kept together, and
 //! told in that order once it is durable; each message is encoded once for everybody.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
@@ -142,7 +143,7 @@ async fn flush(xmpp: Xmpp, room: Arc<Room>) {
         };
         let lost = match &kept {
             Ok(()) => tell(&xmpp, &room, &batch),
-            Err(_) => Vec::new(),
+            Err(_) => HashSet::new(),
         };
         for said in batch {
             // Who said it may have left meanwhile.
@@ -181,15 +182,15 @@ async fn keep(xmpp: &Xmpp, room: Id, keeps: bool, batch: &[Waiting]) -> Result<(
 }
 
 /// Tells everybody; answers who does not get it any more.
-fn tell(xmpp: &Xmpp, room: &Room, batch: &[Waiting]) -> Vec<Jid> {
-    let mut lost = Vec::new();
+fn tell(xmpp: &Xmpp, room: &Room, batch: &[Waiting]) -> HashSet<Jid> {
+    let mut lost = HashSet::new();
     let mut state = room.state();
     for said in batch {
         let parcel = Parcel::new(said.stanza.clone());
         for jid in state.occupants.values().flat_map(|occupant| &occupant.jids) {
             let gets = !state.arriving.contains(jid);
-            if gets && !parcel.deliver(xmpp, jid) && !lost.contains(jid) {
-                lost.push(jid.clone());
+            if gets && !parcel.deliver(xmpp, jid) {
+                lost.insert(jid.clone());
             }
         }
         if let Some((id, _)) = &said.replaces {

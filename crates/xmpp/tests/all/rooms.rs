@@ -70,7 +70,10 @@ async fn people_talk_in_a_room_and_all_hear_it_once() {
            <message from='tea@conference.weir.test/bo' type='groupchat'><body>hi</body>
            <delay xmlns='urn:xmpp:delay' from='tea@conference.weir.test' stamp='*'/></message>
            <message type='groupchat'><subject/></message>
-         alice listens no more
+         alice receives
+           <presence from='tea@conference.weir.test/ca'/>
+         bob receives
+           <presence from='tea@conference.weir.test/ca'/>
          bob leaves
          carol receives
            <presence type='unavailable' from='tea@conference.weir.test/bo'>

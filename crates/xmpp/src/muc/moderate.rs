@@ -1,4 +1,5 @@
-//! Moderators take back what others said (XEP-0425): all are told, and the archive keeps a tombstone.
+//! Moderators take back what others said (XEP-0425): all are told, and the archive keeps a
+//! tombstone.
 
 use std::sync::Arc;
 

@@ -1,5 +1,6 @@
-//! What is between two in a room, or for the room and not for all: private messages (XEP-0045 §7.5),
-//! queries between occupants, self-pings (XEP-0410), invitations (§7.8) and requests for voice (§7.13).
+//! What is between two in a room, or for the room and not for all: private messages (XEP-0045
+//! §7.5), queries between occupants, self-pings (XEP-0410), invitations (§7.8) and requests for
+//! voice (§7.13).
 
 use std::sync::Arc;
 

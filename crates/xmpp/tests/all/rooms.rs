@@ -6,7 +6,8 @@ use super::dialogue::play;
 const ROOM: &str = "
     alice is here
     alice sends
-      <presence to='tea@conference.weir.test/al'><x xmlns='http://jabber.org/protocol/muc'/></presence>
+      <presence to='tea@conference.weir.test/al'><x xmlns='http://jabber.org/protocol/muc'/>
+      </presence>
     alice receives
       <presence from='tea@conference.weir.test/al' to='alice@weir.test/home'>
       <occupant-id xmlns='urn:xmpp:occupant-id:0' id='*'/>
@@ -26,7 +27,8 @@ const ROOM: &str = "
 const BOB: &str = "
     bob is here
     bob sends
-      <presence to='tea@conference.weir.test/bo'><x xmlns='http://jabber.org/protocol/muc'/></presence>
+      <presence to='tea@conference.weir.test/bo'><x xmlns='http://jabber.org/protocol/muc'/>
+      </presence>
     bob receives
       <presence from='tea@conference.weir.test/al' to='bob@weir.test/home'>
       <x xmlns='http://jabber.org/protocol/muc#user'>
@@ -92,7 +94,8 @@ async fn a_room_that_stays_is_there_when_all_have_left_with_what_was_said() {
          alice receives
            <message type='groupchat'><body>one</body></message>
          alice sends
-           <message to='tea@conference.weir.test' type='groupchat'><subject>Leaves</subject></message>
+           <message to='tea@conference.weir.test' type='groupchat'><subject>Leaves</subject>
+           </message>
          alice receives
            <message type='groupchat'><subject>Leaves</subject></message>
          alice sends
@@ -325,7 +328,8 @@ async fn a_room_for_members_with_a_password_lets_in_who_may() {
            <presence from='tea@conference.weir.test/al'/>
          bob receives
            <presence from='tea@conference.weir.test/bo'>
-           <x xmlns='http://jabber.org/protocol/muc#user'><item affiliation='member'/></x></presence>"
+           <x xmlns='http://jabber.org/protocol/muc#user'><item affiliation='member'/></x>
+           </presence>"
     ))
     .await;
 }

@@ -1,5 +1,5 @@
-//! Roles and affiliations: kicking, banning, voice, membership, moderators, admins, owners (XEP-0045
-//! §8 to §10).
+//! Roles and affiliations: kicking, banning, voice, membership, moderators, admins, owners
+//! (XEP-0045 §8 to §10).
 
 use std::sync::Arc;
 

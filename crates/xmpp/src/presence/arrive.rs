@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{broadcast, probe, show, tail_of};
+use super::{broadcast, probe, show, sign, tail_of};
 use crate::face::Xmpp;
 use crate::message::offline;
 use crate::pubsub::interest::presence_changed;
@@ -11,7 +11,7 @@ use crate::router::{Out, Session};
 use crate::wire::{Stanza, ns, parse, write};
 
 /// The first presence of a session (RFC 6121 section 4.2).
-pub(crate) async fn arrive(xmpp: Xmpp, session: Arc<Session>, presence: Stanza, priority: i8) {
+pub(crate) async fn arrive(xmpp: Xmpp, session: Arc<Session>, mut presence: Stanza, priority: i8) {
     let loaded = {
         let permit = xmpp.admission.enter().await;
         let loaded = roster::load::arrival(&xmpp, &session).await;
@@ -25,6 +25,7 @@ pub(crate) async fn arrive(xmpp: Xmpp, session: Arc<Session>, presence: Stanza, 
             return;
         }
     };
+    sign(&session, &mut presence.element);
     let told = tail_of(&presence.element, true);
     let is_new = !session.is_available();
     show(&xmpp, &session, &presence.element, priority);

@@ -42,7 +42,7 @@ pub(crate) fn sent(xmpp: &Xmpp, session: &Arc<Session>, presence: Stanza) -> Opt
 }
 
 /// RFC 6121 sections 4.2 and 4.4.
-fn available(xmpp: &Xmpp, session: &Arc<Session>, presence: Stanza) -> Option<Work> {
+fn available(xmpp: &Xmpp, session: &Arc<Session>, mut presence: Stanza) -> Option<Work> {
     let priority = presence.element.child("priority", ns::CLIENT);
     let priority = priority.map_or(Ok(0), |priority| priority.text().trim().parse::<i8>());
     let Ok(priority) = priority else {
@@ -56,6 +56,7 @@ fn available(xmpp: &Xmpp, session: &Arc<Session>, presence: Stanza) -> Option<Wo
     if before.is_none() || !is_loaded {
         return Some(Box::pin(arrive::arrive(xmpp.clone(), session.clone(), presence, priority)));
     }
+    sign(session, &mut presence.element);
     let told = tail_of(&presence.element, true);
     show(xmpp, session, &presence.element, priority);
     presence_changed(xmpp, session, &presence.element, false);
@@ -75,6 +76,38 @@ pub(crate) fn show(xmpp: &Xmpp, session: &Arc<Session>, presence: &Element, prio
     let _here = session.peer.here();
     let mut state = session.state();
     (state.presence, state.priority) = (Some(tail), priority);
+}
+
+/// Presence names the picture that the person has now, whatever the app says (XEP-0398 section 4).
+pub(crate) fn sign(session: &Session, presence: &mut Element) {
+    let avatar = session.peer.here().as_ref().and_then(|here| here.avatar.clone());
+    let Some(avatar) = avatar else { return };
+    presence.remove_children(|child| child.is("x", ns::VCARD_UPDATE));
+    let photo = Element::new("photo", ns::VCARD_UPDATE).with_text(&*avatar);
+    let update = Element::new("x", ns::VCARD_UPDATE).with_child(photo);
+    presence.nodes.push(crate::wire::Node::Element(update));
+}
+
+/// The person at `bare` has another picture: all who see them are told by their presence.
+pub(crate) fn avatar_changed(xmpp: &Xmpp, bare: &str, avatar: &str) {
+    let Some(peer) = xmpp.router.find(bare) else { return };
+    let sessions: Vec<Arc<Session>> = {
+        let mut here = peer.here();
+        let Some(there) = here.as_mut() else { return };
+        there.avatar = Some(avatar.into());
+        there.available().cloned().collect()
+    };
+    for session in sessions {
+        let (tail, priority) = {
+            let state = session.state();
+            (state.presence.clone(), state.priority)
+        };
+        let Some(stanza) = tail.and_then(|tail| stanza_of(&session, &tail, bare)) else { continue };
+        let mut presence = stanza.element;
+        sign(&session, &mut presence);
+        show(xmpp, &session, &presence, priority);
+        broadcast(xmpp, &session, &tail_of(&presence, false));
+    }
 }
 
 /// What stands behind the addresses: shared by all who get it. Kept presence goes without the id
@@ -239,8 +272,11 @@ pub(crate) fn left(xmpp: &Xmpp, session: &Arc<Session>) -> Option<Work> {
 }
 
 /// RFC 6121 section 4.6: presence to one address.
-fn directed(xmpp: &Xmpp, session: &Arc<Session>, presence: Stanza) -> Option<Work> {
+fn directed(xmpp: &Xmpp, session: &Arc<Session>, mut presence: Stanza) -> Option<Work> {
     let to = presence.to.clone()?;
+    if presence.type_().is_none() {
+        sign(session, &mut presence.element);
+    }
     {
         let mut state = session.state();
         let directed = &mut state.more().directed;

@@ -8,10 +8,12 @@ use aws_lc_rs::digest;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use weir_base::Id;
+use weir_community::Error as CommunityError;
 use weir_community::accounts::{self, ProfileChange};
 use weir_community::chat::address::{self, Whom};
 use weir_community::chat::{nodes as noun, private};
 use weir_community::media::{self, Body};
+use weir_db::Tx;
 
 use super::{Call, notify, publish};
 use crate::face::Xmpp;
@@ -53,16 +55,27 @@ impl Picture {
     }
 }
 
+/// The hash of the picture of `account`, if it has one.
+///
+/// # Errors
+/// The database's.
+pub(crate) fn hash(tx: &mut Tx, account: Id) -> Result<Option<Box<str>>, CommunityError> {
+    let paper = private::get(tx, account, PAPER)?;
+    let hash = paper.as_deref().and_then(|paper| paper.split_once(' ')).map(|(_, hash)| hash);
+    Ok(hash.filter(|hash| !hash.is_empty()).map(Box::from))
+}
+
 /// An app has published the metadata `item`: the profile shows that picture from now on, or none.
 pub(super) async fn published(
     xmpp: &Xmpp,
     account: Id,
+    host: &Jid,
     item: &Element,
     name: &str,
 ) -> Result<(), StanzaError> {
     let metadata = item.child("metadata", ns::AVATAR_METADATA);
     let Some(info) = metadata.and_then(|data| data.child("info", ns::AVATAR_METADATA)) else {
-        return profile(xmpp, account, None).await;
+        return profile(xmpp, account, host, None).await;
     };
     let content_type = info.attr("type").unwrap_or("image/png").to_owned();
     let name = info.attr("id").unwrap_or(name).to_owned();
@@ -75,11 +88,17 @@ pub(super) async fn published(
     let Some(item) = found.into_iter().next() else { return Ok(()) };
     let data = parse::element_in(&item.xml, &Scope::empty());
     let Ok(data) = data else { return Ok(()) };
-    profile(xmpp, account, Some(Picture::read(&data.text(), &content_type)?)).await
+    let picture = Picture::read(&data.text(), &content_type)?;
+    profile(xmpp, account, host, Some(picture)).await
 }
 
 /// The profile of `account` shows `picture` from now on.
-async fn profile(xmpp: &Xmpp, account: Id, picture: Option<Picture>) -> Result<(), StanzaError> {
+async fn profile(
+    xmpp: &Xmpp,
+    account: Id,
+    host: &Jid,
+    picture: Option<Picture>,
+) -> Result<(), StanzaError> {
     let name = picture.as_ref().map(Picture::name).unwrap_or_default();
     let file = match picture {
         Some(picture) => {
@@ -88,12 +107,15 @@ async fn profile(xmpp: &Xmpp, account: Id, picture: Option<Picture>) -> Result<(
         }
         None => String::new(),
     };
+    let hash = name.clone();
     xmpp.write(move |tx, env| {
         let change = ProfileChange { avatar: Some(file.clone()), ..ProfileChange::default() };
         accounts::update_profile(tx, env, account, &change)?;
         private::set(tx, account, PAPER, &format!("{file} {name}"))
     })
-    .await
+    .await?;
+    crate::presence::avatar_changed(xmpp, host.as_str(), &hash);
+    Ok(())
 }
 
 /// Publishes the picture of the profile at `host`, where it is not what is published.
@@ -114,7 +136,10 @@ pub(crate) async fn refresh(xmpp: &Xmpp, host: &Jid) -> Result<(), StanzaError> 
     let picture = read_file(xmpp, &avatar).await;
     let name = picture.as_ref().map(Picture::name).unwrap_or_default();
     put(xmpp, account, host, picture.as_ref()).await?;
-    xmpp.write(move |tx, _| private::set(tx, account, PAPER, &format!("{avatar} {name}"))).await
+    let paper = format!("{avatar} {name}");
+    xmpp.write(move |tx, _| private::set(tx, account, PAPER, &paper)).await?;
+    crate::presence::avatar_changed(xmpp, host.as_str(), &name);
+    Ok(())
 }
 
 /// Publishes `picture` in the nodes of `account`, the data first.
@@ -169,7 +194,7 @@ pub(crate) async fn change(
     picture: Option<Picture>,
 ) -> Result<(), StanzaError> {
     put(xmpp, account, host, picture.as_ref()).await?;
-    profile(xmpp, account, picture).await
+    profile(xmpp, account, host, picture).await
 }
 
 /// The picture of the profile of the account at `host`.

@@ -41,7 +41,8 @@ pub(super) async fn publish(call: &Call, payload: &Element, verb: &Element) -> A
     let (event, id) = call.write(move |tx, env, call| put(tx, env, call, &new)).await?;
     notify::send(&call.xmpp, event);
     if call.is_own() && name == ns::AVATAR_METADATA {
-        super::avatar::published(&call.xmpp, call.account.unwrap_or(Id::ZERO), item, &id).await?;
+        let account = call.account.unwrap_or(Id::ZERO);
+        super::avatar::published(&call.xmpp, account, &call.host, item, &id).await?;
     }
     Ok(Some(published(&name, &id)))
 }

@@ -34,6 +34,7 @@ struct Read {
     roster: Roster,
     blocked: Vec<String>,
     waiting: Vec<Message>,
+    avatar: Option<Box<str>>,
 }
 
 /// The contacts of the session's person.
@@ -63,7 +64,8 @@ async fn read(xmpp: &Xmpp, session: &Arc<Session>, arrives: bool) -> Result<Read
             let roster = contacts::list(tx, env, account)?;
             let blocked = blocks::list(tx, env, account)?;
             let waiting = if arrives { offline::waiting(tx, account)? } else { Vec::new() };
-            Ok(Read { roster, blocked, waiting })
+            let avatar = crate::pubsub::avatar::hash(tx, account)?;
+            Ok(Read { roster, blocked, waiting, avatar })
         });
         let read = read.await?;
         if install(xmpp, session, revision, &read)? {
@@ -112,6 +114,7 @@ fn install(
     }
     if there.contacts.is_none() {
         there.contacts = Some(contacts);
+        there.avatar.clone_from(&read.avatar);
         there.blocked = read.blocked.iter().map(|jid| jid.as_str().into()).collect();
     }
     Ok(true)

@@ -29,6 +29,8 @@ pub struct Here {
     pub revision: u32,
     /// Messages that waited and are being handed over just now.
     pub handed: Vec<Id>,
+    /// The hash of the person's picture, for their presence (XEP-0153).
+    pub avatar: Option<Box<str>>,
 }
 
 /// Between whom presence goes: first those whose presence we see, then those who see ours.
@@ -82,6 +84,7 @@ impl Here {
             blocked: Box::default(),
             revision: 0,
             handed: Vec::new(),
+            avatar: None,
         }
     }
 

@@ -19,8 +19,10 @@ async fn the_name_and_the_picture_are_those_of_the_profile() {
                <iq type='set' id='1'><vCard xmlns='vcard-temp'><FN>Alice A.</FN>
                <TITLE>Captain</TITLE><PHOTO><TYPE>image/png</TYPE><BINVAL>{PIXEL}</BINVAL></PHOTO>
                </vCard></iq>
-             alice receives
+             alice receives in any order
                <iq type='result' id='1'/>
+               <presence from='alice@weir.test/home'><x xmlns='vcard-temp:x:update'><photo/></x>
+               </presence>
              bob sends
                <iq type='get' id='2' to='alice@weir.test'><vCard xmlns='vcard-temp'/></iq>
              bob receives

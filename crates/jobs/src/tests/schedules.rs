@@ -219,6 +219,10 @@ fn all_run(steer: impl Fn(&Engine) + Send + 'static) {
         steering.await.unwrap();
         writer.await.unwrap();
         dispatcher.await.unwrap();
+        // The last job may be written before the task that ran it has said that it is free again.
+        while engine.state.taken.load(Ordering::Relaxed) > 0 || engine.state.places.held() > 0 {
+            future::yield_now().await;
+        }
         engine.assert_each_ran_once();
     });
 }

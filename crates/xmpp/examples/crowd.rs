@@ -173,6 +173,7 @@ impl Side {
                 let server_first = String::from_utf8(server_first.unwrap_or_default());
                 let server_first = server_first.unwrap_or_default();
                 let last = scene().keys.last(&self.first(), &server_first);
+                // The keys are those of the one password that everybody here has.
                 let (last, _) = last.expect("all have the same password");
                 let response = format!(
                     "<response xmlns='urn:ietf:params:xml:ns:xmpp-sasl'>{}</response>",

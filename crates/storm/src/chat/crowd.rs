@@ -94,7 +94,8 @@ impl Scene {
         let kind = if what == 'g' { "groupchat" } else { "chat" };
         let (body, hint) = (&self.body, self.hint);
         format!(
-            "<message to='{to}' type='{kind}' id='{what}{at_ns}'><body>{body}</body>{hint}</message>"
+            "<message to='{to}' type='{kind}' id='{what}{at_ns}'>\
+             <body>{body}</body>{hint}</message>"
         )
     }
 

@@ -662,6 +662,8 @@ async fn main() -> Result<()> {
     let xmpp = Xmpp::start(weir_xmpp::Setup {
         community,
         dev: true,
+        door: weir_xmpp::register::open_door(),
+        externals: Default::default(),
         sessions_max: people + 1,
         tls: None,
         shutdown: shutdown.clone(),

@@ -9,14 +9,16 @@ use std::time::Duration;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
-use weir_base::{Id, Random};
+use weir_base::{Id, Random, Timestamp};
 use weir_community::chat::address;
+use weir_community::users::Door;
 use weir_community::{Community, Env, Error as CommunityError};
 use weir_db::{Class, Error as DbError, Tx};
-use weir_http::Tokens;
+use weir_http::{Throttle, Tokens};
 use weir_live::admission::Admission;
 
 use crate::iq::Tables;
+use crate::iq::external::Externals;
 use crate::log_in::LogIns;
 use crate::message::lane::Lanes;
 use crate::muc::Rooms;
@@ -41,6 +43,10 @@ pub struct Setup {
     pub dev: bool,
     /// The certificate; without, nothing is encrypted and nobody can log in but in development.
     pub tls: Option<ChatTls>,
+    /// How people come in.
+    pub door: Door,
+    /// Services elsewhere that apps need for calls.
+    pub externals: Externals,
     /// Sessions at once.
     pub sessions_max: usize,
     /// When it is cancelled, sessions are told to come again.
@@ -70,8 +76,13 @@ pub struct Inner {
     pub(crate) interests: Interests,
     pub(crate) rooms: Rooms,
     pub(crate) tables: Tables,
+    /// How often somebody from one place may try to join.
+    pub(crate) registering: Throttle,
     domain: Box<str>,
     dev: bool,
+    door: Door,
+    externals: Externals,
+    started_at: Timestamp,
     remote: OnceLock<Remote>,
     components: RwLock<HashMap<Box<str>, Arc<Remote>>>,
     /// Queries of the server's own that wait for their answers: by id, with who is asked.
@@ -87,6 +98,10 @@ struct Question {
 const QUESTIONS_MAX: usize = 50_000;
 /// Accounts whose sessions wait to be ended.
 const ACCESS_CHANGES_MAX: usize = 10_000;
+/// Tries to join from one address at once.
+const JOINING_BURST: i64 = 5;
+/// After which time there is one more, in ms.
+const JOINING_EVERY_MS: i64 = 10 * 60 * 1_000;
 /// How long an answer is waited for.
 const ANSWER: Duration = Duration::from_secs(30);
 
@@ -124,6 +139,16 @@ impl Xmpp {
             shutdown: setup.shutdown,
             tls: setup.tls,
             log_ins,
+            registering: Throttle::new(
+                "chat_sign_up",
+                env.clock.clone(),
+                !setup.dev,
+                JOINING_BURST,
+                JOINING_EVERY_MS,
+            ),
+            started_at: env.clock.now(),
+            door: setup.door,
+            externals: setup.externals,
             domain,
             dev: setup.dev,
             remote: OnceLock::new(),
@@ -165,6 +190,21 @@ impl Xmpp {
     /// Whether this is for tests and development.
     pub fn is_dev(&self) -> bool {
         self.0.dev
+    }
+
+    /// How people come in.
+    pub fn door(&self) -> Door {
+        self.0.door
+    }
+
+    /// Services elsewhere that apps need for calls.
+    pub fn externals(&self) -> &Externals {
+        &self.0.externals
+    }
+
+    /// When the server began.
+    pub fn started_at(&self) -> Timestamp {
+        self.0.started_at
     }
 
     /// What use cases lean on besides the transaction.

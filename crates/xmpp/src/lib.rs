@@ -5,6 +5,7 @@
 //! presence in [`presence`], contacts in [`roster`]; connections begin in [`stream`], and
 //! [`router`] knows who is where.
 
+pub mod commands;
 mod face;
 pub mod iq;
 pub mod limits;
@@ -14,10 +15,12 @@ mod muc;
 pub mod presence;
 pub mod pubsub;
 pub mod roster;
+pub mod register;
 mod route;
 pub mod router;
 pub mod sasl;
 pub mod stream;
+pub mod upload;
 pub mod wire;
 
 pub use face::{Inner, Remote, Setup, Work, Xmpp, fault};
@@ -31,6 +34,12 @@ const IQS: &[Handler] = &[
     iq!(ns::DISCO_ITEMS, "query", At::Anywhere, iq::disco::items),
     iq!(ns::VERSION, "query", At::Host, iq::version::version),
     iq!(ns::TIME, "time", At::Host, iq::time::time),
+    iq!(ns::LAST, "query", At::Anywhere, iq::last::last),
+    iq!(ns::REGISTER, "query", At::Anywhere, register::query),
+    iq!(ns::UPLOAD, "request", At::Host, iq::upload::request),
+    iq!(ns::EXT_DISCO, "services", At::Host, iq::external::services),
+    iq!(ns::EXT_DISCO, "credentials", At::Host, iq::external::credentials),
+    iq!(ns::COMMANDS, "command", At::Host, commands::command),
     iq!(ns::ROSTER, "query", At::Own, roster::query),
     iq!(ns::SESSION, "session", At::Anywhere, iq::ping::ping),
     iq!(ns::CARBONS, "enable", At::Own, message::carbons::enable),
@@ -54,6 +63,11 @@ const FEATURES: &[(At, &str)] = &[
     (At::Anywhere, ns::PING),
     (At::Host, ns::VERSION),
     (At::Host, ns::TIME),
+    (At::Host, ns::LAST),
+    (At::Host, ns::REGISTER),
+    (At::Host, ns::UPLOAD),
+    (At::Host, ns::EXT_DISCO),
+    (At::Host, ns::COMMANDS),
     (At::Host, ns::CARBONS),
     (At::Host, ns::OFFLINE),
     (At::Host, ns::ROSTER),

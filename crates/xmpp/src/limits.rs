@@ -10,6 +10,8 @@ pub const STANZA_BYTES_MAX: u32 = 256 * 1024;
 pub const NEGOTIATION: Duration = Duration::from_secs(60);
 /// How often one connection may try to log in.
 pub const LOG_INS_MAX: u32 = 5;
+/// How much one connection may ask about joining before somebody logs in.
+pub const JOINING_MAX: u32 = 20;
 /// Resources of one account at once, those that wait to be resumed among them.
 pub const RESOURCES_MAX: usize = 32;
 /// The longest resource taken, in bytes.

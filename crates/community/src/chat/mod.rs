@@ -14,6 +14,7 @@ pub mod push;
 pub mod rooms;
 pub mod settings;
 pub mod subscription;
+pub mod uploads;
 
 use weir_base::Id;
 use weir_db::{Tx, params};
@@ -48,7 +49,7 @@ pub(crate) fn erase(tx: &mut Tx, env: &Env, account: Id) -> Result<bool, Error> 
     for jid in &listed {
         contacts::remove(tx, env, account, jid)?;
     }
-    if !listed.is_empty() || messages::leave(tx, account)? {
+    if !listed.is_empty() || messages::leave(tx, account)? || uploads::erase(tx, env, account)? {
         return Ok(true);
     }
     for node in nodes::list(tx, account, "", nodes::NODES_MAX)? {

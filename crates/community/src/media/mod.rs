@@ -47,8 +47,8 @@ pub use sniff::{Form, content_type_of, sniff};
 pub use store::Store;
 pub use sweep::SweepFiles;
 pub use upload::{Body, NewMedia, set_thumbnail, store_avatar, store_header, upload};
-pub(crate) use upload::{look_at, store_emoji};
-pub(crate) use work::detach;
+pub(crate) use upload::{blocking, look_at, store_emoji};
+pub(crate) use work::{detach, remove_files as forget_files};
 pub use work::{ProcessFilm, PruneMedia, RemoveFiles, register};
 
 /// The longest description of an attachment, in characters.

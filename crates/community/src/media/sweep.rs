@@ -69,7 +69,8 @@ fn named(tx: &mut Tx, names: &[String]) -> Result<Vec<String>, Error> {
          UNION SELECT a.header FROM users u JOIN accounts a ON a.id = u.account_id
            WHERE a.header IN texts(?1)
          UNION SELECT image FROM custom_emojis WHERE image IN texts(?1)
-         UNION SELECT static_image FROM custom_emojis WHERE static_image IN texts(?1)",
+         UNION SELECT static_image FROM custom_emojis WHERE static_image IN texts(?1)
+         UNION SELECT file FROM chat_uploads WHERE file IN texts(?1)",
         &[texts(names)],
     )?)
 }

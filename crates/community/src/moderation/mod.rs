@@ -11,7 +11,7 @@ pub use networks::{
     blocked_networks, email_is_blocked, unblock_email_domain, unblock_network,
 };
 pub use people::{
-    SeverFollows, delete_status, sensitize, set_disabled, silence, suspend, unsuspend,
+    SeverFollows, check_rank, delete_status, sensitize, set_disabled, silence, suspend, unsuspend,
 };
 pub(crate) use sign_ups::forget_sign_up;
 pub use sign_ups::{announce_sign_up, approve, pending, reject};

@@ -39,6 +39,14 @@ fn person_below(tx: &mut Tx, by: Id, target: Id) -> Result<Account, Error> {
     Ok(account)
 }
 
+/// Whether `by`, of staff, may act on `target`.
+///
+/// # Errors
+/// [`Error::Forbidden`] when not.
+pub fn check_rank(tx: &mut Tx, by: Id, target: Id) -> Result<(), Error> {
+    person_below(tx, by, target).map(|_| ())
+}
+
 fn log(by: Id, target: &Account, action: &str) {
     tracing::info!(staff = %by, account = %target.id, name = target.acct(), action, "moderation");
     metrics::counter!("weir_community_moderation_total", "action" => action.to_owned())

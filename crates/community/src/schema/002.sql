@@ -142,3 +142,23 @@ CREATE TABLE chat_room_messages (
   xml TEXT NOT NULL,
   PRIMARY KEY (room_id, id)
 ) WITHOUT ROWID;
+
+-- Chat: files that people sent, and places for some that have not come (`file` is empty).
+CREATE TABLE chat_uploads (
+-- only: sqlite
+  id INTEGER NOT NULL PRIMARY KEY,
+-- end
+-- only: postgres
+  id BIGINT NOT NULL PRIMARY KEY,
+-- end
+  account_id BIGINT NOT NULL,
+  key TEXT NOT NULL,
+  name TEXT NOT NULL,
+  bytes BIGINT NOT NULL,
+  content_type TEXT NOT NULL,
+  file TEXT NOT NULL,
+  created_at BIGINT NOT NULL
+);
+CREATE UNIQUE INDEX chat_uploads_by_key ON chat_uploads (key);
+CREATE INDEX chat_uploads_by_account ON chat_uploads (account_id, id);
+CREATE INDEX chat_uploads_by_file ON chat_uploads (file) WHERE file <> '';

@@ -1,7 +1,7 @@
 //! What there is here (XEP-0030).
 
-use super::{Answer, Asked, At};
-use crate::pubsub;
+use super::{Answer, Asked, At, contact, upload};
+use crate::{commands, pubsub};
 use crate::wire::{Condition, Element, StanzaError, ns};
 
 /// `disco#info`: of the domain, or of an account.
@@ -12,10 +12,7 @@ pub async fn info(asked: Asked) -> Answer {
     }
     match asked.payload.attr("node") {
         Some(node) if !to_host => return pubsub::info(&asked, node).await,
-        Some(node) => {
-            let text = format!("there is no node {node}");
-            return Err(StanzaError::new(Condition::ItemNotFound).text(text));
-        }
+        Some(node) => return commands::info(&asked, node).await,
         None => {}
     }
     let identity = |category: &str, kind: &str| {
@@ -40,6 +37,10 @@ pub async fn info(asked: Asked) -> Answer {
     });
     let mut query = Element::new("query", ns::DISCO_INFO).with_children(identities);
     query = query.with_children(features).with_children(verbs);
+    if to_host {
+        let forms = [Some(upload::form()), contact::form(&asked.xmpp).await];
+        query = query.with_children(forms.into_iter().flatten().map(|form| form.element()));
+    }
     Ok(Some(query))
 }
 
@@ -54,6 +55,9 @@ pub async fn items(asked: Asked) -> Answer {
     }
     let mut query = Element::new("query", ns::DISCO_ITEMS);
     if let Some(node) = asked.payload.attr("node") {
+        if node == ns::COMMANDS {
+            return commands::list(&asked).await;
+        }
         query.set_attr("node", node);
         return Ok(Some(query));
     }

@@ -1,11 +1,15 @@
 //! Queries: who answers which.
 
 pub mod blocking;
+pub mod contact;
 pub mod disco;
+pub mod external;
+pub mod last;
 pub mod mam;
 pub mod ping;
 pub mod private;
 pub mod time;
+pub mod upload;
 pub mod vcard;
 pub mod version;
 

@@ -9,8 +9,9 @@ use super::negotiate::{Ended, Entered, Stream, violation};
 use super::{features, queue};
 use crate::limits;
 use crate::log_in::{Authenticated, Exchange, Step, client_id};
+use crate::register::{self, Visitor};
 use crate::sasl::{Failure, Mechanism};
-use crate::wire::{Element, Jid, StreamCondition, StreamError, ns};
+use crate::wire::{Element, Jid, Stanza, StreamCondition, StreamError, ns};
 
 /// The longest id of an app, in bytes.
 const CLIENT_ID_BYTES_MAX: usize = 256;
@@ -43,8 +44,20 @@ impl Stream<'_> {
         let offered = features::to_strangers(self.xmpp, &*self.transport);
         queue(&mut *self.transport, &offered);
         self.flush().await?;
-        for _ in 0..limits::LOG_INS_MAX {
+        let mut visitor = Visitor::default();
+        let mut asked = 0;
+        let mut tries = 0;
+        while tries < limits::LOG_INS_MAX {
             let element = self.element().await?;
+            if register::is_about(&element) && features::may_join(self.xmpp, &*self.transport) {
+                asked += 1;
+                if asked > limits::JOINING_MAX {
+                    return Err(Some(violation("too many tries to join: connect again")));
+                }
+                self.join(&mut visitor, element).await?;
+                continue;
+            }
+            tries += 1;
             if element.is("starttls", ns::TLS) {
                 return self.wants_tls().await;
             }
@@ -63,6 +76,15 @@ impl Stream<'_> {
             }
         }
         Err(Some(violation("too many attempts: connect again")))
+    }
+
+    /// XEP-0077: somebody wants to become one of those who can log in.
+    async fn join(&mut self, visitor: &mut Visitor, element: Element) -> Result<(), Ended> {
+        let bad = || Some(StreamError::new(StreamCondition::BadFormat));
+        let iq = Stanza::of(element).map_err(|_| bad())?;
+        let answer = register::answer(self.xmpp, self.peer, visitor, iq).await;
+        self.transport.queue(&[answer.text().as_bytes()]);
+        self.flush().await
     }
 
     /// RFC 6120 section 5.4.

@@ -12,6 +12,11 @@ pub(crate) fn offer(xmpp: &Xmpp, transport: &dyn Transport) -> Offer {
     Offer { is_private, bindings: security.bindings }
 }
 
+/// Whether somebody may make an account on this connection.
+pub(crate) fn may_join(xmpp: &Xmpp, transport: &dyn Transport) -> bool {
+    offer(xmpp, transport).is_private && crate::register::is_open(xmpp)
+}
+
 /// Before somebody has logged in.
 pub(crate) fn to_strangers(xmpp: &Xmpp, transport: &dyn Transport) -> Element {
     let mut features = Element::new("features", ns::STREAM);
@@ -21,6 +26,11 @@ pub(crate) fn to_strangers(xmpp: &Xmpp, transport: &dyn Transport) -> Element {
             starttls = starttls.with_child(Element::new("required", ns::TLS));
         }
         features = features.with_child(starttls);
+    }
+    if may_join(xmpp, transport) {
+        features = features
+            .with_child(Element::new("register", ns::REGISTER_FEATURE))
+            .with_child(Element::new("register", ns::INVITE));
     }
     let offer = offer(xmpp, transport);
     if offer.mechanisms().next().is_none() {

@@ -163,6 +163,12 @@ namespaces! {
     RETRACT = "urn:xmpp:message-retract:1";
     /// XEP-0425.
     MODERATE = "urn:xmpp:message-moderate:1";
+    /// XEP-0133, before the name of a command.
+    ADMIN = "http://jabber.org/protocol/admin";
+    /// XEP-0401, easy onboarding.
+    INVITE = "urn:xmpp:invite";
+    /// XEP-0445, registration with an invitation.
+    PRE_AUTH = "urn:xmpp:pars:0";
     /// Offline messages are kept, for XEP-0160.
     OFFLINE = "msgoffline";
 }

@@ -9,13 +9,14 @@ use base64::prelude::BASE64_STANDARD;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
-use weir_base::{Clock, Random, Timestamp};
+use weir_base::{Clock, Random, Secret, Timestamp};
 use weir_community::accounts::{self, NewAccount};
 use weir_community::users::{self, NewUser, Role};
 use weir_community::{Community, Setup, Site};
 use weir_db::Class;
 use weir_jobs::Jobs;
 use weir_storm::fixture::{self, Fixture};
+use weir_xmpp::iq::external::{External, Externals};
 use weir_xmpp::stream::ChatTls;
 use weir_xmpp::wire::{Element, Frame, Framer};
 
@@ -67,6 +68,8 @@ impl Place {
             community: community.clone(),
             dev,
             tls: Some(tls.clone()),
+            door: weir_xmpp::register::open_door(),
+            externals: externals(),
             sessions_max: 1_000,
             shutdown: shutdown.clone(),
         });
@@ -276,4 +279,11 @@ impl App {
     pub async fn vanish(mut self) {
         let _ = self.io.shutdown().await;
     }
+}
+
+/// What apps need for calls.
+fn externals() -> Externals {
+    let list = ["stun:stun.weir.test:3478", "turn:turn.weir.test:3478?transport=udp"];
+    let services = list.iter().map(|text| External::parse(text).unwrap()).collect();
+    Externals { services, secret: Secret::new("shared with turn".into()) }
 }

@@ -1,0 +1,49 @@
+//! What everybody may.
+
+use weir_community::chat::settings;
+use weir_community::users::{self, NewInvite};
+
+use super::{Shown, Step};
+use crate::wire::StanzaError;
+use crate::wire::form::{Field, Form};
+
+const MUTUALS: &str = "urn:weir:chat:mutual-followers";
+const INVITE: &str = "urn:xmpp:invite";
+/// How long an invitation made by chat holds, in s.
+const INVITE_LIFE_S: i64 = 7 * 86_400;
+
+/// Whether those with whom one follows each other stand among one's contacts.
+pub(super) async fn mutuals(step: Step) -> Result<Shown, StanzaError> {
+    let by = step.by;
+    let Some(form) = step.form else {
+        let on = step.xmpp.read(move |tx, _| settings::shows_mutuals(tx, by)).await?;
+        let title = "Mutual followers as contacts";
+        let what = "People who follow you and whom you follow can stand in a group of your contact \
+                    list. You see each other's presence where both want that.";
+        let field = Field::flag("show", "Show mutual followers", on);
+        return Ok(Shown::Form(Form::to_fill_in(MUTUALS).titled(title, what).with(field)));
+    };
+    let on = form.flag("show").unwrap_or(false);
+    step.xmpp.write(move |tx, _| settings::show_mutuals(tx, by, on)).await?;
+    let text = if on { "They stand there." } else { "They do not stand there." };
+    Ok(Shown::Done(format!("{text} Your apps see it when they connect again."), None))
+}
+
+/// An invitation for one new person, who follows the one who invited.
+pub(super) async fn invite(step: Step) -> Result<Shown, StanzaError> {
+    let new =
+        NewInvite { uses_max: Some(1), expires_in_s: Some(INVITE_LIFE_S), autofollow: true };
+    let by = step.by;
+    let invite =
+        step.xmpp.write(move |tx, env| users::create_invite(tx, env, by, &new)).await?;
+    let (domain, base) = (step.xmpp.domain(), &step.xmpp.env().site.base);
+    let uri = format!("xmpp:{domain}?register;preauth={}", invite.code);
+    let page = format!("{base}/invite/{}", invite.code);
+    let until = invite.expires_at.map(|at| at.to_string()).unwrap_or_default();
+    let form = Form::result(INVITE)
+        .titled("Your invitation", "Give the address to one person; it holds for a week.")
+        .with(Field::new("text-single", "uri", "For chat apps", uri))
+        .with(Field::new("text-single", "landing-url", "For browsers", page))
+        .with(Field::new("text-single", "expire", "Holds until", until));
+    Ok(Shown::Done(String::new(), Some(form)))
+}

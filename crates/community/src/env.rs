@@ -1,11 +1,13 @@
 //! What use cases lean on besides the transaction.
 
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use weir_base::{Clock, Id, IdGenerator, Random};
 use weir_db::Db;
 use weir_jobs::Jobs;
 
+use crate::chat::carrier::Carrier;
 use crate::federation::Opened;
 use crate::hosts::Decisions;
 use crate::instance::Instance;
@@ -70,6 +72,8 @@ pub struct Env {
     pub data: PathBuf,
     /// Seals what only this server may read of the database.
     pub vault: Vault,
+    /// The face of chat, where this process has it.
+    pub chat: OnceLock<Carrier>,
 }
 
 impl Env {
@@ -79,6 +83,7 @@ impl Env {
             media: Files::new(&setup.data, setup.random.clone()),
             streams: Streams::new(setup.clock.clone(), setup.random.clone()),
             vault: Vault::new(&setup.data, setup.random.clone()),
+            chat: OnceLock::new(),
             clock: setup.clock,
             random: setup.random,
             jobs: setup.jobs,

@@ -117,6 +117,8 @@ pub enum Event {
     BondsChanged,
     /// Notification requests were merged into the notifications.
     NotificationsMerged,
+    /// The account's archive of chat has something new.
+    ChatChanged,
     /// An announcement was published or changed.
     Announcement(Id),
     /// An announcement is gone.

@@ -356,3 +356,58 @@ typed! {
         pub paused: bool,
     }
 }
+
+typed! {
+    /// A contact of chat, by its address: `chat_contacts`.
+    #[derive(Debug, Clone, Serialize)]
+    pub struct ChatContactDoc {
+        /// What the reader calls it; may be empty.
+        pub name: String,
+        /// The groups it stands in.
+        pub groups: Vec<String>,
+        /// Who sees whose presence: `none`, `to`, `from` or `both`.
+        pub subscription: &'static str,
+        /// It asks to see the reader's presence.
+        pub asks: bool,
+        /// The reader asked to see its presence.
+        pub asked: bool,
+        /// Whether it is here; none where that is not to be known.
+        pub online: Option<bool>,
+        /// The account, for people of here: in `accounts`.
+        pub account_id: Option<Id>,
+    }
+}
+
+typed! {
+    /// A message of chat in the reader's archive, by its id: `chat_messages`.
+    #[derive(Debug, Clone, Serialize)]
+    pub struct ChatMessageDoc {
+        /// Who wrote it: an address.
+        pub from: String,
+        /// Whom it is for.
+        pub to: String,
+        /// When it was sent.
+        pub sent_at: Date,
+        /// Whether the reader wrote it.
+        pub is_own: bool,
+        /// Its text; none for a message that is a receipt, a reaction, or encrypted.
+        pub text: Option<String>,
+    }
+}
+
+typed! {
+    /// A room of chat that everybody may know of, by its name: `chat_rooms`.
+    #[derive(Debug, Clone, Serialize)]
+    pub struct ChatRoomDoc {
+        /// Its address.
+        pub jid: String,
+        /// What people call it.
+        pub title: String,
+        /// What it is about.
+        pub description: String,
+        /// What is talked about now.
+        pub subject: String,
+        /// Whether it belongs to the community.
+        pub of_community: bool,
+    }
+}

@@ -110,6 +110,9 @@ fn collections_table(to: Builder<Face>) -> Builder<Face> {
         .collection::<docs::RelationshipDoc>("relationships")
         .collection::<docs::MarkerDoc>("markers")
         .collection::<docs::PresenceDoc>("presence")
+        .collection::<docs::ChatContactDoc>("chat_contacts")
+        .collection::<docs::ChatMessageDoc>("chat_messages")
+        .collection::<docs::ChatRoomDoc>("chat_rooms")
         .collection::<docs::StatDoc>("server_stats")
         .collection::<docs::QueueDoc>("queue_stats")
 }
@@ -163,13 +166,18 @@ fn publications_table(to: Builder<Face>) -> Builder<Face> {
         .publication("presence", |face, _, user, asked: RelationshipsParams| {
             pubs::presence::open(face, user, asked)
         })
+        .publication("chat.contacts", |face, _, user, (): ()| pubs::chat::contacts(face, user))
+        .publication("chat.messages", |face, _, user, asked: pubs::chat::ChatMessagesParams| {
+            pubs::chat::messages(face, user, asked)
+        })
+        .publication("chat.rooms", |face, _, user, (): ()| pubs::chat::rooms(face, user))
         .publication("server.stats", |face, _, user, (): ()| pubs::server_stats::open(face, user))
 }
 
 /// What clients can call.
 fn methods_table(to: Builder<Face>) -> Builder<Face> {
     use methods::{
-        IdParams, IdResult, accounts, conversations, lists, log_in, markers, notifications,
+        IdParams, IdResult, accounts, chat, conversations, lists, log_in, markers, notifications,
         statuses, tags,
     };
     to.method::<log_in::LoginParams, log_in::LoginResult, _>("login", log_in::log_in)
@@ -205,6 +213,7 @@ fn methods_table(to: Builder<Face>) -> Builder<Face> {
         .method::<markers::MarkerParams, (), _>("markers.set", markers::set)
         .method::<conversations::ReadParams, IdResult, _>("conversations.read", conversations::read)
         .method::<IdParams, IdResult, _>("conversations.remove", conversations::remove)
+        .method::<chat::ChatSendParams, IdResult, _>("chat.send", chat::send)
         .method::<lists::NewListParams, IdResult, _>("lists.create", lists::create)
         .method::<lists::ListChangeParams, IdResult, _>("lists.update", lists::update)
         .method::<IdParams, IdResult, _>("lists.delete", lists::delete)

@@ -6,11 +6,14 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use weir_community::Community;
+use weir_base::Secret;
 use weir_http::Tls;
+use weir_xmpp::iq::external::Externals;
 use weir_xmpp::stream::{ChatTls, listen};
 use weir_xmpp::{Setup, Xmpp};
 
 use crate::config::{Checked, Role};
+use crate::options;
 use crate::serve::{ServeError, bind_any};
 
 /// Sessions without a descriptor of their own (they wait to be resumed), for each that has one.
@@ -29,9 +32,18 @@ pub fn face(
         community: community.clone(),
         dev: checked.modes.dev,
         tls,
+        door: options::door(checked),
+        externals: Externals {
+            services: checked.config.xmpp.external_services.clone(),
+            secret: checked.config.xmpp.turn_secret.clone().unwrap_or_else(no_secret),
+        },
         sessions_max: usize::try_from(sessions_max).unwrap_or(usize::MAX),
         shutdown,
     })
+}
+
+fn no_secret() -> Secret<String> {
+    Secret::new(String::new())
 }
 
 /// The certificate of chat: the one of HTTPS; in development one that is made up.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Deref;
 use std::pin::Pin;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
@@ -23,6 +23,7 @@ use crate::log_in::LogIns;
 use crate::message::lane::Lanes;
 use crate::muc::Rooms;
 use crate::pubsub::interest::Interests;
+use crate::push::Pushes;
 use crate::router::{Router, SHARDS};
 use crate::stream::ChatTls;
 use crate::stream::resume::Detached;
@@ -72,6 +73,7 @@ pub struct Inner {
     /// Logging in.
     pub log_ins: LogIns,
     pub(crate) lanes: Lanes,
+    pub(crate) pushes: Pushes,
     pub(crate) detached: Detached,
     pub(crate) interests: Interests,
     pub(crate) rooms: Rooms,
@@ -131,6 +133,7 @@ impl Xmpp {
         let xmpp = Self(Arc::new(Inner {
             router: Router::new(setup.sessions_max),
             admission: Admission::new(ARRIVALS_MAX, ARRIVALS_WAITING_MAX, clock, random),
+            pushes: Pushes::default(),
             lanes: Lanes::new(setup.community.db().dialect()),
             detached: Detached::default(),
             interests: Interests::default(),
@@ -157,6 +160,8 @@ impl Xmpp {
             community: setup.community,
         }));
         xmpp.lanes.start(&xmpp);
+        crate::carrier::offer(&xmpp);
+        tokio::spawn(crate::push::run(xmpp.clone()));
         tokio::spawn(xmpp.clone().beat());
         let (changed, changes) = mpsc::channel(ACCESS_CHANGES_MAX);
         env.streams.on_access_changed(move |account| {
@@ -180,6 +185,16 @@ impl Xmpp {
                 self.router.close_all(&bare, StreamCondition::Reset);
             }
         }
+    }
+
+    /// For those who must not keep it alive.
+    pub(crate) fn downgrade(&self) -> Weak<Inner> {
+        Arc::downgrade(&self.0)
+    }
+
+    /// The face again, while it is there.
+    pub(crate) fn upgrade(weak: &Weak<Inner>) -> Option<Self> {
+        weak.upgrade().map(Self)
     }
 
     /// The domain of the people here.

@@ -5,6 +5,7 @@
 //! presence in [`presence`], contacts in [`roster`]; connections begin in [`stream`], and
 //! [`router`] knows who is where.
 
+mod carrier;
 pub mod commands;
 mod face;
 pub mod iq;
@@ -15,6 +16,7 @@ mod muc;
 pub mod presence;
 pub mod pubsub;
 pub mod roster;
+mod push;
 pub mod register;
 mod route;
 pub mod router;
@@ -39,6 +41,8 @@ const IQS: &[Handler] = &[
     iq!(ns::UPLOAD, "request", At::Host, iq::upload::request),
     iq!(ns::EXT_DISCO, "services", At::Host, iq::external::services),
     iq!(ns::EXT_DISCO, "credentials", At::Host, iq::external::credentials),
+    iq!(ns::PUSH, "enable", At::Own, push::enable),
+    iq!(ns::PUSH, "disable", At::Own, push::disable),
     iq!(ns::COMMANDS, "command", At::Host, commands::command),
     iq!(ns::ROSTER, "query", At::Own, roster::query),
     iq!(ns::SESSION, "session", At::Anywhere, iq::ping::ping),
@@ -68,6 +72,7 @@ const FEATURES: &[(At, &str)] = &[
     (At::Host, ns::UPLOAD),
     (At::Host, ns::EXT_DISCO),
     (At::Host, ns::COMMANDS),
+    (At::Anywhere, ns::PUSH),
     (At::Host, ns::CARBONS),
     (At::Host, ns::OFFLINE),
     (At::Host, ns::ROSTER),

@@ -1,10 +1,12 @@
 //! Chat: contacts, messages, rooms, nodes, and what people keep for their apps.
 //!
 //! Everybody with an account here is reachable under `username@domain`. An address (JID) comes here
-//! as normalised text; payloads are XML as text, which nothing here looks into.
+//! as normalised text; payloads are XML as text, into which nothing here looks but
+//! [`carrier::text_of`].
 
 pub mod address;
 pub mod blocks;
+pub mod carrier;
 pub mod contacts;
 pub mod messages;
 pub mod nodes;

@@ -2,6 +2,7 @@
 //! and limits are those of the Mastodon API, for the use cases are the same.
 
 pub(crate) mod accounts;
+pub(crate) mod chat;
 pub(crate) mod conversations;
 pub(crate) mod lists;
 pub(crate) mod log_in;

@@ -1,5 +1,6 @@
 //! What clients can subscribe to, a file each.
 
+pub(crate) mod chat;
 pub(crate) mod conversations;
 pub(crate) mod followed_tags;
 pub(crate) mod lists;

@@ -1,6 +1,7 @@
 //! Dialogues over real sockets: the protocol with documents in memory, and Weir's own server on
 //! both databases.
 
+mod chat;
 mod client;
 mod community;
 mod corpus;

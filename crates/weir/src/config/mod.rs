@@ -14,6 +14,7 @@ use std::path::PathBuf;
 
 use weir_base::Secret;
 use weir_http::Network;
+use weir_xmpp::iq::external::External;
 
 pub use example::example;
 pub use load::{ConfigError, Flag, Loaded, Origin, load};
@@ -241,6 +242,12 @@ settings! {
         c2s_listen: Option<SocketAddr> = Some(SocketAddr::from(([0u16; 8], 5222)));
         /// The same, with TLS from the first byte. Empty: nowhere.
         c2s_tls_listen: Option<SocketAddr> = Some(SocketAddr::from(([0u16; 8], 5223)));
+        /// STUN and TURN servers that apps use for calls, like ["stun:turn.example.org:3478",
+        /// "turn:turn.example.org:3478?transport=udp", "turns:turn.example.org:5349"].
+        external_services: Vec<External> = Vec::new();
+        /// What is shared with the TURN servers (`static-auth-secret` of coturn): people get names
+        /// and passwords made of it that hold for a day. Empty: they get none.
+        turn_secret: Option<Secret<String>> = None;
     }
 
     /// Pictures, sound and video.

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use toml::de::DeValue;
 use weir_base::Secret;
 use weir_http::Network;
+use weir_xmpp::iq::external::External;
 
 /// A type that a key of the configuration may have.
 pub trait Setting: Sized {
@@ -54,6 +55,17 @@ impl Setting for Secret<String> {
 
     fn shown(&self) -> String {
         quoted(&without_password(self.expose()))
+    }
+}
+
+/// What is never shown; nothing (`""`) is none.
+impl Setting for Option<Secret<String>> {
+    fn from_text(text: &str) -> Result<Self, String> {
+        Ok((!text.is_empty()).then(|| Secret::new(text.to_owned())))
+    }
+
+    fn shown(&self) -> String {
+        quoted(if self.is_some() { "***" } else { "" })
     }
 }
 
@@ -154,6 +166,16 @@ impl Member for Network {
         text.parse().map_err(|_| {
             format!("expected an address or network like 10.0.0.0/8, found \"{text}\"")
         })
+    }
+
+    fn written(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Member for External {
+    fn parse(text: &str) -> Result<Self, String> {
+        Self::parse(text)
     }
 
     fn written(&self) -> String {

@@ -2,6 +2,8 @@
 //! each person gets a name and password that hold for a day, made of a secret which the TURN server
 //! knows too (as its `use-auth-secret`).
 
+use std::fmt;
+
 use aws_lc_rs::hmac;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -39,6 +41,16 @@ pub struct External {
     pub port: u16,
     /// `udp` or `tcp`.
     pub transport: String,
+}
+
+impl fmt::Display for External {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind, host, port, transport } = self;
+        match host.contains(':') {
+            true => write!(f, "{kind}:[{host}]:{port}?transport={transport}"),
+            false => write!(f, "{kind}:{host}:{port}?transport={transport}"),
+        }
+    }
 }
 
 impl External {
@@ -166,6 +178,7 @@ mod tests {
         assert_eq!((turn.kind.as_str(), turn.port, turn.transport.as_str()), ("turn", 3000, "tcp"));
         assert_eq!(read("stun:stun.example.org").port, 3478);
         assert_eq!(read("turns:turn.example.org").port, 5349);
+        assert_eq!(read(&turn.to_string()), turn);
         assert_eq!(read("stun:[2001:db8::1]:3478").host, "2001:db8::1");
         for wrong in ["", "turn", "http://turn", "turn:", "turn:host:x", "turn:h?transport=x"] {
             assert!(External::parse(wrong).is_err(), "{wrong}");

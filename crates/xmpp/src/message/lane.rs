@@ -5,11 +5,12 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 use weir_base::Id;
 use weir_community::chat::address::{self, Whom};
 use weir_community::chat::blocks;
 use weir_community::chat::messages::{self, New, Side, Stored};
+use weir_community::streams::Event;
 use weir_community::{Env, Error};
 use weir_db::{Class, Dialect, Tx};
 
@@ -29,6 +30,15 @@ pub(crate) struct Parcel {
     pub message: Stanza,
     /// How it is kept.
     pub kept: Kept,
+    /// Who wrote it outside of chat.
+    pub author: Option<Author>,
+}
+
+/// Somebody of here who writes without a session.
+pub(crate) struct Author {
+    pub account: Id,
+    /// Is told what became of it.
+    pub told: oneshot::Sender<Result<Fate, StanzaError>>,
 }
 
 /// The lanes: all messages of one sender are in one.
@@ -122,19 +132,30 @@ async fn work(xmpp: &Xmpp, batch: Vec<Parcel>) {
         }
     };
     let refused: Result<Vec<Fate>, StanzaError> = fates;
-    for (at, parcel) in batch.into_iter().enumerate() {
+    for (at, mut parcel) in batch.into_iter().enumerate() {
+        let author = parcel.author.take();
         let fate = match &refused {
             Ok(fates) => fates.get(at).copied().unwrap_or(Fate::Nobody),
             Err(error) => {
+                if let Some(author) = author {
+                    let _ = author.told.send(Err(error.clone()));
+                }
                 let work = xmpp.bounce(&parcel.message, error);
                 xmpp.spawn(work);
                 settle(&parcel);
                 continue;
             }
         };
+        if let Fate::Kept { waits: true, .. } = fate {
+            xmpp.pushes.wake(&parcel.message);
+        }
         let work = complete(xmpp, parcel.session.as_ref(), &parcel.message, parcel.kept, fate);
         xmpp.spawn(work);
         settle(&parcel);
+        if let Some(author) = author {
+            super::copy_written(xmpp, &parcel.message, fate);
+            let _ = author.told.send(Ok(fate));
+        }
     }
 }
 
@@ -150,7 +171,8 @@ fn prepare(xmpp: &Xmpp, parcel: &Parcel) -> Prepared {
         let jid = jid.map(ToString::to_string).unwrap_or_default();
         Side { account, jid }
     };
-    let sender = parcel.session.as_ref().map(|session| session.account);
+    let author = parcel.author.as_ref().map(|author| author.account);
+    let sender = parcel.session.as_ref().map(|session| session.account).or(author);
     let from = side(sender, message.from.as_ref());
     let mut prepared = Prepared {
         from,
@@ -225,6 +247,9 @@ fn keep(tx: &mut Tx, env: &Env, prepared: &[Prepared]) -> Result<Vec<Fate>, Erro
         return Ok(fates);
     }
     let stored = messages::store(tx, &list)?;
+    for account in list.iter().flat_map(|new| [new.from.account, new.to.account]).flatten() {
+        env.streams.tell_if_here(tx, account, Event::ChatChanged);
+    }
     for ((at, new), stored) in places.into_iter().zip(&list).zip(stored) {
         let Stored { from, to, full } = stored;
         fates[at] = match full {

@@ -64,7 +64,8 @@ pub(crate) fn sent(xmpp: &Xmpp, session: &Arc<Session>, mut message: Stanza) -> 
     if kept == Kept::Not && session.in_flight() == 0 {
         return pass(xmpp, Some(session), &message);
     }
-    xmpp.lanes.put(Parcel { session: Some(session.clone()), message, kept });
+    let session = Some(session.clone());
+    xmpp.lanes.put(Parcel { session, message, kept, author: None });
     None
 }
 
@@ -75,7 +76,7 @@ pub(crate) fn arrived(xmpp: &Xmpp, mut message: Stanza) -> Option<Work> {
     if kept == Kept::Not {
         return pass(xmpp, None, &message);
     }
-    xmpp.lanes.put(Parcel { session: None, message, kept });
+    xmpp.lanes.put(Parcel { session: None, message, kept, author: None });
     None
 }
 
@@ -161,6 +162,20 @@ fn copy_sent(session: &Arc<Session>, message: &Stanza, fate: Fate) {
         text.nodes.push(Node::Element(stanza_id(session.bare(), id)));
     }
     carbons::copy(there, message, &text, Way::Sent, |one| Arc::ptr_eq(one, session));
+}
+
+/// The sessions of somebody who wrote outside of chat learn what was written.
+pub(crate) fn copy_written(xmpp: &Xmpp, message: &Stanza, fate: Fate) {
+    let Fate::Kept { id, from: archived, .. } = fate else { return };
+    let Some(from) = &message.from else { return };
+    let Some(peer) = xmpp.router.find(from.bare_str()) else { return };
+    let here = peer.here();
+    let Some(there) = here.as_ref() else { return };
+    let mut text = message.to_element();
+    if archived {
+        text.nodes.push(Node::Element(stanza_id(from.bare_str(), id)));
+    }
+    carbons::copy(there, message, &text, Way::Sent, |_| false);
 }
 
 fn stanza_id(by: &str, id: Id) -> Element {

@@ -80,10 +80,14 @@ pub(crate) fn return_unread(xmpp: &Xmpp, session: &Arc<Session>, ids: Vec<Id>) -
         return None;
     }
     let (xmpp, account) = (xmpp.clone(), session.account);
+    let bare = session.bare().to_owned();
     Some(Box::pin(async move {
         let kept = xmpp.write(move |tx, _| offline::keep(tx, account, &ids).map(|_| ())).await;
-        if let Err(error) = kept {
-            tracing::warn!(?error, "messages that were not read are in the archive only");
+        match kept {
+            Ok(()) => xmpp.pushes.wake_account(&bare),
+            Err(error) => {
+                tracing::warn!(?error, "messages that were not read are in the archive only");
+            }
         }
     }))
 }

@@ -1,0 +1,203 @@
+//! `chat.…`: contacts with who is here, messages with somebody, and rooms.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use weir_base::Id;
+use weir_community::accounts;
+use weir_community::chat::address::{self, Whom};
+use weir_community::chat::{carrier, contacts, messages, rooms};
+use weir_community::streams::{Event, Topic};
+use weir_community::{Env, Error};
+
+use super::{limit, person};
+use crate::collections::{ChatContactDoc, ChatMessageDoc, ChatRoomDoc};
+use crate::face::Face;
+use crate::face::docs::Docs;
+use crate::face::live::{Live, Query, Shown, in_one_unit};
+use crate::observer::Work;
+use crate::server::Opening;
+use crate::typed::typed;
+use crate::wire::Failure;
+
+/// How often it is looked who is here, and which rooms there are.
+const TICK: Duration = Duration::from_secs(5);
+/// Rooms that are shown.
+const ROOMS_MAX: usize = 200;
+
+typed! {
+    /// Which messages.
+    #[derive(Debug, Clone, Serialize, Deserialize)]
+    pub struct ChatMessagesParams {
+        /// With whom: an address; none: with everybody.
+        #[serde(default)]
+        pub with: Option<String>,
+        /// Only those older than this one, for paging.
+        #[serde(default)]
+        pub before: Option<Id>,
+        /// 40 unless said, at most 200.
+        #[serde(default)]
+        pub limit: Option<usize>,
+    }
+}
+
+struct Contacts(Id);
+
+/// `chat.contacts`
+pub(crate) fn contacts(face: &Face, user: Option<Id>) -> Result<Opening, Failure> {
+    let (face, query) = (face.clone(), Contacts(person(user)?));
+    Ok(Opening::own(&(), move || Live::new(&face, query)))
+}
+
+fn is_here(env: &Env, jid: &str) -> bool {
+    env.chat.get().is_some_and(|chat| (chat.is_here)(jid))
+}
+
+impl Query for Contacts {
+    fn topics(&self) -> Vec<Topic> {
+        vec![Topic::Own(self.0)]
+    }
+
+    fn concerns(&self, event: &Event, _: &Shown) -> bool {
+        matches!(event, Event::BondsChanged)
+    }
+
+    fn reader(&self) -> Option<Id> {
+        Some(self.0)
+    }
+
+    fn every(&self) -> Option<Duration> {
+        Some(TICK)
+    }
+
+    fn read(&self, face: &Face) -> Work<'static, Result<Docs, Error>> {
+        let reader = self.0;
+        in_one_unit(face, move |tx, env, docs| {
+            for one in contacts::list(tx, env, reader)?.contacts {
+                let state = one.state;
+                if !state.listed && !state.asked {
+                    continue;
+                }
+                let account = match address::whom(tx, env, &one.jid)? {
+                    Whom::Here(account) => Some(account),
+                    Whom::Nobody | Whom::Elsewhere => None,
+                };
+                let document = ChatContactDoc {
+                    name: one.name,
+                    groups: one.groups,
+                    subscription: state.subscription(),
+                    asks: state.asked,
+                    asked: state.asks,
+                    // Whose presence one does not see is not told; of other servers apps know.
+                    online: account.filter(|_| state.to).map(|_| is_here(env, &one.jid)),
+                    account_id: account,
+                };
+                docs.put("chat_contacts", &one.jid, &document);
+                if let Some(account) = account {
+                    let account = accounts::by_id(tx, account)?;
+                    docs.account(env, &account);
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+struct Messages {
+    reader: Id,
+    asked: messages::Query,
+}
+
+/// `chat.messages`
+pub(crate) fn messages(
+    face: &Face,
+    user: Option<Id>,
+    asked: ChatMessagesParams,
+) -> Result<Opening, Failure> {
+    let query = messages::Query {
+        with: asked.with.clone().map(|jid| jid.trim().to_lowercase()),
+        before: asked.before,
+        backwards: true,
+        limit: limit(asked.limit),
+        ..messages::Query::default()
+    };
+    let query = Messages { reader: person(user)?, asked: query };
+    let face = face.clone();
+    Ok(Opening::own(&asked, move || Live::new(&face, query)))
+}
+
+impl Query for Messages {
+    fn topics(&self) -> Vec<Topic> {
+        vec![Topic::Own(self.reader)]
+    }
+
+    fn concerns(&self, event: &Event, _: &Shown) -> bool {
+        matches!(event, Event::ChatChanged)
+    }
+
+    fn reader(&self) -> Option<Id> {
+        Some(self.reader)
+    }
+
+    fn read(&self, face: &Face) -> Work<'static, Result<Docs, Error>> {
+        let (reader, asked) = (self.reader, self.asked.clone());
+        in_one_unit(face, move |tx, env, docs| {
+            let own = address::of_account(tx, env, reader)?.ok_or(Error::NotFound("Account"))?;
+            for one in messages::page(tx, env, reader, &asked)?.messages {
+                let document = ChatMessageDoc {
+                    sent_at: one.id.time().into(),
+                    is_own: address::bare(&one.from_jid) == own,
+                    text: carrier::text_of(&one.xml),
+                    from: address::bare(&one.from_jid).to_owned(),
+                    to: address::bare(&one.to_jid).to_owned(),
+                };
+                docs.put("chat_messages", &one.id.to_string(), &document);
+            }
+            Ok(())
+        })
+    }
+}
+
+struct Rooms(Id);
+
+/// `chat.rooms`
+pub(crate) fn rooms(face: &Face, user: Option<Id>) -> Result<Opening, Failure> {
+    let (face, query) = (face.clone(), Rooms(person(user)?));
+    Ok(Opening::own(&(), move || Live::new(&face, query)))
+}
+
+impl Query for Rooms {
+    fn topics(&self) -> Vec<Topic> {
+        vec![Topic::Own(self.0)]
+    }
+
+    fn concerns(&self, _: &Event, _: &Shown) -> bool {
+        false
+    }
+
+    fn reader(&self) -> Option<Id> {
+        Some(self.0)
+    }
+
+    fn every(&self) -> Option<Duration> {
+        Some(TICK)
+    }
+
+    fn read(&self, face: &Face) -> Work<'static, Result<Docs, Error>> {
+        in_one_unit(face, move |tx, env, docs| {
+            let mut all = rooms::of_community(tx)?;
+            all.extend(rooms::public(tx, "", ROOMS_MAX)?);
+            for room in all {
+                let document = ChatRoomDoc {
+                    jid: format!("{}@conference.{}", room.name, address::domain(env)),
+                    title: room.config.title,
+                    description: room.config.description,
+                    subject: room.subject.text,
+                    of_community: room.of_community,
+                };
+                docs.put("chat_rooms", &room.name, &document);
+            }
+            Ok(())
+        })
+    }
+}

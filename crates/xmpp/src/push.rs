@@ -91,8 +91,12 @@ pub(crate) async fn run(xmpp: Xmpp) {
 
 /// XEP-0357 section 7.
 fn notification(xmpp: &Xmpp, jid: &str, count: usize, to: &Service) -> Option<Stanza> {
-    let summary = Form::result("urn:xmpp:push:summary")
-        .with(Field::new("", "message-count", "", count.to_string()));
+    let summary = Form::result("urn:xmpp:push:summary").with(Field::new(
+        "",
+        "message-count",
+        "",
+        count.to_string(),
+    ));
     let summary = Form { kind: "submit".into(), ..summary };
     let notification = Element::new("notification", ns::PUSH).with_child(summary.element());
     let item = Element::new("item", ns::PUBSUB).with_child(notification);
@@ -100,8 +104,7 @@ fn notification(xmpp: &Xmpp, jid: &str, count: usize, to: &Service) -> Option<St
     let mut pubsub = Element::new("pubsub", ns::PUBSUB).with_child(publish.with_child(item));
     if !to.options.is_empty() {
         let options = parse::element_in(&to.options, &Scope::client()).ok()?;
-        pubsub =
-            pubsub.with_child(Element::new("publish-options", ns::PUBSUB).with_child(options));
+        pubsub = pubsub.with_child(Element::new("publish-options", ns::PUBSUB).with_child(options));
     }
     let (from, service) = (Jid::parse(jid).ok()?, Jid::parse(&to.service).ok()?);
     Some(Stanza::iq("set", xmpp.token(8), Some(pubsub)).from(from).to(service))

@@ -32,8 +32,7 @@ pub(crate) fn is_open(xmpp: &Xmpp) -> bool {
 
 /// Whether a stranger's query is about joining.
 pub(crate) fn is_about(iq: &Element) -> bool {
-    iq.is("iq", ns::CLIENT)
-        && (iq.has("query", ns::REGISTER) || iq.has("preauth", ns::PRE_AUTH))
+    iq.is("iq", ns::CLIENT) && (iq.has("query", ns::REGISTER) || iq.has("preauth", ns::PRE_AUTH))
 }
 
 /// Answers a query of somebody who has not logged in.
@@ -241,9 +240,9 @@ pub async fn query(asked: Asked) -> Answer {
         return Err(StanzaError::new(Condition::NotAllowed).text(text));
     }
     let password = told(&asked.payload, form.as_ref(), "password", "password");
-    let password = kept(&password).await?.map_err(|problem| {
-        fault(Error::Invalid(Invalid { problems: vec![problem] }))
-    })?;
+    let password = kept(&password)
+        .await?
+        .map_err(|problem| fault(Error::Invalid(Invalid { problems: vec![problem] })))?;
     asked
         .xmpp
         .write(move |tx, env| users::change_password(tx, env, account, &password, None))

@@ -28,8 +28,7 @@ const COMING_MAX: usize = 64;
 /// After which time those come again, in s.
 const COME_AGAIN_S: &str = "5";
 /// What stands in an address as it is (RFC 3986, 2.3).
-const PLAIN: &AsciiSet =
-    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 /// What browsers show by themselves without running anything in it; all else is saved.
 const SHOWN: &[&str] = &[
     "image/avif",

@@ -48,8 +48,8 @@ pub use store::Store;
 pub use sweep::SweepFiles;
 pub use upload::{Body, NewMedia, set_thumbnail, store_avatar, store_header, upload};
 pub(crate) use upload::{blocking, look_at, store_emoji};
-pub(crate) use work::{detach, remove_files as forget_files};
 pub use work::{ProcessFilm, PruneMedia, RemoveFiles, register};
+pub(crate) use work::{detach, remove_files as forget_files};
 
 /// The longest description of an attachment, in characters.
 pub const DESCRIPTION_CHARACTERS_MAX: usize = 1_500;

@@ -13,10 +13,8 @@ use crate::place::{Place, places};
 /// Keeps a message as the face of chat does.
 async fn keep(community: &weir_community::Community, said: Outgoing, to: Option<Id>) -> Id {
     let id = community.env().ids.next();
-    let xml = format!(
-        "<message xmlns='jabber:client' type='chat'><body>{}</body></message>",
-        said.text
-    );
+    let xml =
+        format!("<message xmlns='jabber:client' type='chat'><body>{}</body></message>", said.text);
     let new = New {
         id,
         from: Side { account: Some(said.from), jid: said.from_jid },
@@ -89,7 +87,7 @@ async fn contacts_tell_who_is_here_where_that_may_be_seen() {
         assert_eq!(contact["name"], "Bobby", "on {}", place.name);
         assert_eq!(contact["account_id"], bob.to_string());
         assert_eq!(contact["subscription"], "none");
-        assert!(contact["online"].is_null(), "whom one does not see is not told: {contact}");
+        assert!(contact["online"].is_null(), "whom one does not see is not told: {contact:?}");
     }
 }
 

@@ -95,9 +95,8 @@ pub(super) async fn announce(step: Step) -> Result<Shown, StanzaError> {
 
 fn named(step: &Step, title: &str, what: &str, var: &str) -> Result<Vec<Jid>, Form> {
     let Some(filled) = &step.form else {
-        return Err(form(title, what).with(
-            Field::many("jid-multi", var, "Their addresses", &[]).required(),
-        ));
+        return Err(form(title, what)
+            .with(Field::many("jid-multi", var, "Their addresses", &[]).required()));
     };
     let values = filled.values(var).unwrap_or_default().iter();
     Ok(values.take(NAMED_MAX).filter_map(|jid| Jid::parse(jid.trim()).ok()).collect())

@@ -31,11 +31,9 @@ pub(super) async fn mutuals(step: Step) -> Result<Shown, StanzaError> {
 
 /// An invitation for one new person, who follows the one who invited.
 pub(super) async fn invite(step: Step) -> Result<Shown, StanzaError> {
-    let new =
-        NewInvite { uses_max: Some(1), expires_in_s: Some(INVITE_LIFE_S), autofollow: true };
+    let new = NewInvite { uses_max: Some(1), expires_in_s: Some(INVITE_LIFE_S), autofollow: true };
     let by = step.by;
-    let invite =
-        step.xmpp.write(move |tx, env| users::create_invite(tx, env, by, &new)).await?;
+    let invite = step.xmpp.write(move |tx, env| users::create_invite(tx, env, by, &new)).await?;
     let (domain, base) = (step.xmpp.domain(), &step.xmpp.env().site.base);
     let uri = format!("xmpp:{domain}?register;preauth={}", invite.code);
     let page = format!("{base}/invite/{}", invite.code);

@@ -8,8 +8,8 @@ use crate::wire::form::{Field, Form};
 
 const FORM_TYPE: &str = "http://jabber.org/network/serverinfo";
 /// Weir knows one contact for all that people may want.
-const FOR: [&str; 4] = ["abuse-addresses", "admin-addresses", "security-addresses",
-    "support-addresses"];
+const FOR: [&str; 4] =
+    ["abuse-addresses", "admin-addresses", "security-addresses", "support-addresses"];
 
 /// What the domain tells of it in `disco#info`; none where staff has set nothing.
 pub async fn form(xmpp: &Xmpp) -> Option<Form> {

@@ -1,8 +1,8 @@
 //! What there is here (XEP-0030).
 
 use super::{Answer, Asked, At, contact, upload};
-use crate::{commands, pubsub};
 use crate::wire::{Condition, Element, StanzaError, ns};
+use crate::{commands, pubsub};
 
 /// `disco#info`: of the domain, or of an account.
 pub async fn info(asked: Asked) -> Answer {

@@ -13,11 +13,12 @@ pub async fn last(asked: Asked) -> Answer {
         }
         _ => {
             let owner = asked.owner();
-            let may = asked.is_own()
-                || asked.xmpp.shows_presence(owner.as_str(), asked.from.bare_str());
+            let may =
+                asked.is_own() || asked.xmpp.shows_presence(owner.as_str(), asked.from.bare_str());
             let peer = asked.xmpp.router.find(owner.as_str()).filter(|_| may);
-            let is_here = peer
-                .is_some_and(|peer| peer.here().as_ref().is_some_and(|it| it.available().count() > 0));
+            let is_here = peer.is_some_and(|peer| {
+                peer.here().as_ref().is_some_and(|here| here.available().next().is_some())
+            });
             if !is_here {
                 let text = "whether they are here is not told";
                 return Err(StanzaError::new(Condition::Forbidden).text(text));

@@ -202,7 +202,9 @@ impl Session {
     /// What there is to do for its connection.
     pub(crate) fn poll_found(&self, context: &Context<'_>) -> Poll<Found> {
         let mut state = self.state.lock();
-        if let Some(why) = state.closed {
+        // What was said before an error goes out before it.
+        let says_first = matches!(state.closed, Some(Closed::With(_))) && !state.outbox.is_empty();
+        if let Some(why) = state.closed.filter(|_| !says_first) {
             return Poll::Ready(Found::Closed(why));
         }
         if !state.outbox.is_empty() {

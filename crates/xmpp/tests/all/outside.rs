@@ -9,9 +9,9 @@ use super::dialogue::play;
 use super::place::{Place, places};
 
 async fn write(place: &Place, to: &str, text: &str) -> Result<weir_base::Id, Error> {
-    let account = place.community.read(Class::Interactive, |tx, _| {
-        Ok(accounts::by_address(tx, "alice", "")?.unwrap().id)
-    });
+    let account = place
+        .community
+        .read(Class::Interactive, |tx, _| Ok(accounts::by_address(tx, "alice", "")?.unwrap().id));
     let message = Outgoing {
         from: account.await.unwrap(),
         from_jid: "alice@weir.test".into(),

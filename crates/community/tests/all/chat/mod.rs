@@ -2,6 +2,7 @@
 
 mod contacts;
 mod messages;
+mod places;
 
 use weir_base::Id;
 use weir_community::chat::contacts::{Contact, Exchange, Roster, exchange, get, list};

@@ -226,6 +226,16 @@ CREATE TABLE chat_tokens (
   expires_at BIGINT NOT NULL,
   PRIMARY KEY (account_id, client, is_new)
 );
+CREATE TABLE chat_uploads (
+  id INTEGER NOT NULL PRIMARY KEY,
+  account_id BIGINT NOT NULL,
+  key TEXT NOT NULL,
+  name TEXT NOT NULL,
+  bytes BIGINT NOT NULL,
+  content_type TEXT NOT NULL,
+  file TEXT NOT NULL,
+  created_at BIGINT NOT NULL
+);
 CREATE TABLE chores (
   name TEXT NOT NULL PRIMARY KEY,
   -- The run that goes on (no end yet), or the last one; no beginning: it is due at once.
@@ -855,6 +865,9 @@ CREATE UNIQUE INDEX chat_nodes_by_name ON chat_nodes (owner_id, name);
 CREATE UNIQUE INDEX chat_rooms_by_name ON chat_rooms (name);
 CREATE INDEX chat_rooms_public ON chat_rooms (name) WHERE is_public = 1;
 CREATE INDEX chat_tokens_by_expiry ON chat_tokens (expires_at);
+CREATE INDEX chat_uploads_by_account ON chat_uploads (account_id, id);
+CREATE INDEX chat_uploads_by_file ON chat_uploads (file) WHERE file <> '';
+CREATE UNIQUE INDEX chat_uploads_by_key ON chat_uploads (key);
 CREATE INDEX conversation_mutes_by_conversation ON conversation_mutes (conversation_id);
 CREATE INDEX conversations_by_last ON conversations (account_id, last_status_id);
 CREATE UNIQUE INDEX conversations_of ON conversations (account_id, conversation_id, participants);

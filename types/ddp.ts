@@ -260,6 +260,49 @@ export interface PresenceDoc {
   online: boolean;
 }
 
+export interface ChatContactDoc {
+  /** What the reader calls it; may be empty. */
+  name: string;
+  /** The groups it stands in. */
+  groups: string[];
+  /** Who sees whose presence: `none`, `to`, `from` or `both`. */
+  subscription: string;
+  /** It asks to see the reader's presence. */
+  asks: boolean;
+  /** The reader asked to see its presence. */
+  asked: boolean;
+  /** Whether it is here; none where that is not to be known. */
+  online?: boolean | null;
+  /** The account, for people of here: in `accounts`. */
+  account_id?: string | null;
+}
+
+export interface ChatMessageDoc {
+  /** Who wrote it: an address. */
+  from: string;
+  /** Whom it is for. */
+  to: string;
+  /** When it was sent. */
+  sent_at: Date;
+  /** Whether the reader wrote it. */
+  is_own: boolean;
+  /** Its text; none for a message that is a receipt, a reaction, or encrypted. */
+  text?: string | null;
+}
+
+export interface ChatRoomDoc {
+  /** Its address. */
+  jid: string;
+  /** What people call it. */
+  title: string;
+  /** What it is about. */
+  description: string;
+  /** What is talked about now. */
+  subject: string;
+  /** Whether it belongs to the community. */
+  of_community: boolean;
+}
+
 export interface StatDoc {
   /** The number. */
   value: number;
@@ -337,6 +380,15 @@ export interface ConversationsParams {
 export interface RelationshipsParams {
   /** At most 100 accounts. */
   account_ids: string[];
+}
+
+export interface ChatMessagesParams {
+  /** With whom: an address; none: with everybody. */
+  with?: string | null;
+  /** Only those older than this one, for paging. */
+  before?: string | null;
+  /** 40 unless said, at most 200. */
+  limit?: number | null;
 }
 
 export interface LoginParams {
@@ -478,6 +530,13 @@ export interface ReadParams {
   unread?: boolean | null;
 }
 
+export interface ChatSendParams {
+  /** To whom: an address. */
+  to: string;
+  /** Its text. */
+  text: string;
+}
+
 export interface NewListParams {
   /** Its name. */
   title: string;
@@ -524,6 +583,9 @@ export interface Collections {
   relationships: RelationshipDoc;
   markers: MarkerDoc;
   presence: PresenceDoc;
+  chat_contacts: ChatContactDoc;
+  chat_messages: ChatMessageDoc;
+  chat_rooms: ChatRoomDoc;
   server_stats: StatDoc;
   queue_stats: QueueDoc;
 }
@@ -546,6 +608,9 @@ export interface Publications {
   "markers": void;
   "relationships": RelationshipsParams;
   "presence": RelationshipsParams;
+  "chat.contacts": void;
+  "chat.messages": ChatMessagesParams;
+  "chat.rooms": void;
   "server.stats": void;
 }
 
@@ -581,6 +646,7 @@ export interface Methods {
   "markers.set": (params: MarkerParams) => void;
   "conversations.read": (params: ReadParams) => IdResult;
   "conversations.remove": (params: IdParams) => IdResult;
+  "chat.send": (params: ChatSendParams) => IdResult;
   "lists.create": (params: NewListParams) => IdResult;
   "lists.update": (params: ListChangeParams) => IdResult;
   "lists.delete": (params: IdParams) => IdResult;

@@ -39,7 +39,7 @@ fn stream(data: &[u8], piece: usize) {
     for part in HEADER.chunks(piece).chain(data.chunks(piece)) {
         framer.push(part);
         loop {
-            match framer.next() {
+            match framer.next_frame() {
                 Ok(Some(Frame::Close)) | Err(_) => return,
                 Ok(Some(_)) => {}
                 Ok(None) => break,

@@ -168,7 +168,8 @@ class Node:
             ["node", HERE / "xmpp_client.mjs", f"xmpp://{host}:{port}",
              server.domain.split(":")[0], name, f"password of {name}"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            env={**os.environ, "CLIENTS": str(packages)})
+            # The certificate of a server for tests is its own.
+            env={**os.environ, "CLIENTS": str(packages), "NODE_TLS_REJECT_UNAUTHORIZED": "0"})
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self):
@@ -177,6 +178,9 @@ class Node:
 
     def has(self, event, **wanted):
         return any(one["event"] == event and wanted.items() <= one.items() for one in self.heard)
+
+    def address(self):
+        return next(one["address"] for one in self.heard if one["event"] == "online")
 
     def says(self, to, text):
         self.process.stdin.write(f"{to} {text}\n")
@@ -195,9 +199,9 @@ def test_xmpp_js_talks_over_tcp_and_leaves_without_an_error(people, packages):
     with Node(packages, people, "alice") as alice, Node(packages, people, "bob") as bob:
         until(lambda: alice.has("online") and bob.has("online"), "both to be there")
         alice.says(f"bob@{domain}", "hello bob")
-        until(lambda: bob.has("message", body="hello bob", **{"from": f"alice@{domain}/node"}),
+        until(lambda: bob.has("message", body="hello bob", **{"from": alice.address()}),
               "the message")
-        bob.says(f"alice@{domain}/node", "hello alice")
+        bob.says(alice.address(), "hello alice")
         until(lambda: alice.has("message", body="hello alice"), "the answer")
     assert not alice.has("error") and not bob.has("error"), alice.heard + bob.heard
 
@@ -218,3 +222,37 @@ def test_an_account_that_is_shut_out_loses_its_chat(people):
         return True
 
     assert asyncio.run(lose())
+
+
+def test_what_stream_management_acknowledged_outlives_a_kill(serve):
+    server = serve()
+    for name in ("alice", "bob"):
+        server.person(name)
+
+    async def flood():
+        """Writes to bob until the server is killed; what was acknowledged."""
+        alice, acknowledged = App(server, "alice"), set()
+        alice.add_event_handler("stanza_acked",
+                                lambda stanza: acknowledged.add(stanza["body"]))
+        alice.connect(*alice.place)
+        await asyncio.wait_for(alice.started.wait(), PATIENCE_S)
+        for number in range(100_000):
+            alice.send_message(mto=f"bob@{alice.boundjid.domain}", mbody=f"{number}", mtype="chat")
+            if number % 5 == 0:
+                alice.plugin["xep_0198"].request_ack()
+                await asyncio.sleep(0)
+            if len(acknowledged) > 100:
+                server.kill()
+                break
+        alice.abort()
+        return {body for body in acknowledged if body}
+
+    async def read(wanted):
+        async with App(server, "bob") as bob:
+            for body in wanted:
+                await bob.hears("message", lambda one, body=body: one["body"] == body)
+
+    acknowledged = asyncio.run(flood())
+    assert len(acknowledged) > 50
+    server.start()
+    asyncio.run(read(acknowledged))

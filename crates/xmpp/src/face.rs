@@ -23,8 +23,12 @@ use crate::log_in::LogIns;
 use crate::message::lane::Lanes;
 use crate::muc::Rooms;
 use crate::pubsub::interest::Interests;
+<<<<<<< HEAD
 use crate::push::Pushes;
 use crate::router::{Router, SHARDS};
+=======
+use crate::router::{Closed, Router, SHARDS};
+>>>>>>> 9cb34bc (Chat: an end in order, refusals at a full door, offers after Bind 2, hostile clients; why it has a router of its own)
 use crate::stream::ChatTls;
 use crate::stream::resume::Detached;
 use crate::wire::{Condition, Element, Jid, Stanza, StanzaError, StreamCondition};
@@ -119,6 +123,8 @@ impl Deref for Xmpp {
 const ARRIVALS_MAX: usize = 32;
 /// Arrivals that wait behind those.
 const ARRIVALS_WAITING_MAX: usize = 100_000;
+/// Between the ends of two parts of the sessions at a shutdown: all in about two seconds.
+const DRAIN_STEP: Duration = Duration::from_millis(2_000 / SHARDS as u64);
 /// How often one part of the sessions is looked after: all are once a minute.
 const BEAT: Duration = Duration::from_millis(60_000 / SHARDS as u64);
 
@@ -339,6 +345,18 @@ impl Xmpp {
         }
     }
 
+    /// At the shutdown: ends the sessions, a part at a time, so that not everybody comes back in
+    /// the same moment.
+    async fn drain(self) {
+        for shard in 0..SHARDS {
+            let end = Closed::With(StreamCondition::SystemShutdown);
+            if self.router.each_of_shard(shard, |session| session.close(end)) > 0 {
+                tokio::time::sleep(DRAIN_STEP).await;
+            }
+        }
+        crate::stream::resume::expire_all(&self);
+    }
+
     /// Looks after all sessions in turn, and after those that wait to be resumed.
     async fn beat(self) {
         let mut ticks = tokio::time::interval(BEAT);
@@ -346,7 +364,7 @@ impl Xmpp {
         let mut shard = 0;
         loop {
             tokio::select! {
-                () = self.shutdown.cancelled() => return,
+                () = self.shutdown.cancelled() => return self.drain().await,
                 _ = ticks.tick() => {}
             }
             self.router.each_of_shard(shard, |session| session.beat());

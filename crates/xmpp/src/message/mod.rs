@@ -237,8 +237,9 @@ fn deliver(xmpp: &Xmpp, message: &Stanza, to: &Jid, kept: Kept, fate: Fate) -> O
         _ => session.priority() >= Some(0),
     };
     let out = outgoing(message, to, fate);
+    let mut taken = false;
     for session in there.sessions.iter().filter(|session| gets(session)) {
-        session.push(out.clone());
+        taken |= session.push(out.clone());
     }
     if there.sessions.len() > 1 {
         let mut text = message.to_element();
@@ -247,7 +248,15 @@ fn deliver(xmpp: &Xmpp, message: &Stanza, to: &Jid, kept: Kept, fate: Fate) -> O
         }
         carbons::copy(there, message, &text, Way::Received, gets);
     }
-    None
+    match fate {
+        // Those who read too slowly get it when they come back.
+        Fate::Kept { id, .. } if !taken => {
+            let account = there.account;
+            drop(here);
+            wait_again(xmpp, to, Some(account), id)
+        }
+        _ => None,
+    }
 }
 
 /// The message as its receivers get it: encoded once.

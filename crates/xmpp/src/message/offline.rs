@@ -36,9 +36,12 @@ pub(crate) async fn give(xmpp: &Xmpp, peer: &Arc<Peer>, waiting: Vec<Message>) {
                 continue;
             }
             if let Some(bytes) = delayed(xmpp, peer.jid(), &message) {
-                takers.iter().for_each(|taker| {
-                    taker.push(Out::Message(bytes.clone(), message.id));
-                });
+                let give =
+                    |taker: &Arc<Session>| taker.push(Out::Message(bytes.clone(), message.id));
+                // Who has no room now gets the rest when it comes again.
+                if takers.iter().filter(|taker| give(taker)).count() == 0 {
+                    break;
+                }
             }
             there.handed.push(message.id);
             given.push(message.id);

@@ -13,10 +13,10 @@ use crate::wire::{Stanza, ns, parse, write};
 /// The first presence of a session (RFC 6121 section 4.2).
 pub(crate) async fn arrive(xmpp: Xmpp, session: Arc<Session>, mut presence: Stanza, priority: i8) {
     let loaded = {
-        let permit = xmpp.admission.enter().await;
-        let loaded = roster::load::arrival(&xmpp, &session).await;
-        drop(permit);
-        loaded
+        match roster::load::arrive(&xmpp).await {
+            Ok(_permit) => roster::load::arrival(&xmpp, &session).await,
+            Err(busy) => Err(busy),
+        }
     };
     let arrival = match loaded {
         Ok(arrival) => arrival,

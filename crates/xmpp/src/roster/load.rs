@@ -7,6 +7,8 @@ use weir_community::chat::contacts::{self, Roster};
 use weir_community::chat::messages::Message;
 use weir_community::chat::{blocks, offline};
 
+use weir_live::admission::Permit;
+
 use crate::face::Xmpp;
 use crate::router::{Contacts, Peer, Session};
 use crate::wire::{Condition, StanzaError};
@@ -87,6 +89,17 @@ pub async fn blocks_changed(xmpp: &Xmpp, account: Id, peer: &Peer) -> Result<(),
         here.blocked = blocked.iter().map(|jid| jid.as_str().into()).collect();
     }
     Ok(())
+}
+
+/// A place among those who arrive, so that those who are here notice nothing of a crowd.
+///
+/// # Errors
+/// When even the line is full: come again later.
+pub(crate) async fn arrive(xmpp: &Xmpp) -> Result<Permit, StanzaError> {
+    xmpp.admission
+        .enter()
+        .await
+        .map_err(|busy| StanzaError::new(Condition::ResourceConstraint).text(busy.to_string()))
 }
 
 fn gone() -> StanzaError {

@@ -178,7 +178,9 @@ impl Router {
     }
 
     /// Every session of one part of the table; addresses there that nobody uses are forgotten.
-    pub(crate) fn each_of_shard(&self, shard: usize, mut each: impl FnMut(&Arc<Session>)) {
+    /// How many sessions those were.
+    pub(crate) fn each_of_shard(&self, shard: usize, mut each: impl FnMut(&Arc<Session>)) -> usize {
+        let mut count = 0;
         let peers: Vec<Arc<Peer>> = {
             let mut shard = self.shards[shard % SHARDS].lock();
             let before = shard.len();
@@ -189,8 +191,12 @@ impl Router {
         };
         for peer in &peers {
             let here = peer.here();
-            here.iter().flat_map(|here| &here.sessions).for_each(&mut each);
+            for session in here.iter().flat_map(|here| &here.sessions) {
+                each(session);
+                count += 1;
+            }
         }
+        count
     }
 
     /// Ends all sessions of an account's address, by this condition. How many those were.

@@ -158,7 +158,11 @@ impl Stream<'_> {
         };
         queue(&mut *self.transport, &success);
         // There is no new stream: what it offers comes at once.
-        queue(&mut *self.transport, &features::to_people());
+        let offered = match &entered {
+            Entered::Begun(_) => features::to_bound(),
+            _ => features::to_people(),
+        };
+        queue(&mut *self.transport, &offered);
         self.flush().await?;
         Ok(Ok(entered))
     }

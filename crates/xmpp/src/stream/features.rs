@@ -80,10 +80,16 @@ fn inline(offer: &Offer) -> Element {
 pub(crate) fn to_people() -> Element {
     let session =
         Element::new("session", ns::SESSION).with_child(Element::new("optional", ns::SESSION));
+    let bind = [Element::new("bind", ns::BIND), session, Element::new("sm", ns::SM)];
+    let mut features = Element::new("features", ns::STREAM).with_children(bind);
+    features.nodes.extend(to_bound().nodes);
+    features
+}
+
+/// To somebody whose log-in has bound a resource or resumed a session: what was done is offered no
+/// more (XEP-0386), or apps do it twice.
+pub(crate) fn to_bound() -> Element {
     Element::new("features", ns::STREAM)
-        .with_child(Element::new("bind", ns::BIND))
-        .with_child(session)
-        .with_child(Element::new("sm", ns::SM))
         .with_child(Element::new("ver", ns::ROSTER_VERSIONS))
         .with_child(Element::new("sub", ns::PRE_APPROVAL))
         .with_child(Element::new("csi", ns::CSI))

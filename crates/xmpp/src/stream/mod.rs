@@ -29,12 +29,21 @@ use crate::wire::{Element, StreamError, ns, write};
 /// Runs a client's connection from its first byte to its last.
 pub async fn accept(xmpp: Xmpp, transport: Box<dyn Transport>, peer: IpAddr) {
     // What it takes to begin is freed once the session runs.
-    let begun = {
-        let negotiation = Box::pin(negotiate::negotiate(&xmpp, transport, peer));
-        tokio::time::timeout(limits::NEGOTIATION, negotiation).await
-    };
-    if let Ok(Some(connection)) = begun {
+    let begun = Box::pin(begin_in_time(&xmpp, transport, peer)).await;
+    if let Some(connection) = begun {
         connection.await;
+    }
+}
+
+async fn begin_in_time(
+    xmpp: &Xmpp,
+    transport: Box<dyn Transport>,
+    peer: IpAddr,
+) -> Option<Connection> {
+    let negotiation = negotiate::negotiate(xmpp, transport, peer);
+    tokio::select! {
+        begun = tokio::time::timeout(limits::NEGOTIATION, negotiation) => begun.ok().flatten(),
+        () = xmpp.shutdown.cancelled() => None,
     }
 }
 

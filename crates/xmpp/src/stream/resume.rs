@@ -77,6 +77,10 @@ impl Taken {
         if !again.is_empty() {
             queue(&mut *transport, &Element::new("r", ns::SM));
         }
+        // What found no room meanwhile waits where everything waits.
+        let (peer, account) = (self.session.peer.clone(), self.session.account);
+        let handing = crate::message::offline::hand_over(xmpp.clone(), peer, account);
+        xmpp.spawn(Some(Box::pin(handing)));
         Connection::new(xmpp.clone(), transport, self.session, Some(self.hold))
     }
 }
@@ -130,6 +134,17 @@ pub(crate) fn expire(xmpp: &Xmpp) {
         let Some(entry) = by_id.remove(&id) else { continue };
         drop(by_id);
         super::session::finish(xmpp, &entry.session);
+    }
+}
+
+/// Ends all sessions that wait to be taken up: the process stops.
+pub(crate) fn expire_all(xmpp: &Xmpp) {
+    let waiting = std::mem::take(&mut *xmpp.detached.waiting.lock());
+    for (_, id) in waiting {
+        let entry = xmpp.detached.by_id.lock().remove(&id);
+        if let Some(entry) = entry.filter(|entry| entry.until.is_some()) {
+            super::session::finish(xmpp, &entry.session);
+        }
     }
 }
 

@@ -56,3 +56,47 @@ async fn passwords_are_guessed_only_a_few_times_a_connection() {
     }
     assert_eq!(app.stream_error().await, "policy-violation");
 }
+
+#[tokio::test]
+async fn a_document_type_that_would_grow_without_end_is_not_even_read() {
+    let mut place = places().await.remove(0);
+    let bomb = "<!DOCTYPE lolz [<!ENTITY a \"lol\"><!ENTITY b \"&a;&a;&a;&a;&a;&a;&a;&a;\">]>";
+    let mut app = App::silent(place.address).await;
+    app.try_send(format!("<?xml version='1.0'?>{bomb}").as_bytes()).await;
+    assert_eq!(app.stream_error().await, "restricted-xml");
+    let mut app = place.logged_in("alice", "home").await;
+    app.try_send(format!("<message><body>{bomb}&b;</body></message>").as_bytes()).await;
+    assert_eq!(app.stream_error().await, "restricted-xml");
+}
+
+#[tokio::test]
+async fn an_element_without_an_end_is_cut_at_the_limit() {
+    let mut place = places().await.remove(0);
+    let mut app = place.logged_in("alice", "home").await;
+    let piece = "a".repeat(10_000);
+    app.try_send(b"<message><body>").await;
+    for _ in 0..40 {
+        if !app.try_send(piece.as_bytes()).await {
+            break;
+        }
+    }
+    assert_eq!(app.stream_error().await, "policy-violation");
+}
+
+#[tokio::test]
+async fn who_does_not_read_is_closed_and_holds_nobody_up() {
+    let mut place = places().await.remove(0);
+    let _deaf = place.logged_in("bob", "home").await;
+    let mut alice = place.logged_in("alice", "home").await;
+    let body = "a".repeat(200_000);
+    let message = format!(
+        "<message to='bob@weir.test/home' type='groupchat' id='m'><body>{body}</body></message>"
+    );
+    let refused = loop {
+        alice.send(&message).await;
+        if let Some(answer) = alice.until_ping().await.into_iter().next() {
+            break answer;
+        }
+    };
+    assert_eq!((refused.attr("type"), refused.attr("id")), (Some("error"), Some("m")));
+}

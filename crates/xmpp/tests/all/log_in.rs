@@ -294,7 +294,9 @@ async fn one_request_logs_in_binds_and_turns_on_what_an_app_wants() {
         assert!(address.starts_with("alice@weir.test/Test/"), "{address}");
         let bound = success.child("bound", "urn:xmpp:bind:0").unwrap();
         let previd = bound.child("enabled", SM).unwrap().attr("id").unwrap().to_owned();
-        assert_eq!(app.receive().await.name, "features");
+        let features = app.receive().await;
+        let names: Vec<&str> = features.children().map(|one| &*one.name).collect();
+        assert_eq!((&*features.name, &*names), ("features", &["ver", "sub", "csi"][..]));
         assert!(app.until_ping().await.is_empty());
         app.vanish().await;
         // The session is taken up by the next request.

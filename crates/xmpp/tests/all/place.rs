@@ -121,6 +121,11 @@ impl Place {
         made.await.unwrap();
     }
 
+    /// The server stops.
+    pub fn shut_down(&self) {
+        self.shutdown.cancel();
+    }
+
     /// An app that has opened a stream and got its header and features.
     pub async fn app(&self) -> App {
         App::connect(self.address).await

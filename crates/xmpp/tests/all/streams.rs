@@ -123,3 +123,13 @@ async fn the_server_tells_what_there_is() {
     )
     .await;
 }
+
+#[tokio::test]
+async fn at_the_shutdown_sessions_are_told_and_end() {
+    let mut place = places().await.remove(0);
+    let mut alice = place.logged_in("alice", "home").await;
+    let mut stranger = place.app().await;
+    place.shut_down();
+    assert_eq!(alice.stream_error().await, "system-shutdown");
+    assert!(stranger.frame().await.is_none());
+}

@@ -23,12 +23,8 @@ use crate::log_in::LogIns;
 use crate::message::lane::Lanes;
 use crate::muc::Rooms;
 use crate::pubsub::interest::Interests;
-<<<<<<< HEAD
 use crate::push::Pushes;
-use crate::router::{Router, SHARDS};
-=======
 use crate::router::{Closed, Router, SHARDS};
->>>>>>> 9cb34bc (Chat: an end in order, refusals at a full door, offers after Bind 2, hostile clients; why it has a router of its own)
 use crate::stream::ChatTls;
 use crate::stream::resume::Detached;
 use crate::wire::{Condition, Element, Jid, Stanza, StanzaError, StreamCondition};

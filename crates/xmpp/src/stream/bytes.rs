@@ -59,7 +59,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> ByteStream<S> {
     }
 
     fn cut(&mut self) -> Option<Received> {
-        match self.framer.next() {
+        match self.framer.next_frame() {
             Ok(None) => None,
             Ok(Some(Frame::Open(header))) => Some(Received::Open(header)),
             Ok(Some(Frame::Element(element))) => Some(Received::Element(element)),

@@ -359,7 +359,7 @@ impl Connection {
         match end {
             End::Resumed => {
                 drop(hold);
-                return Some(Box::pin(part(transport, Some(StreamCondition::Conflict.into()))));
+                Some(Box::pin(part(transport, Some(StreamCondition::Conflict.into()))))
             }
             End::Lost => {
                 if let Some(hold) = hold {

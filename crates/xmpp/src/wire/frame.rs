@@ -103,7 +103,7 @@ impl Framer {
     ///
     /// # Errors
     /// [`XmlError`]; the stream is of no more use then.
-    pub fn next(&mut self) -> Result<Option<Frame>, XmlError> {
+    pub fn next_frame(&mut self) -> Result<Option<Frame>, XmlError> {
         loop {
             let Some(end) = self.scan()? else {
                 if self.buffer.len() > self.element_bytes_max as usize {
@@ -316,7 +316,7 @@ mod tests {
     fn frames(framer: &mut Framer, bytes: &[u8]) -> Result<Vec<Frame>, XmlError> {
         framer.push(bytes);
         let mut all = Vec::new();
-        while let Some(frame) = framer.next()? {
+        while let Some(frame) = framer.next_frame()? {
             all.push(frame);
         }
         Ok(all)
@@ -337,7 +337,7 @@ mod tests {
 
     #[test]
     fn elements_are_found_wherever_the_bytes_are_cut() {
-        let talk = format!("{HEADER}{}", TALK.replace('<', "<").replace("a=\"<\"", "a=\"'\""));
+        let talk = format!("{HEADER}{}", TALK.replace("a=\"<\"", "a=\"'\""));
         let expected = ["open a.test", "iq:1", "space", "presence:0", "message:2", "close"];
         for piece in 1..talk.len() {
             let mut framer = Framer::new(1_000);

@@ -1,6 +1,6 @@
 //! A community that chats, for a test, and apps of its people.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -157,6 +157,8 @@ pub struct App {
     io: Box<dyn Io>,
     framer: Framer,
     pings: u32,
+    /// Read already, and not looked at yet.
+    kept: VecDeque<Element>,
 }
 
 const HEADER: &str = "<?xml version='1.0'?><stream:stream xmlns='jabber:client' \
@@ -171,7 +173,7 @@ impl App {
 
     /// A client on whatever carries it.
     pub fn on(io: Box<dyn Io>) -> Self {
-        Self { io, framer: Framer::new(1 << 20), pings: 0 }
+        Self { io, framer: Framer::new(1 << 20), pings: 0, kept: VecDeque::new() }
     }
 
     pub async fn connect(address: SocketAddr) -> Self {
@@ -226,8 +228,11 @@ impl App {
 
     /// The next frame that is no white space; none at the end of the connection.
     pub async fn frame(&mut self) -> Option<Frame> {
+        if let Some(kept) = self.kept.pop_front() {
+            return Some(Frame::Element(kept));
+        }
         loop {
-            match self.framer.next().expect("the server sends XML") {
+            match self.framer.next_frame().expect("the server sends XML") {
                 Some(Frame::Space) => continue,
                 Some(frame) => return Some(frame),
                 None => {}
@@ -264,6 +269,12 @@ impl App {
             }
             before.push(next);
         }
+    }
+
+    /// Everything sent so far was worked by the server; what came meanwhile is kept for later.
+    pub async fn sync(&mut self) {
+        let before = self.until_ping().await;
+        self.kept.extend(before);
     }
 
     /// The error that ends the stream.

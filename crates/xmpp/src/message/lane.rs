@@ -85,7 +85,10 @@ impl Lanes {
         if let Some(session) = &parcel.session {
             session.sent_off();
         }
-        let from = parcel.message.from.as_ref().map_or("", |from| from.bare_str());
+        let from = match &parcel.session {
+            Some(session) => session.bare(),
+            None => parcel.message.from.as_ref().map_or("", |from| from.bare_str()),
+        };
         let at = self.hasher.hash_one(from) as usize % self.lanes.len();
         let lane = &self.lanes[at];
         lane.waiting.lock().push(parcel);

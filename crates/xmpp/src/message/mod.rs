@@ -12,7 +12,7 @@ use weir_base::Id;
 use crate::face::{Work, Xmpp};
 use crate::route::Place;
 use crate::router::{Here, Out, Session};
-use crate::wire::{Condition, Element, Jid, Node, Stanza, StanzaError, ns};
+use crate::wire::{Condition, Element, Jid, Kind, Node, Stanza, StanzaError, ns};
 use carbons::Way;
 use lane::Parcel;
 use rules::{Action, Kept, Target, Type};
@@ -39,6 +39,26 @@ pub(crate) enum Fate {
     Nobody,
     /// The receiver does not want to hear from the sender.
     Blocked,
+}
+
+/// Whether a stanza of `session` can follow others of it to the disk while those are on their way:
+/// a message that takes its place in their lane.
+pub(crate) fn goes_by_lane(xmpp: &Xmpp, session: &Session, stanza: &Stanza) -> bool {
+    let to_people = |to: &Jid| {
+        matches!(xmpp.place(to), Place::Account | Place::Elsewhere)
+            && !session.peer.blocks(to.as_str())
+    };
+    stanza.kind == Kind::Message && stanza.to.as_ref().is_none_or(to_people)
+}
+
+/// Answers a session behind its messages that are on their way to the disk.
+pub(crate) fn answer_in_order(xmpp: &Xmpp, session: &Arc<Session>, answer: Stanza) {
+    if session.in_flight() == 0 {
+        session.send(&answer);
+        return;
+    }
+    let session = Some(session.clone());
+    xmpp.lanes.put(Parcel { session, message: answer, kept: Kept::Not });
 }
 
 /// A session sends a message.

@@ -15,9 +15,10 @@ use super::transport::{Received, Transport};
 use super::{part, queue};
 use crate::face::{Work, Xmpp};
 use crate::limits;
+use crate::message;
 use crate::router::{Closed, Found, Out, Session};
 use crate::wire::stanza::NoStanza;
-use crate::wire::{Element, Kind, Stanza, StreamCondition, StreamError, ns};
+use crate::wire::{Element, Stanza, StreamCondition, StreamError, ns};
 
 /// Stanzas worked before others get their turn.
 const STANZAS_AT_ONCE: usize = 32;
@@ -203,23 +204,22 @@ impl Connection {
         if is_full { Err(End::Lost) } else { Ok(()) }
     }
 
-    /// All messages of this session are durable: what was held back for it goes on.
+    /// All messages that were on their way to the disk are there: the client that asked is told.
     fn settled(&mut self) {
-        let received = {
-            let mut state = self.session.state();
-            let sm = state.sm().filter(|sm| sm.owes_answer);
-            sm.map(|sm| {
-                sm.owes_answer = false;
-                sm.received()
-            })
-        };
-        if let Some(received) = received {
-            self.answer(received);
+        let owes = |sm: &mut Sm| std::mem::take(&mut sm.owes_answer);
+        if self.session.state().sm().is_some_and(owes) {
+            self.answer();
         }
     }
 
-    fn answer(&mut self, received: u32) {
-        self.queue(&Element::new("a", ns::SM).with_attr("h", received.to_string()));
+    /// Tells how many stanzas are done. They are worked in order: of those that came, the last are
+    /// the messages that are not durable yet, and one that waits for them.
+    fn answer(&mut self) {
+        let undone = self.session.in_flight() + u32::from(self.held.is_some());
+        let received = self.session.state().sm().map(|sm| sm.received());
+        let Some(received) = received else { return };
+        let h = received.wrapping_sub(undone).to_string();
+        self.queue(&Element::new("a", ns::SM).with_attr("h", h));
     }
 
     /// About once a minute: a quiet connection is tried, and one that stays dead ends by TCP.
@@ -264,7 +264,7 @@ impl Connection {
             }
             Err(NoStanza::Address(element)) => {
                 if let Some(error) = Stanza::malformed(&element, &self.session.jid()) {
-                    self.session.send(&error);
+                    message::answer_in_order(&self.xmpp, &self.session, error);
                 }
                 return Ok(());
             }
@@ -280,7 +280,8 @@ impl Connection {
         }
         let stanza = stanza.from(own);
         // Messages may be on their way to the disk together; all else waits for them.
-        if stanza.kind != Kind::Message && self.session.in_flight() > 0 {
+        let together = message::goes_by_lane(&self.xmpp, &self.session, &stanza);
+        if !together && self.session.in_flight() > 0 {
             self.held = Some(Box::new(stanza));
         } else {
             self.work = self.xmpp.dispatch(&self.session, stanza);
@@ -309,15 +310,14 @@ impl Connection {
                 self.queue(&enabled);
             }
             "r" => {
-                let received = {
-                    let mut state = self.session.state();
-                    let Some(sm) = state.sm() else { return Ok(()) };
-                    // What is not durable yet is not counted yet.
-                    sm.owes_answer = self.session.in_flight() > 0;
-                    (!sm.owes_answer).then(|| sm.received())
-                };
-                if let Some(received) = received {
-                    self.answer(received);
+                let waits = self.session.in_flight() > 0;
+                let is_on = self.session.state().sm().is_some_and(|sm| {
+                    // What is not durable yet is not counted yet, and told once it is.
+                    sm.owes_answer = waits;
+                    true
+                });
+                if is_on {
+                    self.answer();
                 }
             }
             "a" => {
@@ -356,6 +356,13 @@ impl Connection {
         let transport = self.transport.take()?;
         let xmpp = self.xmpp.clone();
         let hold = self.hold.take();
+        // What was begun is done; what waited was not, and the client sends it again.
+        xmpp.spawn(self.work.take());
+        if self.held.take().is_some()
+            && let Some(sm) = self.session.state().sm()
+        {
+            sm.take_back();
+        }
         match end {
             End::Resumed => {
                 drop(hold);

@@ -42,6 +42,11 @@ impl Sm {
         self.received = self.received.wrapping_add(1);
     }
 
+    /// The last one was not worked after all.
+    pub fn take_back(&mut self) {
+        self.received = self.received.wrapping_sub(1);
+    }
+
     /// How many have come.
     pub fn received(&self) -> u32 {
         self.received

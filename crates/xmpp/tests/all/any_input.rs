@@ -20,7 +20,7 @@ fn frames(data: &[u8], piece: usize) -> Vec<String> {
     for part in whole.chunks(piece.max(1)) {
         framer.push(part);
         loop {
-            match framer.next() {
+            match framer.next_frame() {
                 Ok(None) => break,
                 Ok(Some(Frame::Space)) => {}
                 Ok(Some(Frame::Close)) => {

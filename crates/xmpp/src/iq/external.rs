@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn services_are_read_as_they_are_written_everywhere() {
-        let read = |text| External::parse(text).unwrap();
+        let read = |text: &str| External::parse(text).unwrap();
         let turn = read("turn:turn.example.org:3000?transport=tcp");
         assert_eq!((turn.kind.as_str(), turn.port, turn.transport.as_str()), ("turn", 3000, "tcp"));
         assert_eq!(read("stun:stun.example.org").port, 3478);

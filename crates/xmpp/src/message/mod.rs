@@ -58,7 +58,7 @@ pub(crate) fn answer_in_order(xmpp: &Xmpp, session: &Arc<Session>, answer: Stanz
         return;
     }
     let session = Some(session.clone());
-    xmpp.lanes.put(Parcel { session, message: answer, kept: Kept::Not });
+    xmpp.lanes.put(Parcel { session, author: None, message: answer, kept: Kept::Not });
 }
 
 /// A session sends a message.

@@ -40,7 +40,7 @@ fn each(step: &Step, mut each: impl FnMut(&Arc<Session>)) {
 }
 
 pub(super) async fn accounts(step: Step) -> Result<Shown, StanzaError> {
-    let counts = step.xmpp.read(|tx, env| instance::counts(tx, env)).await?;
+    let counts = step.xmpp.read(instance::counts).await?;
     let count = counts.users.to_string();
     Ok(result(Field::new("text-single", "registeredusersnum", "Accounts", count)))
 }

@@ -37,13 +37,16 @@ const PROBE_WAIT_MS: i64 = 5_000;
 /// What was let through, to be answered with [`Breaker::answered`], [`Breaker::failed`] or
 /// [`Breaker::abandoned`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Entry {
+pub enum Entry {
+    /// One of many.
     Normal,
+    /// The one by which is found out whether the host answers again.
     Probe,
 }
 
+/// Closed, open or half open; see above.
 #[derive(Debug)]
-pub(crate) struct Breaker {
+pub struct Breaker {
     state: BreakerState,
     /// Failures in a row while closed.
     failures: u32,
@@ -52,21 +55,23 @@ pub(crate) struct Breaker {
 }
 
 impl Breaker {
-    pub(crate) fn new() -> Self {
+    /// A closed one.
+    pub fn new() -> Self {
         Self { state: BreakerState::Closed, failures: 0, opened: 0 }
     }
 
-    pub(crate) fn state(&self) -> BreakerState {
+    /// What it lets through now.
+    pub fn state(&self) -> BreakerState {
         self.state
     }
 
     /// Whether nothing would be lost by forgetting this breaker.
-    pub(crate) fn is_idle(&self) -> bool {
+    pub fn is_idle(&self) -> bool {
         self.state == BreakerState::Closed && self.failures == 0
     }
 
     /// Whether [`enter`](Self::enter) would let a request through, without taking the probe.
-    pub(crate) fn check(&self, now: Timestamp) -> Result<(), i64> {
+    pub fn check(&self, now: Timestamp) -> Result<(), i64> {
         match self.state {
             BreakerState::Open { until } if now < until => Err(until.since_ms(now)),
             BreakerState::HalfOpen => Err(PROBE_WAIT_MS),
@@ -75,7 +80,7 @@ impl Breaker {
     }
 
     /// Lets a request through, or says in how many milliseconds to ask again.
-    pub(crate) fn enter(&mut self, now: Timestamp) -> Result<Entry, i64> {
+    pub fn enter(&mut self, now: Timestamp) -> Result<Entry, i64> {
         self.check(now)?;
         if self.state == BreakerState::Closed {
             return Ok(Entry::Normal);
@@ -85,7 +90,7 @@ impl Breaker {
     }
 
     /// The host answered.
-    pub(crate) fn answered(&mut self, entry: Entry) {
+    pub fn answered(&mut self, entry: Entry) {
         // A late answer to something sent before the breaker opened says nothing of the host now.
         if self.state == BreakerState::Closed || entry == Entry::Probe {
             *self = Self::new();
@@ -93,7 +98,7 @@ impl Breaker {
     }
 
     /// The host did not answer. Gives whether this opened the breaker.
-    pub(crate) fn failed(&mut self, entry: Entry, now: Timestamp) -> bool {
+    pub fn failed(&mut self, entry: Entry, now: Timestamp) -> bool {
         if entry == Entry::Probe {
             return self.open(now, 0);
         }
@@ -105,12 +110,12 @@ impl Breaker {
     }
 
     /// The host asked for a pause of `pause_ms` milliseconds.
-    pub(crate) fn paused(&mut self, now: Timestamp, pause_ms: i64) -> bool {
+    pub fn paused(&mut self, now: Timestamp, pause_ms: i64) -> bool {
         self.open(now, pause_ms)
     }
 
     /// The request ended without a word on the host (it was cancelled).
-    pub(crate) fn abandoned(&mut self, entry: Entry, now: Timestamp) {
+    pub fn abandoned(&mut self, entry: Entry, now: Timestamp) {
         if entry == Entry::Probe && self.state == BreakerState::HalfOpen {
             self.state = BreakerState::Open { until: now };
         }
@@ -123,6 +128,12 @@ impl Breaker {
         self.failures = 0;
         self.state = BreakerState::Open { until: now.plus_ms(open_ms) };
         true
+    }
+}
+
+impl Default for Breaker {
+    fn default() -> Self {
+        Self::new()
     }
 }
 

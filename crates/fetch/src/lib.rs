@@ -31,7 +31,7 @@ mod resolver;
 mod target;
 
 pub use address::is_public;
-pub use breaker::BreakerState;
+pub use breaker::{Breaker, BreakerState, Entry as BreakerEntry};
 pub use client::Fetch;
 pub use error::{Error, StartError};
 pub use host::HostReport;

@@ -20,6 +20,7 @@ pub mod register;
 pub mod roster;
 mod route;
 pub mod router;
+pub mod s2s;
 pub mod sasl;
 pub mod stream;
 pub mod upload;

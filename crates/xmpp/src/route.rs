@@ -32,6 +32,12 @@ impl Xmpp {
         service.map_or(Place::Elsewhere, Place::Service)
     }
 
+    /// Whether `domain` is served here: by us, or by a component.
+    pub(crate) fn is_ours(&self, domain: &str) -> bool {
+        let Ok(jid) = Jid::parse(domain) else { return false };
+        !matches!(self.place(&jid), Place::Elsewhere) || self.component(jid.domain()).is_some()
+    }
+
     /// Works a stanza of a session, whose `from` is set.
     pub(crate) fn dispatch(&self, session: &Arc<Session>, stanza: Stanza) -> Option<Work> {
         match stanza.kind {

@@ -21,6 +21,16 @@ namespaces! {
     CLIENT = "jabber:client";
     /// Stanzas between servers; inside they are in [`CLIENT`] too.
     SERVER = "jabber:server";
+    /// Stanzas of components (XEP-0114).
+    COMPONENT = "jabber:component:accept";
+    /// Dialback (XEP-0220).
+    DIALBACK = "jabber:server:dialback";
+    /// Dialback, as a stream feature.
+    DIALBACK_FEATURE = "urn:xmpp:features:dialback";
+    /// Streams between servers that carry both ways (XEP-0288).
+    BIDI = "urn:xmpp:bidi";
+    /// The same, as a stream feature.
+    BIDI_FEATURE = "urn:xmpp:features:bidi";
     /// The stream itself.
     STREAM = "http://etherx.jabber.org/streams";
     /// What `xml:` stands for.

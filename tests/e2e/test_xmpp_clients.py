@@ -49,7 +49,7 @@ class App(slixmpp.ClientXMPP):
             self.register_plugin(plugin)
         mechanisms = self.plugin["feature_mechanisms"]
         mechanisms.unencrypted_plain = mechanisms.unencrypted_scram = True
-        self.place = c2s(server)
+        self.place = getattr(server, "place", None) or c2s(server)
         self.enable_direct_tls = False
         self.enable_starttls = False
         self.enable_plaintext = True

@@ -188,9 +188,10 @@ async fn serve(checked: &Checked, extra_ca: Option<&Path>) -> Result<(), ServeEr
         tasks.spawn(weir_http::serve(listener, serving, shutdown.clone()));
     }
     tasks.spawn(socket.serve(parts.clone(), shutdown.clone()));
-    let (c2s_address, c2s_tls_address) = listeners.chat.addresses();
+    let chat_addresses = listeners.chat.addresses();
     if let Some(chat) = chat {
-        listeners.chat.open(&chat, &tasks);
+        let servers = xmpp::servers(checked, &chat, &outside)?;
+        listeners.chat.open(checked, &chat, servers, &tasks);
     }
     let nodes = nodes(config, &parts)?;
     tasks.spawn(streams::run_among(parts.community.clone(), nodes, shutdown.clone()));
@@ -201,8 +202,10 @@ async fn serve(checked: &Checked, extra_ca: Option<&Path>) -> Result<(), ServeEr
     tracing::info!(
         http = %bound,
         metrics = metrics_address.unwrap_or_default(),
-        xmpp = c2s_address,
-        xmpp_tls = c2s_tls_address,
+        xmpp = chat_addresses.c2s,
+        xmpp_tls = chat_addresses.c2s_tls,
+        xmpp_s2s = chat_addresses.s2s,
+        xmpp_components = chat_addresses.components,
         domain = checked.domain(bound),
         url = checked.public_url(bound),
         data = %data.path().display(),

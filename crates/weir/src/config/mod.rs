@@ -248,6 +248,19 @@ settings! {
         /// What is shared with the TURN servers (`static-auth-secret` of coturn): people get names
         /// and passwords made of it that hold for a day. Empty: they get none.
         turn_secret: Option<Secret<String>> = None;
+        /// Where other servers connect. Empty: nowhere.
+        s2s_listen: Option<SocketAddr> = Some(SocketAddr::from(([0u16; 8], 5269)));
+        /// Where gateways and other components (XEP-0114) connect, if any are named below; what
+        /// they say is not encrypted. Empty: nowhere.
+        component_listen: Option<SocketAddr> = Some(SocketAddr::from(([127, 0, 0, 1], 5347)));
+        /// The components that may connect, by their domains, each with its secret, like
+        /// { "irc.example.social" = "SECRET" }.
+        components: BTreeMap<String, Secret<String>> = BTreeMap::new();
+        /// Where the chat servers of some domains are, like { "other.test" = "127.0.0.2:5269" };
+        /// of all others DNS is asked.
+        servers: BTreeMap<String, SocketAddr> = BTreeMap::new();
+        /// The name server that is asked where other chat servers are. Empty: the system's.
+        name_server: Option<SocketAddr> = None;
     }
 
     /// Pictures, sound and video.

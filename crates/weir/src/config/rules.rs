@@ -16,7 +16,8 @@ pub struct Modes {
 }
 
 /// Where chat listens.
-const CHAT_LISTENERS: [&str; 2] = ["xmpp.c2s_listen", "xmpp.c2s_tls_listen"];
+const CHAT_LISTENERS: [&str; 4] =
+    ["xmpp.c2s_listen", "xmpp.c2s_tls_listen", "xmpp.s2s_listen", "xmpp.component_listen"];
 
 /// A configuration that keeps the rules.
 #[derive(Debug)]
@@ -220,7 +221,9 @@ fn listeners(loaded: &mut Loaded, modes: Modes) -> Result<(), ConfigError> {
         let xmpp = &mut loaded.config.xmpp;
         let listener = match key {
             "xmpp.c2s_listen" => &mut xmpp.c2s_listen,
-            _ => &mut xmpp.c2s_tls_listen,
+            "xmpp.c2s_tls_listen" => &mut xmpp.c2s_tls_listen,
+            "xmpp.s2s_listen" => &mut xmpp.s2s_listen,
+            _ => &mut xmpp.component_listen,
         };
         if let Some(address) = listener
             && is_default
@@ -236,6 +239,8 @@ fn listeners(loaded: &mut Loaded, modes: Modes) -> Result<(), ConfigError> {
         ("metrics.listen", loaded.config.metrics.listen),
         ("xmpp.c2s_listen", xmpp.c2s_listen),
         ("xmpp.c2s_tls_listen", xmpp.c2s_tls_listen),
+        ("xmpp.s2s_listen", xmpp.s2s_listen),
+        ("xmpp.component_listen", xmpp.component_listen),
     ];
     for (key, address) in listeners {
         if let Some(address) = address.filter(|address| !address.ip().is_loopback()) {

@@ -205,16 +205,59 @@ impl<T: Member> Setting for Vec<T> {
     }
 }
 
-/// Names that resolve to given addresses.
-impl Setting for BTreeMap<String, IpAddr> {
+/// What names may stand for.
+pub trait Named: Sized {
+    /// Reads it. The error says what is expected.
+    fn read(text: &str) -> Result<Self, String>;
+
+    /// As it is shown, secrets left out.
+    fn show(&self) -> String;
+}
+
+impl Named for IpAddr {
+    fn read(text: &str) -> Result<Self, String> {
+        ip(text)
+    }
+
+    fn show(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Named for SocketAddr {
+    fn read(text: &str) -> Result<Self, String> {
+        let wrong = |_| format!("expected an address like \"127.0.0.2:5269\", found \"{text}\"");
+        text.parse().map_err(wrong)
+    }
+
+    fn show(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Named for Secret<String> {
+    fn read(text: &str) -> Result<Self, String> {
+        match text {
+            "" => Err("expected a secret".into()),
+            text => Ok(Secret::new(text.to_owned())),
+        }
+    }
+
+    fn show(&self) -> String {
+        "***".into()
+    }
+}
+
+/// Names, and what each stands for.
+impl<V: Named> Setting for BTreeMap<String, V> {
     fn from_toml(value: &DeValue<'_>) -> Result<Self, String> {
         let Some(table) = value.as_table() else {
-            return Err(format!("expected {{ \"name\" = \"address\" }}, found {}", article(value)));
+            return Err(format!("expected {{ \"name\" = \"value\" }}, found {}", article(value)));
         };
         let mut map = BTreeMap::new();
         for (name, value) in table.iter() {
             let text = value.get_ref().as_str().unwrap_or_default();
-            map.insert(name.get_ref().to_string(), ip(text)?);
+            map.insert(name.get_ref().to_string(), V::read(text)?);
         }
         Ok(map)
     }
@@ -223,10 +266,10 @@ impl Setting for BTreeMap<String, IpAddr> {
         let pairs = text.split(',').map(str::trim).filter(|pair| !pair.is_empty());
         let mut map = BTreeMap::new();
         for pair in pairs {
-            let (name, address) = pair
+            let (name, value) = pair
                 .split_once('=')
-                .ok_or_else(|| format!("expected name=address, found \"{pair}\""))?;
-            map.insert(name.trim().to_owned(), ip(address.trim())?);
+                .ok_or_else(|| format!("expected name=value, found \"{pair}\""))?;
+            map.insert(name.trim().to_owned(), V::read(value.trim())?);
         }
         Ok(map)
     }
@@ -234,7 +277,7 @@ impl Setting for BTreeMap<String, IpAddr> {
     fn shown(&self) -> String {
         let pairs: Vec<_> = self
             .iter()
-            .map(|(name, address)| format!("{} = {}", quoted(name), quoted(&address.to_string())))
+            .map(|(name, value)| format!("{} = {}", quoted(name), quoted(&value.show())))
             .collect();
         if pairs.is_empty() { "{}".into() } else { format!("{{ {} }}", pairs.join(", ")) }
     }

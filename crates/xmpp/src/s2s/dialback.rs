@@ -43,7 +43,12 @@ mod tests {
         assert!(keys.knows("there.test", "here.test", "D60000229F", &key));
         assert!(!keys.knows("there.test", "here.test", "D60000229E", &key));
         assert!(!keys.knows("here.test", "there.test", "D60000229F", &key));
-        assert!(!Keys::new(&Random::seeded(2)).knows("there.test", "here.test", "D60000229F", &key));
+        assert!(!Keys::new(&Random::seeded(2)).knows(
+            "there.test",
+            "here.test",
+            "D60000229F",
+            &key
+        ));
     }
 
     /// XEP-0185, 3.

@@ -114,13 +114,16 @@ async fn hold(servers: Servers, io: TcpStream, peer: SocketAddr, _place: Place) 
     let count = metrics::gauge!("weir_xmpp_remote_streams");
     count.increment(1.0);
     if let Err(end) = visitor.serve().await {
-        tracing::debug!(%peer, ?end, "a stream of another server ended");
+        let why = match end {
+            End::Broken(broken) => broken.to_string(),
+            End::With(error) => error.condition.name().to_owned(),
+        };
+        tracing::debug!(%peer, why, "a stream of another server ended");
     }
     count.decrement(1.0);
 }
 
 /// Why a visitor's stream ends.
-#[derive(Debug)]
 enum End {
     Broken(Broken),
     With(StreamError),
@@ -268,9 +271,7 @@ impl Visitor {
             features =
                 features.with_child(Element::new("mechanisms", ns::SASL).with_child(external));
         }
-        features
-            .with_child(Element::new("bidi", ns::BIDI_FEATURE))
-            .with_child(dialback_feature())
+        features.with_child(Element::new("bidi", ns::BIDI_FEATURE)).with_child(dialback_feature())
     }
 
     fn is_certified(&self, domain: &str) -> bool {
@@ -367,8 +368,7 @@ impl Visitor {
             Some(condition) => Err(condition),
             None if self.is_certified(&theirs) => Ok(true),
             None => {
-                let asked =
-                    servers.ask_whether(&ours, &theirs, &self.id, &result.text()).await;
+                let asked = servers.ask_whether(&ours, &theirs, &self.id, &result.text()).await;
                 asked.map_err(|error| {
                     tracing::info!(domain = theirs, %error, "a server cannot prove who it is");
                     Condition::RemoteServerTimeout
@@ -386,7 +386,7 @@ impl Visitor {
             }
         };
         let attributes = [("from", &*ours), ("to", &*theirs), ("type", kind)];
-        let answer = dialback("result", &attributes, "").replace("></db", &format!(">{text}</db"));
+        let answer = dialback("result", &attributes, &text);
         self.link()?.send(&answer).await?;
         if kind == "valid" {
             self.admit((theirs, ours)).await?;
@@ -401,8 +401,7 @@ impl Visitor {
         };
         let id = verify.attr("id").unwrap_or_default();
         let is_ours = self.servers.xmpp.is_ours(&ours);
-        let knows =
-            is_ours && self.servers.keys.knows(&theirs, &ours, id, verify.text().trim());
+        let knows = is_ours && self.servers.keys.knows(&theirs, &ours, id, verify.text().trim());
         let kind = if knows { "valid" } else { "invalid" };
         let attributes = [("from", &*ours), ("to", &*theirs), ("id", id), ("type", kind)];
         let answer = dialback("verify", &attributes, "");

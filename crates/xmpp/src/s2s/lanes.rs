@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use parking_lot::Mutex;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{self, Receiver, Sender};
-use weir_fetch::{Breaker, BreakerEntry};
+use weir_fetch::BreakerEntry;
 
 use super::{Servers, undelivered};
 use crate::wire::{Condition, Stanza, StanzaError};
@@ -96,8 +96,7 @@ impl Servers {
         });
         let waiting = lane.bytes.fetch_add(text.len(), Relaxed);
         all.bytes.fetch_add(text.len(), Relaxed);
-        let weight =
-            Weight { bytes: text.len(), lane: lane.bytes.clone(), all: all.bytes.clone() };
+        let weight = Weight { bytes: text.len(), lane: lane.bytes.clone(), all: all.bytes.clone() };
         if waiting > 0 && waiting + text.len() > WAITING_BYTES_MAX {
             return Err(Box::new(head));
         }
@@ -165,7 +164,7 @@ impl Servers {
             breakers.retain(|_, breaker| !breaker.is_idle());
         }
         let now = self.xmpp.env().clock.now();
-        breakers.entry(domain.to_owned()).or_insert_with(Breaker::new).enter(now)
+        breakers.entry(domain.to_owned()).or_default().enter(now)
     }
 
     /// What came of the try.

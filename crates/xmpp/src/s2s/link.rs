@@ -87,7 +87,7 @@ impl Link {
     pub(super) async fn next(&mut self) -> Result<Frame, Broken> {
         loop {
             if !self.framer.is_empty()
-                && let Some(frame) = self.framer.next()?
+                && let Some(frame) = self.framer.next_frame()?
             {
                 return Ok(match frame {
                     Frame::Element(mut element) => {

@@ -145,15 +145,14 @@ fn header(from: &str, to: Option<&str>, id: Option<&str>) -> String {
     text
 }
 
-/// An element of dialback. Its prefix matters to some, against all rules.
-fn dialback(name: &str, attributes: &[(&str, &str)], text: &str) -> String {
+/// An element of dialback with `inner`, which is XML. Its prefix matters to some, against all
+/// rules.
+fn dialback(name: &str, attributes: &[(&str, &str)], inner: &str) -> String {
     let mut out = format!("<db:{name}");
     for (name, value) in attributes {
         write::attribute(name, value, &mut out);
     }
-    out.push('>');
-    write::escape(text, &mut out);
-    out.push_str(&format!("</db:{name}>"));
+    out.push_str(&format!(">{inner}</db:{name}>"));
     out
 }
 

@@ -14,7 +14,7 @@ use super::lanes::{Pair, Waiting};
 use super::link::{Broken, Io, Link};
 use super::resolve::{NotFound, Place};
 use super::{Servers, dialback, domains, header};
-use crate::wire::{Element, Frame, Stanza, ns};
+use crate::wire::{Element, Frame, Stanza, ns, write};
 
 /// How long a connection to one place may take.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -305,7 +305,9 @@ impl Servers {
                 return Err(Broken::Refused("the server does not offer TLS").into());
             }
             let asked = [("from", own), ("to", domain), ("id", id)];
-            link.send(&dialback("verify", &asked, key)).await?;
+            let mut inner = String::new();
+            write::escape(key, &mut inner);
+            link.send(&dialback("verify", &asked, &inner)).await?;
             loop {
                 let answer = link.element().await?;
                 if answer.is("verify", ns::DIALBACK) && answer.attr("id") == Some(id) {

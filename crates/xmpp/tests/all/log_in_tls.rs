@@ -16,7 +16,7 @@ use crate::log_in::Scram;
 use crate::place::{App, Io, Place, places};
 
 /// TLS over `io`, with the exporter of the connection.
-async fn encrypt<T: Io>(place: &Place, io: T) -> (TlsStream<T>, Vec<u8>) {
+pub async fn encrypt<T: Io>(place: &Place, io: T) -> (TlsStream<T>, Vec<u8>) {
     let mut roots = RootCertStore::empty();
     roots.add(place.tls.tls().certificate().unwrap()).unwrap();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -25,9 +25,9 @@ async fn encrypt<T: Io>(place: &Place, io: T) -> (TlsStream<T>, Vec<u8>) {
         .unwrap()
         .with_root_certificates(roots)
         .with_no_client_auth();
-    config.alpn_protocols = vec![b"xmpp-client".to_vec()];
+    config.alpn_protocols = vec![b"xmpp-client".to_vec(), b"xmpp-server".to_vec()];
     let connector = TlsConnector::from(Arc::new(config));
-    let name = ServerName::try_from("weir.test").unwrap();
+    let name = ServerName::try_from(place.domain).unwrap();
     let stream = connector.connect(name, io).await.unwrap();
     let label = b"EXPORTER-Channel-Binding";
     let exported = stream.get_ref().1.export_keying_material([0; 32], label, Some(&[])).unwrap();

@@ -26,6 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub struct Place {
     pub community: Community,
     pub xmpp: weir_xmpp::Xmpp,
+    pub domain: &'static str,
     pub name: &'static str,
     pub address: SocketAddr,
     pub tls_address: SocketAddr,
@@ -48,8 +49,13 @@ pub async fn places() -> Vec<Place> {
 
 impl Place {
     pub async fn on(fixture: Fixture, dev: bool) -> Self {
+        Self::named(fixture, dev, "weir.test").await
+    }
+
+    /// The community of this domain.
+    pub async fn named(fixture: Fixture, dev: bool, domain: &'static str) -> Self {
         let clock = Clock::manual(Timestamp::from_ms(1_700_000_000_000));
-        let random = Random::seeded(7);
+        let random = Random::seeded(domain.bytes().map(u64::from).sum());
         let jobs = Jobs::open(fixture.db.clone(), clock.clone(), random.clone()).unwrap();
         let data = tempfile::tempdir().unwrap();
         let setup = Setup {
@@ -57,12 +63,12 @@ impl Place {
             jobs,
             clock: clock.clone(),
             random,
-            site: Site { domain: "weir.test".into(), base: "https://weir.test".into() },
+            site: Site { domain: domain.into(), base: format!("https://{domain}") },
             data: data.path().to_owned(),
         };
         let community = Community::open(setup).unwrap();
         let shutdown = CancellationToken::new();
-        let tls = weir_http::Tls::self_made(vec!["weir.test".into()]).unwrap();
+        let tls = weir_http::Tls::self_made(vec![domain.into()]).unwrap();
         let tls = ChatTls::new(tls).unwrap();
         let xmpp = weir_xmpp::Xmpp::start(weir_xmpp::Setup {
             community: community.clone(),
@@ -84,6 +90,7 @@ impl Place {
         Self {
             community,
             xmpp,
+            domain,
             name,
             address,
             tls_address,
@@ -128,7 +135,9 @@ impl Place {
 
     /// An app that has opened a stream and got its header and features.
     pub async fn app(&self) -> App {
-        App::connect(self.address).await
+        let mut app = App::silent(self.address).await.of(self.domain);
+        app.open().await;
+        app
     }
 
     /// An app of somebody who is logged in and has bound this resource.
@@ -156,14 +165,11 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
 pub struct App {
     io: Box<dyn Io>,
     framer: Framer,
+    domain: &'static str,
     pings: u32,
     /// Read already, and not looked at yet.
     kept: VecDeque<Element>,
 }
-
-const HEADER: &str = "<?xml version='1.0'?><stream:stream xmlns='jabber:client' \
-                      xmlns:stream='http://etherx.jabber.org/streams' version='1.0' \
-                      to='weir.test'>";
 
 impl App {
     /// A connection on which nothing was said.
@@ -173,7 +179,8 @@ impl App {
 
     /// A client on whatever carries it.
     pub fn on(io: Box<dyn Io>) -> Self {
-        Self { io, framer: Framer::new(1 << 20), pings: 0, kept: VecDeque::new() }
+        let (framer, kept) = (Framer::new(1 << 20), VecDeque::new());
+        Self { io, framer, domain: "weir.test", pings: 0, kept }
     }
 
     pub async fn connect(address: SocketAddr) -> Self {
@@ -185,7 +192,12 @@ impl App {
     /// Opens the stream (anew); answers its features.
     pub async fn open(&mut self) -> Element {
         self.framer.restart();
-        self.send(HEADER).await;
+        let domain = self.domain;
+        self.send(&format!(
+            "<?xml version='1.0'?><stream:stream xmlns='jabber:client' \
+             xmlns:stream='http://etherx.jabber.org/streams' version='1.0' to='{domain}'>"
+        ))
+        .await;
         let header = self.frame().await;
         assert!(matches!(header, Some(Frame::Open(_))), "{header:?}");
         let features = self.receive().await;
@@ -210,6 +222,12 @@ impl App {
         self.send(&bind).await;
         let answer = self.receive().await;
         assert_eq!(answer.attr("type"), Some("result"), "{answer:?}");
+    }
+
+    /// A client of another domain.
+    pub fn of(mut self, domain: &'static str) -> Self {
+        self.domain = domain;
+        self
     }
 
     /// Gives away what carries the stream, for TLS.
@@ -260,7 +278,8 @@ impl App {
         self.pings += 1;
         let id = format!("ping{}", self.pings);
         let ping = "<ping xmlns='urn:xmpp:ping'/>";
-        self.send(&format!("<iq type='get' to='weir.test' id='{id}'>{ping}</iq>")).await;
+        let domain = self.domain;
+        self.send(&format!("<iq type='get' to='{domain}' id='{id}'>{ping}</iq>")).await;
         let mut before = Vec::new();
         loop {
             let next = self.receive().await;

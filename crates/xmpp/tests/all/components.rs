@@ -1,0 +1,84 @@
+//! Components: what they prove, and what they may say.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use tokio::net::{TcpListener, TcpStream};
+use weir_base::Secret;
+use weir_xmpp::s2s::serve_components;
+use weir_xmpp::wire::Frame;
+
+use crate::place::{App, Place, places};
+
+async fn door(place: &Place) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let secrets = BTreeMap::from([("irc.weir.test".to_owned(), Secret::new("hush".to_owned()))]);
+    tokio::spawn(serve_components(place.xmpp.clone(), listener, secrets));
+    address
+}
+
+async fn greet(door: SocketAddr, secret: &str) -> App {
+    let mut app = App::on(Box::new(TcpStream::connect(door).await.unwrap()));
+    app.send(
+        "<stream:stream xmlns='jabber:component:accept' \
+         xmlns:stream='http://etherx.jabber.org/streams' to='irc.weir.test'>",
+    )
+    .await;
+    let Some(Frame::Open(header)) = app.frame().await else { panic!("no header") };
+    let text = format!("{}{secret}", header.attr("id").unwrap());
+    let sha1 = weir_community::users::scram::Hash::Sha1.digest(text.as_bytes());
+    let proof: String = sha1.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    app.send(&format!("<handshake>{proof}</handshake>")).await;
+    app
+}
+
+#[tokio::test]
+async fn alice_and_a_gateway_talk() {
+    for mut place in places().await {
+        let door = door(&place).await;
+        let mut gateway = greet(door, "hush").await;
+        assert_eq!(gateway.receive().await.name, "handshake");
+        let mut alice = place.logged_in("alice", "phone").await;
+        alice.send("<presence/>").await;
+        alice.until_ping().await;
+        alice.send("<message to='room@irc.weir.test' id='1'><body>hi</body></message>").await;
+        let heard = gateway.receive().await;
+        assert_eq!(heard.attr("from"), Some("alice@weir.test/phone"), "{}", place.name);
+        gateway
+            .send(
+                "<message from='room@irc.weir.test/x' to='alice@weir.test'>\
+                 <body>welcome</body></message>",
+            )
+            .await;
+        assert_eq!(alice.receive().await.attr("from"), Some("room@irc.weir.test/x"));
+    }
+}
+
+#[tokio::test]
+async fn a_component_without_the_secret_is_refused() {
+    let place = places().await.remove(0);
+    let door = door(&place).await;
+    assert_eq!(greet(door, "guess").await.stream_error().await, "not-authorized");
+}
+
+#[tokio::test]
+async fn a_component_speaks_for_nobody_else() {
+    let place = places().await.remove(0);
+    let door = door(&place).await;
+    let mut gateway = greet(door, "hush").await;
+    assert_eq!(gateway.receive().await.name, "handshake");
+    gateway
+        .send("<message from='bob@weir.test' to='alice@weir.test'><body>x</body></message>")
+        .await;
+    assert_eq!(gateway.stream_error().await, "invalid-from");
+}
+
+#[tokio::test]
+async fn one_component_serves_a_domain_at_a_time() {
+    let place = places().await.remove(0);
+    let door = door(&place).await;
+    let mut first = greet(door, "hush").await;
+    assert_eq!(first.receive().await.name, "handshake");
+    assert_eq!(greet(door, "hush").await.stream_error().await, "conflict");
+}

@@ -95,8 +95,8 @@ impl Servers {
         };
         self.left(to, entry, reached.is_ok());
         let outcome = if reached.is_ok() { "good" } else { "failed" };
-        metrics::counter!("weir_xmpp_remote_connections_total", "way" => "out", "outcome" => outcome)
-            .increment(1);
+        let name = "weir_xmpp_remote_connections_total";
+        metrics::counter!(name, "way" => "out", "outcome" => outcome).increment(1);
         reached.map_err(|error| {
             tracing::info!(from, to, %error, "another server is not reached");
             let is_unknown = matches!(error, Unreached::NotFound(_) | Unreached::Forbidden);

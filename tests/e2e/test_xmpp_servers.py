@@ -60,9 +60,8 @@ class Prosody:
             ssl = {{ key = "{key}"; certificate = "{cert}" }}
             VirtualHost "{self.host}"
         """)
-        for name in ("carol",):
-            subprocess.run(["prosodyctl", "--config", self.config, "register", name, self.host,
-                            f"password of {name}"], check=True, capture_output=True)
+        subprocess.run(["prosodyctl", "--config", self.config, "register", "carol", self.host,
+                        "password of carol"], check=True, capture_output=True)
         self.process = subprocess.Popen(["prosody", "--config", self.config],
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         until = time.monotonic() + START_S
@@ -80,9 +79,10 @@ class Prosody:
 
 
 @pytest.fixture(scope="module")
-def prosody(tmp_path_factory):
+def prosody(kind, tmp_path_factory):
+    # One for each database: it would remember who are friends already.
     subprocess.run([HERE / "../../scripts/need", "prosody:prosody", "openssl:openssl"], check=True)
-    server = Prosody(tmp_path_factory.mktemp("prosody"))
+    server = Prosody(tmp_path_factory.mktemp(f"prosody-{kind}"))
     yield server
     server.stop()
 

@@ -9,23 +9,15 @@ import threading
 import pytest
 from mastodon import Mastodon
 
+import npm
 from waiting import until
 
 HERE = pathlib.Path(__file__).resolve().parent
-PACKAGES = ["masto@7.12.0", "ws@8.18.0"]
 
 
 @pytest.fixture(scope="session")
 def packages():
-    """Where npm keeps the clients, between runs too."""
-    subprocess.run([HERE / "../../scripts/need", "node:nodejs", "npm:npm"], check=True)
-    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache"))
-    place = cache / "weir" / "-".join(["npm", *PACKAGES]).replace("@", "-")
-    if not (place / "complete").exists():
-        subprocess.run(["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", place,
-                        *PACKAGES], check=True)
-        (place / "complete").touch()
-    return place
+    return npm.installed("masto@7.12.0", "ws@8.18.0")
 
 
 class Masto:

@@ -1,4 +1,4 @@
-"""Chat with clients that nobody here wrote: slixmpp, and npm `@xmpp/client`."""
+"""Chat with clients that nobody here wrote: slixmpp, npm `@xmpp/client` and `strophe.js`."""
 
 import asyncio
 import json
@@ -11,24 +11,17 @@ import threading
 import pytest
 import slixmpp
 
+import npm
 from waiting import until
 
 HERE = pathlib.Path(__file__).resolve().parent
-PACKAGES = ["@xmpp/client@0.14.0"]
 PATIENCE_S = 30
 
 
 @pytest.fixture(scope="session")
 def packages():
-    """Where npm keeps the clients, between runs too."""
-    subprocess.run([HERE / "../../scripts/need", "node:nodejs", "npm:npm"], check=True)
-    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache"))
-    place = cache / "weir" / "-".join(["npm", *PACKAGES]).replace("@", "-").replace("/", "-")
-    if not (place / "complete").exists():
-        subprocess.run(["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", place,
-                        *PACKAGES], check=True)
-        (place / "complete").touch()
-    return place
+    return npm.installed("@xmpp/client@0.14.0", "strophe.js@5.0.0", "@xmldom/xmldom@0.9.8",
+                         "ws@8.18.3")
 
 
 def c2s(server):
@@ -159,13 +152,15 @@ def test_slixmpp_gets_carbons_and_what_waited(people):
 
 
 class Node:
-    """`@xmpp/client` in a process of its own."""
+    """A client for Node in a process of its own."""
 
-    def __init__(self, packages, server, name):
-        host, port = c2s(server)
+    def __init__(self, packages, server, name, script="xmpp_client.mjs", by="tcp"):
+        service = f"xmpp://{':'.join(map(str, c2s(server)))}"
+        if by == "websocket":
+            service = f"ws://{server.domain}/xmpp-websocket"
         self.heard = []
         self.process = subprocess.Popen(
-            ["node", HERE / "xmpp_client.mjs", f"xmpp://{host}:{port}",
+            ["node", HERE / script, service,
              server.domain.split(":")[0], name, f"password of {name}"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             # The certificate of a server for tests is its own.
@@ -194,16 +189,28 @@ class Node:
         self.process.wait(timeout=PATIENCE_S)
 
 
-def test_xmpp_js_talks_over_tcp_and_leaves_without_an_error(people, packages):
-    domain = people.domain.split(":")[0]
-    with Node(packages, people, "alice") as alice, Node(packages, people, "bob") as bob:
+def talk(alice, bob, domain):
+    """Both are there, and each hears the other; neither is told of an error."""
+    with alice, bob:
         until(lambda: alice.has("online") and bob.has("online"), "both to be there")
-        alice.says(f"bob@{domain}", "hello bob")
-        until(lambda: bob.has("message", body="hello bob", **{"from": alice.address()}),
+        alice.says(f"bob@{domain}", "hello <bob> & ☃")
+        until(lambda: bob.has("message", body="hello <bob> & ☃", **{"from": alice.address()}),
               "the message")
         bob.says(alice.address(), "hello alice")
         until(lambda: alice.has("message", body="hello alice"), "the answer")
     assert not alice.has("error") and not bob.has("error"), alice.heard + bob.heard
+
+
+def test_xmpp_js_talks_over_tcp_and_over_websocket(people, packages):
+    talk(Node(packages, people, "alice"), Node(packages, people, "bob", by="websocket"),
+         people.domain.split(":")[0])
+
+
+def test_strophe_talks_over_websocket(people, packages):
+    def strophe(name):
+        return Node(packages, people, name, script="strophe.mjs", by="websocket")
+
+    talk(strophe("alice"), strophe("bob"), people.domain.split(":")[0])
 
 
 def test_an_account_that_is_shut_out_loses_its_chat(people):

@@ -6,6 +6,8 @@ import { pathToFileURL } from "node:url";
 
 // Where npm put the packages: imports do not look at NODE_PATH.
 const require = createRequire(pathToFileURL(process.env.CLIENTS + "/"));
+// Browsers have one of their own, Node has from version 22 on.
+globalThis.WebSocket ??= require("ws");
 const { client, xml } = await import(require.resolve("@xmpp/client"));
 
 const [service, domain, username, password] = process.argv.slice(2);

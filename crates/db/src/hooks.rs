@@ -89,7 +89,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::unit::Unit;
+    use crate::unit::{Kind, Unit};
     use crate::{Error, Tx};
 
     #[test]
@@ -103,7 +103,7 @@ mod tests {
                 seen.lock().push(at);
                 assert_ne!(at, 2, "a hook that panics");
             });
-            let (work, _) = Unit::boxed(|_: &mut Tx| Ok::<_, Error>(()), false);
+            let (work, _) = Unit::boxed(|_: &mut Tx| Ok::<_, Error>(()), Kind::Write);
             order.finish(tickets[at], Some((vec![hook], work)));
         };
         finish(3);

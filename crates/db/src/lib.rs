@@ -59,7 +59,7 @@ pub use tx::{Row, Tx};
 pub use value::{FromColumn, Json, ToValue, Value, ids, texts};
 
 use queue::ClassQueue;
-use unit::{Unit, Work};
+use unit::{Kind, Unit, Work};
 
 /// 64 MiB: longer, and each reading would search a longer index of the log.
 const LOG_BYTES_MAX: u64 = 64 << 20;
@@ -229,7 +229,7 @@ impl Db {
         T: Send + 'static,
         E: From<Error> + Send + 'static,
     {
-        let (work, answer) = Unit::boxed(unit, false);
+        let (work, answer) = Unit::boxed(unit, Kind::Write);
         self.shared.writes.push(class, work).map_err(E::from)?;
         answer.await.unwrap_or_else(|_| Err(E::from(Error::Closed)))
     }
@@ -244,7 +244,31 @@ impl Db {
         T: Send + 'static,
         E: From<Error> + Send + 'static,
     {
-        let (work, answer) = Unit::boxed(unit, true);
+        self.read_as(Kind::Read, class, unit).await
+    }
+
+    /// As [`read`](Self::read), for whoever asks for rows of which it was told that they are there,
+    /// and shows them to nobody: it does not wait for the disk to keep what others wrote
+    /// meanwhile, and may so see what a power cut still takes back.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub async fn read_early<T, E, F>(&self, class: Class, unit: F) -> Result<T, E>
+    where
+        F: FnMut(&mut Tx) -> Result<T, E> + Send + 'static,
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        self.read_as(Kind::ReadEarly, class, unit).await
+    }
+
+    async fn read_as<T, E, F>(&self, kind: Kind, class: Class, unit: F) -> Result<T, E>
+    where
+        F: FnMut(&mut Tx) -> Result<T, E> + Send + 'static,
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        let (work, answer) = Unit::boxed(unit, kind);
         self.shared.reads.push(class, work).map_err(E::from)?;
         answer.await.unwrap_or_else(|_| Err(E::from(Error::Closed)))
     }
@@ -256,7 +280,7 @@ impl Db {
         T: Send + 'static,
         E: From<Error> + Send + 'static,
     {
-        let (work, answer) = Unit::boxed(unit, false);
+        let (work, answer) = Unit::boxed(unit, Kind::Write);
         self.shared.writes.push(class, work).map_err(E::from)?;
         unit::wait(answer).unwrap_or_else(|_| Err(E::from(Error::Closed)))
     }
@@ -268,7 +292,7 @@ impl Db {
         T: Send + 'static,
         E: From<Error> + Send + 'static,
     {
-        let (work, answer) = Unit::boxed(unit, true);
+        let (work, answer) = Unit::boxed(unit, Kind::Read);
         self.shared.reads.push(class, work).map_err(E::from)?;
         unit::wait(answer).unwrap_or_else(|_| Err(E::from(Error::Closed)))
     }

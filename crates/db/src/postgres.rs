@@ -19,7 +19,7 @@ use crate::meters::Meters;
 use crate::queue::ClassQueue;
 use crate::sqlite::Queue;
 use crate::tx::Connection;
-use crate::unit::Work;
+use crate::unit::{Kind, Work};
 use crate::{Error, Options, Tx};
 
 /// How often a unit is repeated that met others.
@@ -144,7 +144,7 @@ impl Server {
         let mut done = None;
         while let Some((turn, work)) = self.queue.pop(done.take()) {
             let started = Instant::now();
-            let reads_only = work.reads_only();
+            let reads_only = work.kind() != Kind::Write;
             if !reads_only || work.is_wanted() {
                 self.unit(work);
                 meters[usize::from(reads_only)].unit(
@@ -228,7 +228,7 @@ fn back_off(repeats: u32) {
 }
 
 fn attempt(connection: &mut PgConnection, work: &mut dyn Work, order: &CommitOrder) -> End {
-    let begin = if work.reads_only() {
+    let begin = if work.kind() != Kind::Write {
         "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
     } else {
         "BEGIN ISOLATION LEVEL REPEATABLE READ"

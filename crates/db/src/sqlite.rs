@@ -15,7 +15,7 @@ use rusqlite::{ErrorCode, OpenFlags, ffi};
 use crate::log::{Log, Snapshot};
 use crate::meters::Meters;
 use crate::queue::ClassQueue;
-use crate::synced::{Disk, GROUPS_MAX, Progress};
+use crate::synced::{Disk, GROUPS_MAX, Progress, Seen};
 use crate::tx::{Connection, Failure};
 use crate::unit::Work;
 use crate::writer::Writer;
@@ -139,11 +139,9 @@ fn read_units(
     while let Some((turn, mut work)) = queue.pop(done.take()) {
         let started = Instant::now();
         if work.is_wanted() {
-            progress.wait();
             let hooks = read_unit(connection, &mut *work, log, snapshot);
             meters.unit(turn.class, started.elapsed(), queue.len());
-            hooks::run(hooks);
-            work.answer();
+            progress.answer(Seen { work, hooks });
         }
         done = Some((turn, started.elapsed()));
     }

@@ -3,11 +3,12 @@
 //! were committed while the disk was busy reach it at once. Where nothing else waits, the writer
 //! does it itself: whoever comes meanwhile makes one larger group instead of many small ones.
 //!
-//! SQLite itself writes the log without waiting for the disk (`synchronous = NORMAL`). Who reads
-//! waits until all that was committed before lies there and was followed up, so nobody is told or
-//! shown what may be gone after a power cut: the log ends with some commit then, and whatever was
-//! answered or read stands before that.
+//! SQLite itself writes the log without waiting for the disk (`synchronous = NORMAL`). Who read is
+//! answered when all that was committed until then lies there and was followed up, so nobody is
+//! told or shown what may be gone after a power cut: the log ends with some commit then, and
+//! whatever was answered or read stands before that. The reader goes on with others meanwhile.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,10 +20,13 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::Error;
 use crate::hooks::{self, Hook};
-use crate::unit::Work;
+use crate::unit::{Kind, Work};
 
 /// Groups that may wait for the disk; the writer waits when there are more.
 pub(crate) const GROUPS_MAX: usize = 8;
+
+/// Reads that may wait for their answers; a reader waits when there are more.
+const READS_MAX: usize = 1_000;
 
 /// A group that was committed.
 pub(crate) struct Committed {
@@ -30,12 +34,32 @@ pub(crate) struct Committed {
     pub(crate) hooks: Vec<Hook>,
 }
 
+/// What was read, and is to be answered.
+pub(crate) struct Seen {
+    pub(crate) work: Box<dyn Work>,
+    pub(crate) hooks: Vec<Hook>,
+}
+
+impl Seen {
+    fn answer(self) {
+        hooks::run(self.hooks);
+        self.work.answer();
+    }
+}
+
 /// How many groups are committed, and how many of them are followed up.
 #[derive(Default)]
 pub(crate) struct Progress {
     committed: AtomicU64,
-    followed: Mutex<u64>,
+    followed: Mutex<Followed>,
     moved: Condvar,
+}
+
+#[derive(Default)]
+struct Followed {
+    groups: u64,
+    /// What may have seen so many groups, in the order of these numbers.
+    reads: VecDeque<(u64, Seen)>,
 }
 
 impl Progress {
@@ -47,22 +71,37 @@ impl Progress {
     /// Whether all but the newest of what is committed is followed up. Only the writer may ask, for
     /// nobody else commits.
     pub(crate) fn is_last(&self) -> bool {
-        *self.followed.lock() + 1 == self.committed.load(Ordering::Acquire)
+        self.followed.lock().groups + 1 == self.committed.load(Ordering::Acquire)
     }
 
     /// Groups are followed up, or could not be committed.
     pub(crate) fn end(&self, groups: usize) {
-        *self.followed.lock() += groups as u64;
+        let mut followed = self.followed.lock();
+        followed.groups += groups as u64;
+        let groups = followed.groups;
+        let ready = followed.reads.iter().take_while(|(seen, _)| *seen <= groups).count();
+        let ready: Vec<(u64, Seen)> = followed.reads.drain(..ready).collect();
+        drop(followed);
         self.moved.notify_all();
+        ready.into_iter().for_each(|(_, seen)| seen.answer());
     }
 
-    /// Waits until all that is committed is followed up.
-    pub(crate) fn wait(&self) {
-        let committed = self.committed.load(Ordering::Acquire);
+    /// Answers what was read before this is called, once all that it may have seen is followed up.
+    pub(crate) fn answer(&self, seen: Seen) {
+        if seen.work.kind() == Kind::ReadEarly {
+            return seen.answer();
+        }
         let mut followed = self.followed.lock();
-        while *followed < committed {
+        // Under the lock, so that the numbers of those who wait only grow.
+        let committed = self.committed.load(Ordering::Acquire);
+        if followed.groups < committed && followed.reads.len() < READS_MAX {
+            return followed.reads.push_back((committed, seen));
+        }
+        while followed.groups < committed {
             self.moved.wait(&mut followed);
         }
+        drop(followed);
+        seen.answer();
     }
 }
 
@@ -167,7 +206,7 @@ mod tests {
     /// the hook ran, and whether the disk failed.
     fn follow(folder: &std::path::Path) -> (Result<(), Error>, bool, bool) {
         let (failed, ran) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
-        let (mut unit, answer) = Unit::boxed(|_: &mut Tx| Ok::<_, Error>(()), false);
+        let (mut unit, answer) = Unit::boxed(|_: &mut Tx| Ok::<_, Error>(()), Kind::Write);
         let connection = rusqlite::Connection::open_in_memory().unwrap();
         unit.run(&mut Tx::new(crate::tx::Connection::Sqlite(&connection)));
         let (committed, list) = sync_channel(1);
@@ -178,7 +217,6 @@ mod tests {
         let progress = Arc::new(Progress::default());
         progress.begin();
         Disk::new(&folder.join("weir.db"), true, failed.clone(), progress.clone()).run(&list);
-        progress.wait();
         let told = wait(answer).unwrap();
         (told, ran.load(Ordering::Acquire), failed.load(Ordering::Acquire))
     }
@@ -198,5 +236,25 @@ mod tests {
         let (told, ran, failed) = follow(folder.path());
         assert!(matches!(told, Err(Error::Unavailable(_))), "{told:?}");
         assert!(!ran && failed);
+    }
+
+    /// What a read of `kind` is told that ended while a group was not followed up: before that,
+    /// and after it.
+    fn read(kind: Kind) -> (bool, bool) {
+        let progress = Progress::default();
+        progress.begin();
+        let (mut work, mut answer) = Unit::boxed(|_: &mut Tx| Ok::<_, Error>(()), kind);
+        let connection = rusqlite::Connection::open_in_memory().unwrap();
+        work.run(&mut Tx::new(crate::tx::Connection::Sqlite(&connection)));
+        progress.answer(Seen { work, hooks: Vec::new() });
+        let early = answer.try_recv().is_ok();
+        progress.end(1);
+        (early, early || answer.try_recv().is_ok())
+    }
+
+    #[test]
+    fn who_read_is_answered_once_all_it_may_have_seen_lies_on_the_disk() {
+        assert_eq!(read(Kind::Read), (false, true));
+        assert_eq!(read(Kind::ReadEarly), (true, true));
     }
 }

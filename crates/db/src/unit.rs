@@ -11,10 +11,21 @@ use tokio::sync::oneshot;
 
 use crate::{Error, Tx};
 
+/// What a unit may do, and when it is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// It writes, and is answered once that lies on the disk.
+    Write,
+    /// It only reads, and is answered once all that it may have seen lies there.
+    Read,
+    /// It only reads, and is answered at once.
+    ReadEarly,
+}
+
 /// What a database thread does with a unit, whatever its types.
 pub(crate) trait Work: Send {
-    /// Whether it only reads.
-    fn reads_only(&self) -> bool;
+    /// What it may do, and when it is answered.
+    fn kind(&self) -> Kind;
     /// Whether anybody still waits for what it reads.
     fn is_wanted(&self) -> bool;
     /// Runs it; may be called again after a rollback. True when its transaction is to be committed.
@@ -29,7 +40,7 @@ pub(crate) trait Work: Send {
 
 pub(crate) struct Unit<F, T, E> {
     body: F,
-    reads_only: bool,
+    kind: Kind,
     result: Option<Result<T, E>>,
     reply: oneshot::Sender<Result<T, E>>,
 }
@@ -40,12 +51,9 @@ where
     T: Send + 'static,
     E: From<Error> + Send + 'static,
 {
-    pub(crate) fn boxed(
-        body: F,
-        reads_only: bool,
-    ) -> (Box<dyn Work>, oneshot::Receiver<Result<T, E>>) {
+    pub(crate) fn boxed(body: F, kind: Kind) -> (Box<dyn Work>, oneshot::Receiver<Result<T, E>>) {
         let (reply, answer) = oneshot::channel();
-        (Box::new(Self { body, reads_only, result: None, reply }), answer)
+        (Box::new(Self { body, kind, result: None, reply }), answer)
     }
 }
 
@@ -55,8 +63,8 @@ where
     T: Send,
     E: From<Error> + Send,
 {
-    fn reads_only(&self) -> bool {
-        self.reads_only
+    fn kind(&self) -> Kind {
+        self.kind
     }
 
     fn is_wanted(&self) -> bool {

@@ -281,7 +281,7 @@ fn joined(here: Vec<QueueStats>, there: Vec<QueueStats>) -> Vec<QueueStats> {
         match queues.iter_mut().find(|here| here.name == there.name) {
             Some(here) => {
                 here.depth += there.depth;
-                here.running += there.running;
+                here.running = there.running;
                 here.lanes = here.lanes.max(there.lanes);
                 here.oldest_age_ms = here.oldest_age_ms.max(there.oldest_age_ms);
                 here.paused = there.paused;

@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 use weir_db::{Class, Tx, params};
 
 use crate::controller::{Controller, Decision, Fixed, Machine, Seen, TICK, budget};
+use crate::directory::QueueState;
 use crate::dispatch::Worker;
 use crate::jobs::Inner;
 use crate::limits::LimitedBy;
@@ -78,8 +79,20 @@ impl Senses {
     }
 }
 
+/// A queue whose limit the controller sets: of the database, or of Redis.
+pub(crate) trait Steered: Send + Sync {
+    /// What the controller is told of the queue.
+    fn seen(&self) -> Seen;
+    /// Does what the controller says.
+    fn steer(&self, decision: &Decision);
+}
+
 /// Sets limits until it is time to stop.
-pub(crate) async fn run(mut senses: Senses, workers: Vec<Arc<Worker>>, stop: CancellationToken) {
+pub(crate) async fn run(
+    mut senses: Senses,
+    queues: Vec<Arc<dyn Steered>>,
+    stop: CancellationToken,
+) {
     let mut controller = Controller::new(senses.budget, senses.cores);
     metrics::gauge!("weir_jobs_budget_jobs").set(senses.budget as f64);
     let mut shedding = false;
@@ -91,10 +104,10 @@ pub(crate) async fn run(mut senses: Senses, workers: Vec<Arc<Worker>>, stop: Can
             () = stop.cancelled() => return,
         }
         let machine = (senses.machine)();
-        let seen: Vec<Seen> = workers.iter().map(|worker| worker.seen()).collect();
+        let seen: Vec<Seen> = queues.iter().map(|queue| queue.seen()).collect();
         let decisions = controller.tick(&machine, &seen);
-        for (worker, decision) in workers.iter().zip(&decisions) {
-            worker.steer(decision);
+        for (queue, decision) in queues.iter().zip(&decisions) {
+            queue.steer(decision);
         }
         let sheds = decisions.iter().any(|decision| decision.shed);
         if sheds != shedding {
@@ -114,8 +127,23 @@ fn tell_of_memory(sheds: bool, permille: u32) {
     }
 }
 
-impl Worker {
-    /// What the controller is told of the queue.
+/// Gives `decision` to the queue, whose limit `gauge` shows.
+pub(crate) fn apply(state: &QueueState, decision: &Decision, gauge: &metrics::Gauge) {
+    if state.places.most() != decision.limit {
+        state.set_limit(decision.limit);
+    }
+    if state.shed.swap(decision.shed, Ordering::Relaxed) != decision.shed {
+        state.wake.notify_one();
+    }
+    state.lean.store(decision.lean, Ordering::Relaxed);
+    let before = std::mem::replace(&mut *state.limited_by.lock(), decision.limited_by);
+    if before != decision.limited_by && decision.limited_by == LimitedBy::Memory {
+        tracing::info!(queue = %state.name, "the queue gives way to what needs memory");
+    }
+    gauge.set(decision.limit as f64);
+}
+
+impl Steered for Worker {
     fn seen(&self) -> Seen {
         let state = &self.state;
         let meter = state.meter.read();
@@ -145,30 +173,20 @@ impl Worker {
         }
     }
 
+    fn steer(&self, decision: &Decision) {
+        apply(&self.state, decision, &self.limit);
+        if self.queue.breaker_failures > 0 {
+            self.open_breakers.set(self.state.turns.lock().open_breakers() as f64);
+        }
+    }
+}
+
+impl Worker {
     /// What sets the limit but the controller.
     pub(crate) fn fixed(&self) -> Option<Fixed> {
         match self.state.limit_by_hand.load(Ordering::Relaxed) {
             0 => self.declared(),
             limit => Some(Fixed::ByHand(limit)),
-        }
-    }
-
-    fn steer(&self, decision: &Decision) {
-        let state = &self.state;
-        if state.places.most() != decision.limit {
-            state.set_limit(decision.limit);
-        }
-        if state.shed.swap(decision.shed, Ordering::Relaxed) != decision.shed {
-            state.wake.notify_one();
-        }
-        state.lean.store(decision.lean, Ordering::Relaxed);
-        let before = std::mem::replace(&mut *state.limited_by.lock(), decision.limited_by);
-        if before != decision.limited_by && decision.limited_by == LimitedBy::Memory {
-            tracing::info!(queue = %state.name, "the queue gives way to what needs memory");
-        }
-        self.limit.set(decision.limit as f64);
-        if self.queue.breaker_failures > 0 {
-            self.open_breakers.set(state.turns.lock().open_breakers() as f64);
         }
     }
 }

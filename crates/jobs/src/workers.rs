@@ -16,7 +16,7 @@ use crate::dispatch::Worker;
 use crate::keeper::Keeper;
 use crate::line::Line;
 use crate::registry::Periodic;
-use crate::steering::Senses;
+use crate::steering::{Senses, Steered};
 use crate::suspects::{self, Trial};
 use crate::{Jobs, Queue, Registry, StartError, acks, history, steering};
 use crate::{news, nodes};
@@ -76,7 +76,7 @@ impl Jobs {
         let mut loops = vec![tokio::spawn(keeper.run(shutdown.clone()))];
         loops.push(tokio::spawn(history::run(self.inner.clone(), shutdown.clone())));
         let handlers = Arc::new(handlers);
-        let mut steered = Vec::new();
+        let mut steered: Vec<Arc<Worker>> = Vec::new();
         let declared = queues.values().map(|queue| (queue.class, queue.weight));
         let line = Arc::new(Mutex::new(Line::new(declared)));
         let state = |queue: &Queue| (*queue, self.inner.directory.queue(queue.name));
@@ -107,6 +107,7 @@ impl Jobs {
         }
         let trials = std::mem::take(&mut *self.inner.trials.lock());
         loops.push(tokio::spawn(dispatch(steered.clone(), trials)));
+        let steered = steered.into_iter().map(|worker| worker as Arc<dyn Steered>).collect();
         let steering = steering::run(senses, steered, shutdown.clone());
         loops.push(tokio::spawn(steering));
         Ok(Workers { stop: shutdown, cut, runs, loops, acks, node })

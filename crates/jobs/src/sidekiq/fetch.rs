@@ -1,6 +1,5 @@
 //! Fetching: many jobs in one step, and waiting when there are none.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -40,8 +39,6 @@ pub(crate) struct Fetcher {
     compare_at: Instant,
     /// When no more is tried alone, once something was.
     trials_due: Option<tokio::time::Instant>,
-    /// The sources that were paused at the last look.
-    paused: BTreeSet<usize>,
 }
 
 /// A job that has a handler here.
@@ -55,15 +52,7 @@ struct Read {
 impl Fetcher {
     pub(crate) fn new(worker: Arc<Worker>) -> Self {
         let compare_at = Instant::now();
-        Self {
-            worker,
-            number: 1,
-            placed: false,
-            doubtful: false,
-            compare_at,
-            trials_due: None,
-            paused: BTreeSet::new(),
-        }
+        Self { worker, number: 1, placed: false, doubtful: false, compare_at, trials_due: None }
     }
 
     pub(crate) async fn run(mut self) {
@@ -127,7 +116,10 @@ impl Fetcher {
     /// Waits until something may have come; true when that is so.
     async fn wait(&self, order: &[usize]) -> bool {
         let core = &self.worker.core;
-        let is_open = |at: &&usize| core.sources[**at].room() > 0 && !self.paused.contains(*at);
+        let is_open = |at: &&usize| {
+            let source = &core.sources[**at];
+            source.room() > 0 && !source.paused.load(Ordering::Relaxed)
+        };
         for at in order.iter().filter(is_open) {
             core.sources[*at].armed.notify_one();
         }
@@ -157,22 +149,20 @@ impl Fetcher {
         let mut call = core.shared.scripts.fetch.key(names::HOLDERS);
         call.key(&core.shared.held_key).key(names::PAUSED);
         call.arg(&core.shared.identity).arg(self.number).arg(most);
-        for at in order {
-            call.key(&core.sources[*at].key).arg(core.sources[*at].room());
+        let rooms: Vec<usize> = order.iter().map(|at| core.sources[*at].room()).collect();
+        for (at, room) in order.iter().zip(&rooms) {
+            call.key(&core.sources[*at].key).arg(room);
         }
         let found: Vec<Option<Vec<Vec<u8>>>> = call.invoke_async(&mut core.shared.redis()).await?;
         let mut fetched = Vec::new();
-        self.paused.clear();
-        for (at, jobs) in order.iter().zip(found) {
-            match jobs {
-                None => {
-                    self.paused.insert(*at);
-                }
-                Some(jobs) if jobs.is_empty() => {}
-                Some(jobs) => {
-                    self.take(*at, jobs, &mut fetched);
-                }
-            }
+        let mut left = most;
+        for ((at, room), jobs) in order.iter().zip(rooms).zip(found) {
+            let source = &core.sources[*at];
+            source.paused.store(jobs.is_none(), Ordering::Relaxed);
+            let jobs = jobs.unwrap_or_default();
+            source.took(room.min(left), &jobs);
+            left -= jobs.len().min(left);
+            self.take(*at, jobs, &mut fetched);
         }
         let count = fetched.len();
         self.start(fetched).await;
@@ -182,7 +172,6 @@ impl Fetcher {
     /// Takes `jobs` of queue `source`, the oldest last.
     fn take(&mut self, source: usize, jobs: Vec<Vec<u8>>, fetched: &mut Vec<Arc<Taken>>) {
         let core = &self.worker.core;
-        core.sources[source].took(&jobs);
         core.running.fetch_add(jobs.len() as u64, Ordering::Relaxed);
         let at = core.inner.clock.now();
         let first = self.number;

@@ -45,6 +45,7 @@ mod failures;
 mod fetch;
 mod inspect;
 pub(crate) mod jid;
+mod limits;
 mod link;
 pub(crate) mod members;
 mod names;

@@ -11,17 +11,14 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use weir_db::Class;
 
+use super::limits::{Limited, Source};
 use super::poller::Poller;
 use super::relay::{self, Relay};
-use super::worker::{Core, Known, Source, Worker};
+use super::worker::{Core, Known, Worker};
 use super::{Options, Shared, acks, beat, fetch, units};
+use crate::steering::{self, Senses, Steered};
 use crate::workers::Node;
 use crate::{Jobs, Queue, Registry, StartError, Workers, history};
-
-/// Jobs of a queue of tasks that are held at once, when its declaration does not say.
-const TASKS_MAX: usize = 500;
-/// Batches of a queue of units that are held at once, likewise.
-const BATCHES_MAX: usize = 2;
 
 impl Jobs {
     /// Starts working on Redis, in Sidekiq's format, until `shutdown`: relays what is enqueued in
@@ -83,6 +80,10 @@ impl Jobs {
         loops
             .extend((0..core.sources.len()).map(|at| tokio::spawn(fetch::watch(core.clone(), at))));
         loops.push(tokio::spawn(fetch::Fetcher::new(Arc::new(worker)).run()));
+        let limited = |at| Arc::new(Limited { core: core.clone(), at }) as Arc<dyn Steered>;
+        let steered = (0..core.sources.len()).map(limited).collect();
+        let senses = Senses::new(self.inner.clone());
+        loops.push(tokio::spawn(steering::run(senses, steered, stop.clone())));
         let acks = tokio::spawn(async move {
             let ended = CancellationToken::new();
             let beats = tokio::spawn(beat::run(core.clone(), ended.clone()));
@@ -136,22 +137,13 @@ fn sources(
     queues: &BTreeMap<&'static str, Queue>,
     options: &Options,
 ) -> Vec<Source> {
-    let held_max = |name: &str| {
-        let mut here = registry.handlers.values().filter(|handler| handler.queue.name == name);
-        let is_unit = here.next().is_some_and(|handler| handler.run.is_unit());
-        let declared = queues.get(name).map_or(0, |queue| queue.running_max);
-        match (declared, is_unit) {
-            (0, true) => BATCHES_MAX * units::BATCH_MAX,
-            (0, false) => TASKS_MAX,
-            (most, true) => most.saturating_mul(units::BATCH_MAX),
-            (most, false) => most,
-        }
-    };
     let source = |name: &str, weight: u32| {
         let mut here = registry.handlers.values().filter(|handler| handler.queue.name == name);
-        let is_unit = here.next().is_some_and(|handler| handler.run.is_unit());
+        let (is_unit, is_blocking) =
+            here.next().map_or((false, false), |it| (it.run.is_unit(), it.is_blocking));
         let state = jobs.inner.directory.queue(name);
-        Source::new(state, weight, held_max(name), if is_unit { units::BATCH_MAX } else { 1 })
+        let batch_max = if is_unit { units::BATCH_MAX } else { 1 };
+        Source::new(state, weight, queues.get(name).copied(), is_blocking, batch_max)
     };
     if !options.queues.is_empty() {
         return options.queues.iter().map(|(name, weight)| source(name, *weight)).collect();

@@ -8,6 +8,7 @@ use futures_util::FutureExt;
 
 use super::failures::Next;
 use super::worker::{Known, Taken, Worker};
+use crate::directory::QueueState;
 use crate::dispatch::panic_text;
 use crate::registry::RunTask;
 use crate::rows::Claim;
@@ -25,9 +26,16 @@ pub(crate) fn start(
     let (worker, known, run) = (worker.clone(), known.clone(), run.clone());
     let runs = worker.runs.clone();
     runs.spawn(async move {
-        let started = Instant::now();
         let claim = Arc::new(claim);
         let core = &worker.core;
+        let source = &core.sources[taken.source];
+        let place = tokio::select! {
+            biased;
+            // It is held until the end of the worker, which puts it back.
+            () = core.stop.cancelled() => return worker.free(taken.source),
+            place = Place::take(&source.state) => place,
+        };
+        let started = Instant::now();
         if let Err(at) = worker.may_start(taken.source, &claim.lane) {
             return worker.postpone(taken, known.kind, at).await;
         }
@@ -51,8 +59,8 @@ pub(crate) fn start(
             }
             outcome
         };
-        let (running, queue) = (&core.inner.running, &core.sources[taken.source].state.name);
-        let cancelled = running.begin(&claim, queue, taken.at);
+        let running = &core.inner.running;
+        let cancelled = running.begin(&claim, &source.state.name, taken.at);
         let outcome = tokio::select! {
             biased;
             outcome = whole => outcome,
@@ -71,6 +79,8 @@ pub(crate) fn start(
             }
         };
         running.end(claim.id);
+        source.ran(started.elapsed());
+        drop(place);
         worker.tell_breaker(taken.source, &claim.lane, &outcome);
         if outcome.is_gone() {
             cursors::remove_one(&worker.core.inner, claim.id).await;
@@ -78,6 +88,22 @@ pub(crate) fn start(
         let member = claim.batch_id.map(|_| claim.id);
         worker.end(taken, known.kind, known.retry, outcome, started.elapsed(), member).await;
     });
+}
+
+/// A place of the queue, given back when this is dropped.
+struct Place(Arc<QueueState>);
+
+impl Place {
+    async fn take(queue: &Arc<QueueState>) -> Self {
+        queue.places.take().await;
+        Self(queue.clone())
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.places.give();
+    }
 }
 
 async fn run_one(

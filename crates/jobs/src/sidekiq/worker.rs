@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -13,17 +13,15 @@ use weir_base::{Id, Timestamp};
 
 use super::acks::Ack;
 use super::failures::{self, Judge, Next};
+use super::limits::Source;
 use super::members;
 use super::shared::Shared;
 use super::wire::seconds;
-use crate::directory::QueueState;
 use crate::gates::End;
 use crate::jobs::Inner;
 use crate::registry::{Handler, Run};
 use crate::{Breaker, Outcome, Retry, Unique, rows};
 
-/// The payloads of one fetch take about this much memory at most.
-const FETCH_BYTES_MAX: i64 = 8 * 1024 * 1024;
 /// The wait before Redis or the database is asked again after it failed.
 pub(crate) const AGAIN_AFTER: Duration = Duration::from_millis(250);
 
@@ -36,25 +34,6 @@ pub(crate) struct Known {
     pub(crate) unique: Unique,
     pub(crate) timeout: Duration,
     pub(crate) run: Run,
-}
-
-/// A queue that is worked.
-pub(crate) struct Source {
-    pub(crate) name: String,
-    /// What is known of it here: its lanes' gates, and a limit that was set by hand.
-    pub(crate) state: Arc<QueueState>,
-    pub(crate) key: String,
-    pub(crate) weight: u32,
-    /// The most jobs of it that are held at once, if nobody says otherwise.
-    held_max: usize,
-    /// Jobs of one that is counted by a limit: many in a batch of units.
-    batch_max: usize,
-    pub(crate) held: Arc<AtomicUsize>,
-    /// Smoothed size of a job.
-    job_bytes: AtomicI64,
-    pub(crate) waited: metrics::Histogram,
-    /// Tells its waiter to look.
-    pub(crate) armed: Notify,
 }
 
 /// A job that this process holds.
@@ -105,49 +84,6 @@ impl Known {
         let (class, retry, timeout) = (handler.queue.class, handler.retry, handler.timeout);
         let (unique, run) = (handler.unique, handler.run.clone());
         Self { kind, class, retry, unique, timeout, run }
-    }
-}
-
-impl Source {
-    pub(crate) fn new(
-        state: Arc<QueueState>,
-        weight: u32,
-        held_max: usize,
-        batch_max: usize,
-    ) -> Self {
-        let name = state.name.to_string();
-        state.places.set_most(held_max / batch_max);
-        Self {
-            key: super::names::queue(&name),
-            waited: metrics::histogram!("weir_jobs_wait_seconds", "queue" => name.clone()),
-            state,
-            batch_max,
-            name,
-            weight: weight.max(1),
-            held_max,
-            held: Arc::new(AtomicUsize::new(0)),
-            job_bytes: AtomicI64::new(512),
-            armed: Notify::new(),
-        }
-    }
-
-    /// How many jobs may be fetched now.
-    pub(crate) fn room(&self) -> usize {
-        let by_memory = FETCH_BYTES_MAX / self.job_bytes.load(Ordering::Relaxed).max(1);
-        let most = match self.state.limit_by_hand.load(Ordering::Relaxed) {
-            0 => self.held_max,
-            limit => limit.saturating_mul(self.batch_max),
-        };
-        let free = most.saturating_sub(self.held.load(Ordering::Relaxed));
-        free.min(usize::try_from(by_memory).unwrap_or(1).max(1))
-    }
-
-    pub(crate) fn took(&self, jobs: &[Vec<u8>]) {
-        self.held.fetch_add(jobs.len(), Ordering::Relaxed);
-        let bytes: usize = jobs.iter().map(Vec::len).sum();
-        let mean = i64::try_from(bytes / jobs.len().max(1)).unwrap_or(i64::MAX);
-        let before = self.job_bytes.load(Ordering::Relaxed);
-        self.job_bytes.store(mean.max(before - before / 8).max(1), Ordering::Relaxed);
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 use weir_db::Class;
-use weir_jobs::{Claimed, Job, Queue, Registry};
+use weir_jobs::{Claimed, Job, LimitedBy, Queue, Registry};
 
 use crate::house::{Call, House, houses, numbers, until};
 use crate::redis_server::RedisServer;
@@ -18,6 +18,15 @@ struct Narrow;
 impl Job for Narrow {
     const KIND: &'static str = "narrow";
     const QUEUE: Queue = Queue::new("narrow", Class::Outbound).running_max(3);
+}
+
+/// A task that goes before all others.
+#[derive(Clone, Serialize, Deserialize)]
+struct Urgent;
+
+impl Job for Urgent {
+    const KIND: &'static str = "urgent";
+    const QUEUE: Queue = Queue::new("urgent", Class::Live);
 }
 
 /// What waits to be let go.
@@ -99,5 +108,46 @@ async fn on_redis_a_limit_set_by_hand_holds_and_is_changed_while_all_places_are_
     held.until_running(20).await;
     held.gate.add_permits(20);
     until_ended(&redis, 20).await;
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn on_redis_jobs_that_wait_for_others_get_more_places_until_none_waits() {
+    let (house, redis, held) = (houses().remove(0), RedisServer::start(), Held::new());
+    let mut registry = Registry::new();
+    held.register::<Call>(&mut registry);
+    let running = house.start_on(&redis, registry);
+    enqueue(&house, numbers(100).into_iter().map(|number| Call { number }).collect()).await;
+    held.until_running(100).await;
+    held.gate.add_permits(100);
+    until_ended(&redis, 100).await;
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn on_redis_without_memory_the_less_urgent_queue_waits_and_says_why() {
+    let (house, redis, held) = (houses().remove(0), RedisServer::start(), Held::new());
+    let mut registry = Registry::new();
+    held.register::<Urgent>(&mut registry);
+    held.register::<Narrow>(&mut registry);
+    // Less than any process has.
+    house.jobs.set_memory_budget(1);
+    let running = house.start_on(&redis, registry);
+    enqueue(&house, vec![Urgent]).await;
+    held.until_running(1).await;
+    let sheds = || {
+        let queues = house.jobs.queues();
+        queues.iter().any(|it| it.name == "narrow" && it.limited_by == LimitedBy::Memory)
+    };
+    until("it says why", async || sheds()).await;
+    enqueue(&house, vec![Narrow]).await;
+    enqueue(&house, vec![Urgent]).await;
+    held.until_running(2).await;
+    until("it is there", async || redis.ask::<u64>(&["LLEN", "queue:narrow"]) == 1).await;
+    held.gate.add_permits(2);
+    // Nothing more urgent is left.
+    held.until_running(1).await;
+    held.gate.add_permits(1);
+    until_ended(&redis, 3).await;
     running.stop().await;
 }

@@ -1,4 +1,4 @@
-"""The log-in page in headless Chromium, as a person uses it."""
+"""Headless Chromium, and the log-in page in it, as a person uses it."""
 
 import contextlib
 import shutil
@@ -6,8 +6,12 @@ import shutil
 from playwright.sync_api import sync_playwright
 
 
+WAIT_MS = 20_000
+
+
 @contextlib.contextmanager
-def page(**options):
+def people(**options):
+    """Gives a page to each who asks for one; they share nothing."""
     chromium = shutil.which("chromium") or "/usr/bin/chromium"
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
@@ -15,10 +19,20 @@ def page(**options):
             args=["--no-sandbox", "--disable-gpu", "--disable-background-networking",
                   "--disable-component-update", "--disable-sync", "--no-first-run"],
         )
-        context = browser.new_context(**options)
-        context.set_default_timeout(20_000)
-        yield context.new_page()
+
+        def page():
+            context = browser.new_context(**options)
+            context.set_default_timeout(WAIT_MS)
+            return context.new_page()
+
+        yield page
         browser.close()
+
+
+@contextlib.contextmanager
+def page(**options):
+    with people(**options) as another:
+        yield another()
 
 
 def authorize(url, email, password):

@@ -24,11 +24,11 @@ def packages():
                          "ws@8.18.3")
 
 
-def c2s(server):
-    """Where apps connect, as the line `ready` tells."""
+def c2s(server, door="xmpp"):
+    """Where apps connect, as the line `ready` tells; with TLS at once at `xmpp_tls`."""
     ready = [line for line in (server.data / "log").read_text().splitlines() if "ready" in line]
     plain = re.sub(r"\x1b\[[0-9;]*m", "", ready[-1])
-    host, port = re.search(r'xmpp="?([^" ]+)', plain).group(1).rsplit(":", 1)
+    host, port = re.search(rf' {door}="?([^" ]+)', plain).group(1).rsplit(":", 1)
     return host, int(port)
 
 

@@ -68,7 +68,7 @@ impl Link {
     /// The connection without anything on it, for TLS; nothing that was said in the clear counts.
     pub(super) fn into_plain(self) -> Result<TcpStream, Broken> {
         match self.io {
-            Io::Plain(io) if self.framer.is_empty() => Ok(io),
+            Io::Plain(io) if self.framer.has_only_space() => Ok(io),
             _ => Err(Broken::Refused("TLS began twice, or something stood behind its beginning")),
         }
     }

@@ -162,7 +162,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Transport for ByteStrea
         Box::pin(async move {
             let upgrade = self.upgrade.ok_or(io::ErrorKind::Unsupported)?;
             // What was said in the clear behind `<starttls/>` might be of somebody else.
-            if !self.framer.is_empty() {
+            if !self.framer.has_only_space() {
                 return Err(io::ErrorKind::InvalidData.into());
             }
             let (io, security) = upgrade(self.io, tls).await?;

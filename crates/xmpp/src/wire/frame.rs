@@ -89,9 +89,15 @@ impl Framer {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// What of the bytes given was not looked at: they belong to another protocol (TLS).
+    /// Whether nothing of what was pushed waits.
     pub fn is_empty(&self) -> bool {
         self.buffer.is_empty()
+    }
+
+    /// Whether nothing but whitespace waits. Where another protocol begins (TLS), whitespace is
+    /// dropped, since some clients end each element with a line; anything else is refused.
+    pub fn has_only_space(&self) -> bool {
+        self.buffer.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n'))
     }
 
     /// Whether an element has begun and is not whole.

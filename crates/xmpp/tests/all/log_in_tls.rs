@@ -62,7 +62,8 @@ async fn a_stream_turns_to_tls_and_binds_the_log_in_to_it() {
         let mut place = Place::on(fixture, false).await;
         place.person("alice").await;
         let mut app = place.app().await;
-        app.send("<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>").await;
+        // Some clients end each element with a line.
+        app.send("<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>\n").await;
         assert_eq!(app.receive().await.name, "proceed");
         let (io, exported) = encrypt(&place, app.into_io()).await;
         let mut app = App::on(Box::new(io));

@@ -266,3 +266,38 @@ def test_what_stream_management_acknowledged_outlives_a_kill(serve):
     assert len(acknowledged) > 50
     server.start()
     asyncio.run(read(acknowledged))
+
+
+def test_what_somebody_has_read_is_in_the_archive_after_a_kill(serve):
+    server = serve()
+    for name in ("alice", "bob"):
+        server.person(name)
+
+    def bodies(app):
+        return {stanza["body"] for kind, stanza in app.heard if kind == "message"} - {""}
+
+    async def flood():
+        """Bob reads what alice writes until the server is killed; what he has read."""
+        alice, bob = App(server, "alice"), App(server, "bob")
+        for app in (alice, bob):
+            app.connect(*app.place)
+            await asyncio.wait_for(app.started.wait(), PATIENCE_S)
+        for number in range(900):
+            alice.send_message(mto=bare(bob), mbody=f"{number}", mtype="chat")
+        async with asyncio.timeout(PATIENCE_S):
+            while len(bodies(bob)) <= 100:
+                await asyncio.sleep(0)
+        server.kill()
+        for app in (alice, bob):
+            app.abort()
+        return bodies(bob)
+
+    async def archived():
+        async with App(server, "bob") as bob:
+            bob.register_plugin("xep_0313")
+            found = bob.plugin["xep_0313"].iterate(rsm={"max": 250})
+            return {one["mam_result"]["forwarded"]["stanza"]["body"] async for one in found}
+
+    heard = asyncio.run(flood())
+    server.start()
+    assert heard <= asyncio.run(archived())

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tokio::runtime::Handle;
 use weir_base::Timestamp;
 use weir_community::Community;
 use weir_community::instance::Registrations;
@@ -31,6 +32,8 @@ pub struct Setup {
     pub free_disk: FreeDisk,
     /// What else of this server host-meta tells: relations and addresses.
     pub host_links: Vec<HostLink>,
+    /// Where what other servers send is judged: on threads that give way to those who are here.
+    pub beneath: Handle,
 }
 
 /// Something at an address of this server, by its relation to it.
@@ -89,7 +92,7 @@ impl ActivityPub {
         let inner = Inner {
             keys: Keys::new(setup.community.clone()),
             finder: Finder::new(setup.community.env().clock.clone()),
-            inbox: Inbox::new(setup.free_disk),
+            inbox: Inbox::new(setup.free_disk, setup.beneath),
             outbound: Outbound::new(&setup.community),
             usage: Usage::default(),
             community: setup.community,

@@ -95,6 +95,20 @@ impl Community {
         self.db.read(class, move |tx| unit(tx, &env)).await
     }
 
+    /// As [`read`](Self::read), for the preparation of what is written later, which is shown to
+    /// nobody: see [`Db::read_early`].
+    ///
+    /// # Errors
+    /// What the unit returns, or the database's own.
+    pub async fn read_early<T, F>(&self, class: Class, mut unit: F) -> Result<T, Error>
+    where
+        F: FnMut(&mut Tx, &Env) -> Result<T, Error> + Send + 'static,
+        T: Send + 'static,
+    {
+        let env = self.env.clone();
+        self.db.read_early(class, move |tx| unit(tx, &env)).await
+    }
+
     /// Runs `unit` in a transaction and answers once it is on disk. It may run again: no effects
     /// outside.
     ///

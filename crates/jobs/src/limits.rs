@@ -14,7 +14,7 @@ pub enum LimitedBy {
     Declared,
     /// A limit that was set by hand.
     ByHand,
-    /// It holds units: one batch is prepared while another is written.
+    /// It holds units: one batch is prepared while others are written and brought to the disk.
     Batches,
     /// Its jobs block, and have as many threads.
     Threads,
@@ -62,7 +62,9 @@ impl Display for LimitedBy {
             Self::Paused => "it is paused; `weir jobs resume` ends that",
             Self::Declared => "as many run as its declaration allows",
             Self::ByHand => "as many run as was set by hand",
-            Self::Batches => "one batch is prepared while another is written",
+            Self::Batches => {
+                "one batch is prepared while others are written and brought to the disk"
+            }
             Self::Threads => "its jobs block, and all threads for such jobs are in use",
             Self::Growing => "all places are in use, and their number is being raised",
             Self::Slower => "more at once did not make more of them end",

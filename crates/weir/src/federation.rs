@@ -1,5 +1,6 @@
 //! What the configuration means for how this server speaks with others.
 
+use tokio::runtime::Handle;
 use weir_activitypub::{ActivityPub, FreeDisk, HostLink, Setup, SetupError};
 
 use crate::config::{Checked, FederationMode, Role};
@@ -16,6 +17,7 @@ pub fn face(
     checked: &Checked,
     parts: &Parts,
     outside: &Outside,
+    beneath: &Handle,
 ) -> Result<Option<ActivityPub>, SetupError> {
     let federation = &checked.config.federation;
     if federation.mode == FederationMode::Off {
@@ -29,6 +31,7 @@ pub fn face(
         registrations: options::registrations(checked),
         free_disk: free_disk(checked, parts),
         host_links: host_links(checked, parts),
+        beneath: beneath.clone(),
     };
     ActivityPub::new(setup).map(Some)
 }

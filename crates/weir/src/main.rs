@@ -2,6 +2,7 @@
 //! and how the parts are put together. Nothing here holds a rule of the community.
 
 mod alone;
+mod beneath;
 mod cli;
 mod command;
 mod config;

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use axum::Router;
 use tokio::net::{TcpListener, TcpSocket};
+use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -23,7 +24,7 @@ use crate::demo::DemoError;
 use crate::outside::{Outside, OutsideError};
 use crate::parts::{Parts, PartsError};
 use crate::site::{self, SiteError};
-use crate::{demo, federation, log, metrics, output, process, routes, work, xmpp};
+use crate::{beneath, demo, federation, log, metrics, output, process, routes, work, xmpp};
 
 /// How long the end may take; what is cut off then is as after a crash: nothing accepted is lost.
 const END_MAX: Duration = Duration::from_secs(9);
@@ -103,12 +104,13 @@ pub enum ServeError {
 pub fn run(loaded: &Loaded, checked: &Checked, extra_ca: Option<&Path>) -> Result<(), ServeError> {
     log::start(loaded);
     announce(loaded, checked);
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|source| ServeError::System { what: "start threads", source })?;
-    let served = runtime.block_on(serve(checked, extra_ca));
+    let refused = |source| ServeError::System { what: "start threads", source };
+    let beneath = beneath::start().map_err(refused)?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(refused)?;
+    let served = runtime.block_on(serve(checked, extra_ca, beneath.handle()));
     runtime.shutdown_timeout(Duration::from_secs(1));
+    beneath.shutdown_timeout(Duration::from_secs(1));
     served
 }
 
@@ -132,7 +134,11 @@ struct Listeners {
     chat: xmpp::Doors,
 }
 
-async fn serve(checked: &Checked, extra_ca: Option<&Path>) -> Result<(), ServeError> {
+async fn serve(
+    checked: &Checked,
+    extra_ca: Option<&Path>,
+    beneath: &Handle,
+) -> Result<(), ServeError> {
     let config = &checked.config;
     let descriptors_max = process::raise_descriptor_limit();
     let data = DataDir::open(&config.data)?;
@@ -149,7 +155,7 @@ async fn serve(checked: &Checked, extra_ca: Option<&Path>) -> Result<(), ServeEr
     let parts = Arc::new(open(config.clone(), data.path().to_owned(), site).await?);
     let base = &parts.community.env().site.base;
     let outside = Outside::open(checked, data.path(), base, extra_ca)?;
-    let federation = federation::face(checked, &parts, &outside)?;
+    let federation = federation::face(checked, &parts, &outside, beneath)?;
     if checked.modes.demo {
         demo::populate(&parts.community, data.path()).await?;
     } else {
@@ -164,6 +170,7 @@ async fn serve(checked: &Checked, extra_ca: Option<&Path>) -> Result<(), ServeEr
             parts.jobs.set_place(&data.path().display().to_string());
             keep_journal(&parts, data.path()).await;
             let registry = work::registry(config, &parts, &outside, federation.as_ref())?;
+            let _there = beneath.enter();
             Some(work::start(config, &parts.jobs, registry, data.path(), shutdown.clone())?)
         }
         false => None,

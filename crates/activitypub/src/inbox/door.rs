@@ -63,14 +63,19 @@ pub(crate) async fn receive(
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    let path = uri.path_and_query().map_or("/", |path| path.as_str());
-    let message = Message { face: &face, client, path, headers: &headers, body: &body };
-    match message.judge().await {
-        Ok(verdict) => answer(verdict),
-        Err(error) => {
+    let beneath = face.inbox().beneath.clone();
+    let judged = beneath.spawn(async move {
+        let path = uri.path_and_query().map_or("/", |path| path.as_str());
+        Message { face: &face, client, path, headers: &headers, body: &body }.judge().await
+    });
+    match judged.await {
+        Ok(Ok(verdict)) => answer(verdict),
+        Ok(Err(error)) => {
             tracing::warn!(%error, "a message could not be taken in");
             answer(Verdict::Failed)
         }
+        // It ends there, or ended with a panic, which was reported.
+        Err(_) => answer(Verdict::Failed),
     }
 }
 

@@ -28,6 +28,7 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::routing::post;
 use parking_lot::Mutex;
+use tokio::runtime::Handle;
 use weir_jobs::Registry;
 
 use crate::ActivityPub;
@@ -45,10 +46,12 @@ pub(crate) struct Inbox {
     known: Gather<Inbound>,
     late: Gather<Late>,
     unknown: Gather<Unverified>,
+    /// Where messages are judged.
+    beneath: Handle,
 }
 
 impl Inbox {
-    pub(crate) fn new(free_disk: FreeDisk) -> Self {
+    pub(crate) fn new(free_disk: FreeDisk, beneath: Handle) -> Self {
         Self {
             seen: Seen::default(),
             full: Mutex::new(Full::new(free_disk)),
@@ -56,6 +59,7 @@ impl Inbox {
             known: Gather::default(),
             late: Gather::default(),
             unknown: Gather::default(),
+            beneath,
         }
     }
 }

@@ -167,7 +167,7 @@ impl ActivityPub {
         };
         let actors: Vec<String> = jobs.iter().map(|claimed| claimed.job.actor.clone()).collect();
         let read = move |tx: &mut Tx, _: &_| accounts::by_uris(tx, &actors);
-        let known = match self.community().read(Class::Inbound, read).await {
+        let known = match self.community().read_early(Class::Inbound, read).await {
             Ok(known) => known,
             Err(error) => return again(&error.to_string()),
         };

@@ -143,7 +143,8 @@ mod tests {
         let open = move || Parts::open(&config, &data, site).unwrap();
         let parts = tokio::task::spawn_blocking(open).await.unwrap();
         let outside = Outside::open(&checked, dir.path(), "https://a.test", None).unwrap();
-        let face = crate::federation::face(&checked, &parts, &outside).unwrap();
+        let here = tokio::runtime::Handle::current();
+        let face = crate::federation::face(&checked, &parts, &outside, &here).unwrap();
         assert!(face.is_some());
         for servers in [face.as_ref(), None] {
             let registry = registry(&checked.config, &parts, &outside, servers).unwrap();

@@ -49,7 +49,7 @@ async fn send(xmpp: &Xmpp, wanted: Outgoing) -> Result<weir_base::Id, Error> {
     xmpp.lanes.put(Parcel { session: None, message, kept: Kept::Archived, author });
     match fate.await {
         Ok(Ok(Fate::Kept { id, .. })) => Ok(id),
-        Ok(Ok(Fate::Nobody)) => Err(Error::NotFound("Account")),
+        Ok(Ok(Fate::Nobody | Fate::Gone)) => Err(Error::NotFound("Account")),
         Ok(Ok(Fate::Full)) => {
             Err(Error::Conflict("too many messages wait for this account".into()))
         }

@@ -194,21 +194,24 @@ fn prepare(xmpp: &Xmpp, parcel: &Parcel) -> Prepared {
     if !matches!(xmpp.place(to), Place::Account) {
         return prepared;
     }
-    prepared.is_open = true;
-    prepared.waits = true;
-    let Some(peer) = xmpp.router.find(to.bare_str()) else { return prepared };
-    let here = peer.here();
-    let Some(there) = here.as_ref() else { return prepared };
-    prepared.to.account = Some(there.account);
-    // Whom the person blocks is known once contacts were read.
-    prepared.is_open = there.contacts.is_none();
-    if there.blocks(&prepared.from.jid) {
-        prepared.fate = Some(Fate::Blocked);
+    let peer = xmpp.router.find(to.bare_str());
+    let here = peer.as_ref().map(|peer| peer.here());
+    let there = here.as_ref().and_then(|here| here.as_deref());
+    let action = rules::action(rules::Type::of(message), super::target(there, to));
+    if action == rules::Action::Refuse {
+        prepared.fate = Some(Fate::Gone);
         prepared.new = None;
         return prepared;
     }
-    let target = super::target(there, to);
-    prepared.waits = rules::action(rules::Type::of(message), target) == rules::Action::Wait;
+    prepared.waits = action == rules::Action::Wait;
+    // Whom the person blocks is known once contacts were read.
+    prepared.is_open = there.is_none_or(|there| there.contacts.is_none());
+    let Some(there) = there else { return prepared };
+    prepared.to.account = Some(there.account);
+    if there.blocks(&prepared.from.jid) {
+        prepared.fate = Some(Fate::Blocked);
+        prepared.new = None;
+    }
     prepared
 }
 

@@ -35,6 +35,8 @@ pub(crate) enum Fate {
     Passed,
     /// Too many wait for its receiver.
     Full,
+    /// It is for a resource that is not there, and for no other.
+    Gone,
     /// There is no such account.
     Nobody,
     /// The receiver does not want to hear from the sender.
@@ -123,17 +125,16 @@ fn pass(xmpp: &Xmpp, session: Option<&Arc<Session>>, message: &Stanza) -> Option
     complete(xmpp, session, message, Kept::Not, Fate::Passed)
 }
 
-/// What is at the address `to` of somebody who is here.
-pub(crate) fn target(here: &Here, to: &Jid) -> Target {
-    let anybody = || here.sessions.iter().any(|session| session.priority() >= Some(0));
+/// What is at the address `to` of somebody, with what of them is here.
+pub(crate) fn target(here: Option<&Here>, to: &Jid) -> Target {
+    let sessions = || here.iter().flat_map(|here| &here.sessions);
+    let anybody = || sessions().any(|session| session.priority() >= Some(0));
     match to.resource() {
         None => Target::Bare { anybody: anybody() },
-        Some(resource) => {
-            match here.sessions.iter().any(|session| session.resource() == resource) {
-                true => Target::Full,
-                false => Target::FullGone { anybody: anybody() },
-            }
-        }
+        Some(resource) => match sessions().any(|session| session.resource() == resource) {
+            true => Target::Full,
+            false => Target::FullGone { anybody: anybody() },
+        },
     }
 }
 
@@ -147,10 +148,13 @@ pub(crate) fn complete(
 ) -> Option<Work> {
     let unavailable = StanzaError::new(Condition::ServiceUnavailable);
     match fate {
+        // As where it does not wait for the disk behind others.
+        Fate::Nobody if Type::of(message) == Type::Headline => return None,
         Fate::Nobody => {
             let text = "there is no such account here";
             return xmpp.bounce(message, &unavailable.text(text));
         }
+        Fate::Gone => return xmpp.bounce(message, &unavailable.text("nobody is there")),
         Fate::Blocked => return xmpp.bounce(message, &unavailable),
         Fate::Full => {
             let text = "too many messages wait for this account";
@@ -208,13 +212,8 @@ fn deliver(xmpp: &Xmpp, message: &Stanza, to: &Jid, kept: Kept, fate: Fate) -> O
     let refused = || StanzaError::new(Condition::ServiceUnavailable).text("nobody is there");
     let peer = xmpp.router.find(to.bare_str());
     let here = peer.as_ref().map(|peer| peer.here());
-    let there = here.as_ref().and_then(|here| here.as_ref());
-    let target = match there {
-        Some(there) => target(there, to),
-        None if to.is_bare() => Target::Bare { anybody: false },
-        None => Target::FullGone { anybody: false },
-    };
-    let action = rules::action(kind, target);
+    let there = here.as_ref().and_then(|here| here.as_deref());
+    let action = rules::action(kind, target(there, to));
     if let (Action::Wait, Fate::Kept { id, waits, .. }) = (action, fate) {
         // Whoever was there while it was stored may have left since.
         let account = there.map(|there| there.account);

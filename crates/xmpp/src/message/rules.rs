@@ -73,9 +73,9 @@ pub fn action(kind: Type, target: Target) -> Action {
         (Target::Bare { anybody: false }, Type::Headline) => Action::Drop,
         (Target::Bare { anybody: false }, _) => Action::Wait,
         (Target::FullGone { .. }, Type::Error | Type::Headline) => Action::Drop,
-        (Target::FullGone { .. }, Type::Groupchat) => Action::Refuse,
-        (Target::FullGone { anybody: true }, Type::Chat | Type::Normal) => Action::All,
-        (Target::FullGone { anybody: false }, Type::Chat | Type::Normal) => Action::Wait,
+        (Target::FullGone { .. }, Type::Normal | Type::Groupchat) => Action::Refuse,
+        (Target::FullGone { anybody: true }, Type::Chat) => Action::All,
+        (Target::FullGone { anybody: false }, Type::Chat) => Action::Wait,
     }
 }
 
@@ -175,8 +175,8 @@ mod tests {
         assert_eq!(row(Target::Bare { anybody: false }), [Wait, Wait, Refuse, Drop, Drop]);
         assert_eq!(row(Target::Bare { anybody: true }), [All, All, Refuse, All, Drop]);
         assert_eq!(row(Target::Full), [One, One, One, One, One]);
-        assert_eq!(row(Target::FullGone { anybody: true }), [All, All, Refuse, Drop, Drop]);
-        assert_eq!(row(Target::FullGone { anybody: false }), [Wait, Wait, Refuse, Drop, Drop]);
+        assert_eq!(row(Target::FullGone { anybody: true }), [Refuse, All, Refuse, Drop, Drop]);
+        assert_eq!(row(Target::FullGone { anybody: false }), [Refuse, Wait, Refuse, Drop, Drop]);
     }
 
     #[test]

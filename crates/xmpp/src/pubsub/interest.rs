@@ -114,27 +114,36 @@ async fn learn(xmpp: &Xmpp, session: &Session, caps: &Caps) -> Option<Wanted> {
     let query = Element::new("query", ns::DISCO_INFO).with_attr("node", node);
     let from = Jid::parse(xmpp.domain()).ok()?;
     let info = xmpp.ask(from, session.jid(), query).await?;
-    let fits = verification(&info, &caps.hash).is_some_and(|ver| ver == caps.ver);
-    let wanted = wanted_in(&info);
+    let text = verified(&info);
+    let ver = text.as_deref().and_then(|text| verification(text, &caps.hash));
+    let fits = ver.is_some_and(|ver| ver == caps.ver);
+    let wanted = wanted_in(text.as_deref().unwrap_or_default());
     let key = if fits { caps.key() } else { caps.key_of(session) };
     xmpp.interests.known.insert(key, wanted.clone());
     Some(wanted)
 }
 
-fn wanted_in(info: &Element) -> Wanted {
-    let features = info.children().filter(|child| child.is("feature", ns::DISCO_INFO));
-    let names = features.filter_map(|feature| feature.attr("var")?.strip_suffix("+notify"));
+/// What is heard of by whose capabilities are `text`. It is read from that and not from what was
+/// split to make it: different ones have the same text and hash, and nobody may change what others
+/// hear of.
+fn wanted_in(text: &str) -> Wanted {
+    let names = text.split('<').filter_map(|name| name.strip_suffix("+notify"));
     names.take(WANTED_MAX).map(Box::from).collect()
 }
 
-/// The hash of what an app says of itself (XEP-0115 §5.1).
-fn verification(info: &Element, hash: &str) -> Option<String> {
+/// The hash of such a text (XEP-0115 §5.1).
+fn verification(text: &str, hash: &str) -> Option<String> {
     let algorithm = match hash {
         "sha-1" => &digest::SHA1_FOR_LEGACY_USE_ONLY,
         "sha-256" => &digest::SHA256,
         "sha-512" => &digest::SHA512,
         _ => return None,
     };
+    Some(STANDARD.encode(digest::digest(algorithm, text.as_bytes())))
+}
+
+/// What an app says of itself as one text (XEP-0115 §5.1); none where it says too much.
+fn verified(info: &Element) -> Option<String> {
     let attr = |element: &Element, name: &str| element.attr(name).unwrap_or_default().to_owned();
     let mut identities = Vec::new();
     let mut features = Vec::new();
@@ -178,7 +187,7 @@ fn verification(info: &Element, hash: &str) -> Option<String> {
             }
         }
     }
-    Some(STANDARD.encode(digest::digest(algorithm, all.as_bytes())))
+    Some(all)
 }
 
 #[cfg(test)]
@@ -193,21 +202,46 @@ mod tests {
         <feature var='http://jabber.org/protocol/disco#items'/>
         <feature var='http://jabber.org/protocol/muc'/></query>";
 
+    fn text_of(info: &str) -> String {
+        verified(&parse::element(info).unwrap()).unwrap()
+    }
+
     #[test]
     fn the_hash_is_that_of_the_specification() {
-        let info = parse::element(EXODUS).unwrap();
-        let ver = verification(&info, "sha-1");
+        let text = text_of(EXODUS);
+        let ver = verification(&text, "sha-1");
         assert_eq!(ver.as_deref(), Some("QgayPKawpkPSDYmwT/WM94uAlu0="));
-        assert_eq!(verification(&info, "md5"), None);
+        assert_eq!(verification(&text, "md5"), None);
     }
 
     #[test]
     fn what_an_app_wants_to_hear_of_ends_in_notify() {
         let info = EXODUS.replace("protocol/muc'", "protocol/mood+notify'");
-        let wanted = wanted_in(&parse::element(&info).unwrap());
+        let wanted = wanted_in(&text_of(&info));
         assert_eq!(
             wanted.iter().map(|one| &**one).collect::<Vec<_>>(),
             ["http://jabber.org/protocol/mood"]
         );
+    }
+
+    #[test]
+    fn nobody_changes_what_others_hear_of_by_the_hash_of_their_app() {
+        let query = "<query xmlns='http://jabber.org/protocol/disco#info'>";
+        let honest = format!(
+            "{query}<feature var='urn:a'/><feature var='urn:b+notify'/><feature var='urn:c'/>
+             </query>"
+        );
+        let joined = format!("{query}<feature var='urn:a&lt;urn:b+notify&lt;urn:c'/></query>");
+        let as_form = format!(
+            "{query}<feature var='urn:a'/><x xmlns='jabber:x:data' type='result'>
+             <field var='FORM_TYPE' type='hidden'><value>urn:b+notify</value></field>
+             <field var='urn:c'/></x></query>"
+        );
+        let wanted = wanted_in(&text_of(&honest));
+        assert_eq!(wanted.len(), 1);
+        for forged in [joined, as_form] {
+            assert_eq!(text_of(&forged), text_of(&honest), "it has the same hash");
+            assert_eq!(wanted_in(&text_of(&forged)), wanted);
+        }
     }
 }

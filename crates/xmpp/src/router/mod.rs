@@ -229,3 +229,20 @@ impl Router {
         fresh
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_by_many_is_kept_once_and_what_nobody_says_any_more_not_at_all() {
+        let router = Router::new(1);
+        let held = router.interned_tail(b" held");
+        assert!(Arc::ptr_eq(&held, &router.interned_tail(b" held")));
+        for number in 0..100_000 {
+            router.interned_tail(format!(" {number}").as_bytes());
+        }
+        assert!(router.tails.lock().all.len() <= 128);
+        assert!(Arc::ptr_eq(&held, &router.interned_tail(b" held")));
+    }
+}

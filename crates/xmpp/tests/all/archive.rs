@@ -1,6 +1,9 @@
 //! The archive (XEP-0313), and what people want to have in it.
 
-use super::dialogue::play;
+use weir_db::{Class, Dialect, params};
+
+use super::dialogue::{play, play_at};
+use super::place::{Place, places};
 
 const SAID: &str = "
     alice is here
@@ -109,4 +112,70 @@ async fn what_cannot_be_asked_is_refused_with_the_right_condition() {
            xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></iq>",
     )
     .await;
+}
+
+/// The disk is full, or has room again: SQLite's file may not grow, PostgreSQL says so itself.
+async fn fill(place: &Place, is_full: bool) {
+    let done = place.community.write(Class::Interactive, move |tx, _| {
+        if tx.dialect() == Dialect::Sqlite {
+            let pages = tx.value::<i64>("PRAGMA page_count", &[])?.unwrap_or_default();
+            let most = if is_full { pages } else { 1_000_000 };
+            tx.value::<i64>(&format!("PRAGMA max_page_count = {most}"), &[])?;
+        } else if is_full {
+            let told = "BEGIN RAISE EXCEPTION 'full' USING ERRCODE = 'disk_full'; END";
+            tx.execute(
+                &format!(
+                    "CREATE FUNCTION no_room() RETURNS trigger LANGUAGE plpgsql AS '{}'",
+                    told.replace('\'', "''")
+                ),
+                params![],
+            )?;
+            tx.execute(
+                "CREATE TRIGGER no_room BEFORE INSERT ON chat_messages EXECUTE FUNCTION no_room()",
+                params![],
+            )?;
+        } else {
+            tx.execute("DROP TRIGGER no_room ON chat_messages", params![])?;
+        }
+        Ok(())
+    });
+    done.await.unwrap();
+}
+
+#[tokio::test]
+async fn where_the_disk_is_full_the_sender_is_told_and_nobody_sees_what_is_not_kept() {
+    // More than fits into pages that are there already.
+    let body = "a".repeat(100_000);
+    for mut place in places().await {
+        play_at(&mut place, "alice has an account\n bob has an account").await;
+        fill(&place, true).await;
+        let script = format!(
+            "alice is here
+             bob is here
+             alice sends
+               <message to='bob@weir.test' type='chat' id='1'><body>{body}</body></message>
+             alice receives
+               <message type='error' id='1' from='bob@weir.test'><error type='wait'>
+               <resource-constraint xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></message>
+             bob hears nothing"
+        );
+        play_at(&mut place, &script).await;
+        fill(&place, false).await;
+        let script = format!(
+            "alice is here
+             bob is here
+             alice sends
+               <message to='bob@weir.test' type='chat' id='2'><body>{body}</body></message>
+             bob receives
+               <message id='2'/>
+             alice sends
+               <iq type='set' id='m'><query xmlns='urn:xmpp:mam:2'/></iq>
+             alice receives
+               <message><result xmlns='urn:xmpp:mam:2'><forwarded xmlns='urn:xmpp:forward:0'>
+               <message xmlns='jabber:client' id='2'/></forwarded></result></message>
+             alice receives
+               <iq type='result' id='m'><fin xmlns='urn:xmpp:mam:2' complete='true'/></iq>"
+        );
+        play_at(&mut place, &script).await;
+    }
 }

@@ -1,5 +1,6 @@
 //! What no honest client does.
 
+use super::dialogue::play;
 use super::place::{App, places};
 
 #[tokio::test]
@@ -99,4 +100,60 @@ async fn who_does_not_read_is_closed_and_holds_nobody_up() {
         }
     };
     assert_eq!((refused.attr("type"), refused.attr("id")), (Some("error"), Some("m")));
+}
+
+/// Names, ids and places to go on from are values: whatever stands in them, the database is asked
+/// for just that.
+#[tokio::test]
+async fn nothing_that_is_said_becomes_part_of_a_statement() {
+    let name = "&apos;) OR 1=1; DROP TABLE chat_items; --";
+    let pubsub = "http://jabber.org/protocol/pubsub";
+    let page = format!(
+        "<set xmlns='http://jabber.org/protocol/rsm'><max>5</max><after>{name}</after></set>"
+    );
+    let missing = |id: &str| {
+        format!(
+            "alice receives
+               <iq type='error' id='{id}'><error><item-not-found
+               xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></iq>"
+        )
+    };
+    play(&format!(
+        "alice is here
+         alice sends
+           <iq type='set' id='1'><pubsub xmlns='{pubsub}'><publish node='urn:n'>
+           <item id='{name}'><a xmlns='urn:a'/></item></publish></pubsub></iq>
+         alice receives
+           <iq type='result' id='1'/>
+         alice sends
+           <iq type='get' id='2'><pubsub xmlns='{pubsub}'><items node='urn:n'>
+           <item id='{name}'/></items></pubsub></iq>
+         alice receives
+           <iq type='result' id='2'><pubsub xmlns='{pubsub}'><items node='urn:n'>
+           <item id='{name}'/></items></pubsub></iq>
+         alice sends
+           <iq type='get' id='3'><pubsub xmlns='{pubsub}'><items node='urn:n'>
+           <item id='&apos;'/></items></pubsub></iq>
+         {}
+         alice sends
+           <iq type='get' id='4'><pubsub xmlns='{pubsub}'><items node='urn:n&apos; OR 1=1'/>
+           </pubsub></iq>
+         {}
+         alice sends
+           <iq type='get' id='5'><pubsub xmlns='{pubsub}'><items node='urn:n'/>{page}</pubsub></iq>
+         alice receives
+           <iq id='5'/>
+         alice sends
+           <iq type='set' id='6'><query xmlns='urn:xmpp:mam:2'>{page}</query></iq>
+         {}
+         alice sends
+           <iq type='get' id='7'><pubsub xmlns='{pubsub}'><items node='urn:n'/></pubsub></iq>
+         alice receives
+           <iq type='result' id='7'><pubsub xmlns='{pubsub}'><items node='urn:n'>
+           <item id='{name}'/></items></pubsub></iq>",
+        missing("3"),
+        missing("4"),
+        missing("6"),
+    ))
+    .await;
 }

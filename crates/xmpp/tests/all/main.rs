@@ -21,6 +21,8 @@ mod presence;
 mod private;
 mod resume;
 mod rooms;
+mod rooms_rights;
+mod rules;
 mod servers;
 mod streams;
 mod upload;

@@ -3,7 +3,7 @@
 use super::dialogue::play;
 
 /// Alice makes a room that stays, and is in it.
-const ROOM: &str = "
+pub const ROOM: &str = "
     alice is here
     alice sends
       <presence to='tea@conference.weir.test/al'><x xmlns='http://jabber.org/protocol/muc'/>
@@ -24,7 +24,7 @@ const ROOM: &str = "
       <iq type='result' id='o' from='tea@conference.weir.test'/>";
 
 /// Bob comes too.
-const BOB: &str = "
+pub const BOB: &str = "
     bob is here
     bob sends
       <presence to='tea@conference.weir.test/bo'><x xmlns='http://jabber.org/protocol/muc'/>

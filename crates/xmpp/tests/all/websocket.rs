@@ -137,3 +137,15 @@ async fn broken_xml_ends_the_stream_with_its_error() {
     web.send("<auth><").await;
     assert!(web.receive().await.contains("<not-well-formed"));
 }
+
+#[tokio::test]
+async fn a_document_type_ends_the_stream_there_too() {
+    let place = places().await.remove(0);
+    let address = serve(&place).await;
+    let mut web = Web::connect(address).await;
+    web.send(OPEN).await;
+    web.receive().await;
+    web.receive().await;
+    web.send("<!DOCTYPE a [<!ENTITY b \"bbbb\">]><auth>&b;</auth>").await;
+    assert!(web.receive().await.contains("<restricted-xml"));
+}

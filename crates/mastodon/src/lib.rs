@@ -36,7 +36,6 @@ mod profile;
 pub mod push;
 mod relations;
 mod reports;
-mod resolve;
 mod scheduled_statuses;
 mod search;
 mod statuses;

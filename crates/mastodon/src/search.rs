@@ -9,13 +9,13 @@ use weir_base::Id;
 use weir_community::federation::Found;
 use weir_community::search::{self, PeopleSearch, Query as Words};
 use weir_community::timelines::Range;
-use weir_community::{Env, Error as CommunityError, accounts, statuses};
+use weir_community::{Env, Error as CommunityError, accounts, federation, statuses};
 use weir_db::Tx;
 use weir_http::Query;
 
 use crate::auth::{Person, ReadSearch, Reader};
 use crate::entities::{self, Account, Status, Tag};
-use crate::{Error, Face, Paging, oembed, resolve};
+use crate::{Error, Face, Paging, oembed};
 
 /// How long a person waits for another server.
 const PATIENCE: Duration = Duration::from_secs(8);
@@ -82,7 +82,7 @@ pub async fn get(
     let found = match is_address {
         true => there(&face, &text, wanted.resolve).await?,
         false if wanted.resolve => {
-            resolve::address(&face, &text).await?;
+            federation::meet(&face.community, &*face.resolver, &text).await?;
             None
         }
         false => None,

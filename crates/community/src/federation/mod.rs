@@ -4,6 +4,7 @@ mod audience;
 pub mod chores;
 mod forward;
 mod incoming;
+mod meet;
 pub mod order;
 pub mod outgoing;
 mod plain;
@@ -29,6 +30,7 @@ pub use forward::{
 };
 pub(crate) use incoming::boosted_at;
 pub use incoming::{Answered, Deed, Incoming, Senders, Undone, receive};
+pub use meet::{meet, meet_mentioned};
 pub use plain::receive_plain;
 pub use replies::{Opened, REPLIES_PAGES_MAX, choose, opened, want_replies, wants_answers};
 

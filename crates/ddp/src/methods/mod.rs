@@ -8,7 +8,6 @@ pub(crate) mod lists;
 pub(crate) mod log_in;
 pub(crate) mod markers;
 pub(crate) mod notifications;
-mod resolve;
 pub(crate) mod statuses;
 pub(crate) mod tags;
 

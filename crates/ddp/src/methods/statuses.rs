@@ -5,10 +5,10 @@ use serde_json::Value;
 use weir_base::Id;
 use weir_community::media::MediaChange;
 use weir_community::statuses::{self, Draft, Edit, PollDraft, Visibility};
-use weir_community::{Error, media, users};
+use weir_community::{Error, federation, media, users};
 
-use super::{IdParams, IdResult, act, resolve};
-use crate::face::{DELETIONS, Face};
+use super::{IdParams, IdResult, act};
+use crate::face::{DELETIONS, Face, failure};
 use crate::server::{Call, Outcome};
 use crate::typed::typed;
 
@@ -119,7 +119,9 @@ typed! {
 /// `statuses.post`
 pub(crate) async fn post(call: Call<Face>, params: PostParams) -> Outcome {
     call.person()?;
-    resolve::mentions(&call.app, params.text.as_deref().unwrap_or_default()).await?;
+    let text = params.text.as_deref().unwrap_or_default();
+    let met = federation::meet_mentioned(&call.app.community, &*call.app.resolver, text).await;
+    met.map_err(failure)?;
     act(call, None, move |tx, env, by| {
         let preferences = users::by_account(tx, by)?.settings.0;
         let id = statuses::publish(tx, env, by, &draft(&params, &preferences)?)?;
@@ -170,7 +172,9 @@ fn language(text: Option<&str>) -> Option<String> {
 /// `statuses.edit`
 pub(crate) async fn edit(call: Call<Face>, params: EditParams) -> Outcome {
     call.person()?;
-    resolve::mentions(&call.app, params.text.as_deref().unwrap_or_default()).await?;
+    let text = params.text.as_deref().unwrap_or_default();
+    let met = federation::meet_mentioned(&call.app.community, &*call.app.resolver, text).await;
+    met.map_err(failure)?;
     act(call, None, move |tx, env, by| {
         let view = statuses::load_one(tx, env, Some(by), params.id)?;
         let kept = view.media.iter().map(|media| media.id).collect();

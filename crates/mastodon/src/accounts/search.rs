@@ -3,11 +3,12 @@
 use axum::extract::State;
 use axum::response::Response;
 use serde::Deserialize;
+use weir_community::federation;
 use weir_community::search::{self, PeopleSearch};
 use weir_http::Query;
 
 use crate::auth::{Person, ReadAccounts};
-use crate::{Error, Face, Paging, entities, resolve};
+use crate::{Error, Face, Paging, entities};
 
 /// What is looked for.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -27,7 +28,7 @@ pub async fn get(
 ) -> Result<Response, Error> {
     let (by, limit) = (person.id, paging.limit(40, 80));
     if wanted.resolve && paging.offset() == 0 {
-        resolve::address(&face, &wanted.q).await?;
+        federation::meet(&face.community, &*face.resolver, &wanted.q).await?;
     }
     let search = PeopleSearch {
         query: wanted.q,

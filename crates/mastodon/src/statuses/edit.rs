@@ -4,14 +4,14 @@ use axum::Json;
 use axum::extract::State;
 use weir_base::Id;
 use weir_community::statuses::{self, Edit};
-use weir_community::{Env, Error as CommunityError};
+use weir_community::{Env, Error as CommunityError, federation};
 use weir_db::Tx;
 use weir_http::Form;
 
 use super::draft::Params;
 use crate::auth::{Person, WriteStatuses};
 use crate::entities::{self, Status};
-use crate::{At, Error, Face, resolve};
+use crate::{At, Error, Face};
 
 /// Edits a post; what is absent stays.
 pub async fn put(
@@ -20,7 +20,8 @@ pub async fn put(
     At(id): At,
     Form(params): Form<Params>,
 ) -> Result<Json<Status>, Error> {
-    resolve::mentions(&face, params.status.as_deref().unwrap_or_default()).await?;
+    let text = params.status.as_deref().unwrap_or_default();
+    federation::meet_mentioned(&face.community, &*face.resolver, text).await?;
     let by = person.id;
     let edited = face.write(move |tx, env| {
         let edit = edit(tx, env, by, id, &params)?;

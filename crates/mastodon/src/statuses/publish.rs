@@ -7,14 +7,14 @@ use http::HeaderMap;
 use weir_base::{Id, Timestamp};
 use weir_community::statuses::{self, Draft, Visibility};
 use weir_community::users::Preferences;
-use weir_community::{Env, Error as CommunityError, users};
+use weir_community::{Env, Error as CommunityError, federation, users};
 use weir_db::Tx;
 use weir_http::Form;
 
 use super::draft::Params;
 use crate::auth::{Person, WriteStatuses};
 use crate::entities::{self, ScheduledStatus, Status};
-use crate::{Error, Face, resolve};
+use crate::{Error, Face};
 
 /// The longest key of a request, in bytes.
 const KEY_BYTES_MAX: usize = 255;
@@ -31,7 +31,8 @@ pub async fn post(
     headers: HeaderMap,
     Form(params): Form<Params>,
 ) -> Result<Response, Error> {
-    resolve::mentions(&face, params.status.as_deref().unwrap_or_default()).await?;
+    let text = params.status.as_deref().unwrap_or_default();
+    federation::meet_mentioned(&face.community, &*face.resolver, text).await?;
     let key = headers.get("idempotency-key").and_then(|key| key.to_str().ok());
     let key = key.filter(|key| !key.is_empty() && key.len() <= KEY_BYTES_MAX).map(str::to_owned);
     let at = scheduled_at(&params, face.env().clock.now())?;

@@ -7,6 +7,8 @@ import { pathToFileURL } from "node:url";
 
 // Where npm put the packages: imports do not look at NODE_PATH.
 const require = createRequire(pathToFileURL(process.env.CLIENTS + "/"));
+// Browsers have one of their own, Node has from version 20 on.
+globalThis.crypto ??= require("node:crypto").webcrypto;
 const { Strophe, $msg, $pres } = require("strophe.js");
 
 const [service, domain, username, password] = process.argv.slice(2);

@@ -6,8 +6,9 @@ import { pathToFileURL } from "node:url";
 
 // Where npm put the packages: imports do not look at NODE_PATH.
 const require = createRequire(pathToFileURL(process.env.CLIENTS + "/"));
-// Browsers have one of their own, Node has from version 22 on.
+// Browsers have them, Node has from version 22 and 20 on.
 globalThis.WebSocket ??= require("ws");
+globalThis.crypto ??= require("node:crypto").webcrypto;
 const { client, xml } = await import(require.resolve("@xmpp/client"));
 
 const [service, domain, username, password] = process.argv.slice(2);

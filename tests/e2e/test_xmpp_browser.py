@@ -45,6 +45,12 @@ class Files(http.server.SimpleHTTPRequestHandler):
 
 
 @pytest.fixture(scope="module")
+def kind():
+    """One database is enough: Chromium takes its time, and other clients show the other one."""
+    return "sqlite"
+
+
+@pytest.fixture(scope="module")
 def site():
     """Where the page is served; not where the chat server is, as with any hosted client."""
     folder = npm.installed(CONVERSE) / "node_modules/converse.js/dist"

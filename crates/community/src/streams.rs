@@ -9,6 +9,7 @@
 mod touches;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
@@ -24,9 +25,11 @@ use crate::statuses::{self, Status, View, Visibility};
 use crate::timelines::Source;
 use crate::{Community, Env, Error};
 
+use touches::Outward;
 pub use touches::{Noun, Touches};
 
-/// Changes that may wait to be told; more are dropped and counted, for streams tell what is now.
+/// Changes that may wait to be told; more are dropped and counted, and what is held in memory is
+/// read anew.
 const WAITING_MAX: usize = 20_000;
 /// Changes told in one go.
 const BATCH_MAX: usize = 256;
@@ -160,6 +163,10 @@ enum Change {
     },
     /// Log-ins of this account lost their power.
     AccessChanged(Id),
+    /// What everybody sees of these is another than before; for other nodes alone.
+    Touched(Vec<Noun>),
+    /// More was changed than could be told; for other nodes alone.
+    Missed,
     /// Somebody waits until everything before this was told; of this node alone.
     #[serde(skip)]
     Settled(Settled),
@@ -177,6 +184,10 @@ pub struct Streams {
     prepare: RwLock<Vec<Prepare>>,
     access: RwLock<Vec<Box<dyn Fn(Id) + Send + Sync>>>,
     touches: Touches,
+    /// There are other nodes, where people may be who are not here.
+    among_others: AtomicBool,
+    /// A change could not be kept until it was told.
+    overflowed: Arc<AtomicBool>,
 }
 
 impl Streams {
@@ -185,7 +196,9 @@ impl Streams {
         let hub = Hub::with(Limits::default(), clock, random);
         let receiver = Mutex::new(Some(receiver));
         let (prepare, access) = (RwLock::default(), RwLock::default());
-        Self { hub, sender, receiver, prepare, access, touches: Touches::default() }
+        let (among_others, overflowed) = Default::default();
+        let touches = Touches::default();
+        Self { hub, sender, receiver, prepare, access, touches, among_others, overflowed }
     }
 
     /// Has `prepare` make its form of posts and attach it, before they are published: once for all
@@ -221,9 +234,9 @@ impl Streams {
         self.tell(tx, Topic::Everybody, Event::PeopleChanged);
     }
 
-    /// Tells `account` an event that concerns only it, if it is here.
+    /// Tells `account` an event that concerns only it, if it is here, or may be at another node.
     pub fn tell_if_here(&self, tx: &mut Tx, account: Id, event: Event) {
-        if self.hub.is_here(account.0) {
+        if self.hub.is_here(account.0) || self.among_others.load(Ordering::Relaxed) {
             self.tell(tx, Topic::Own(account), event);
         }
     }
@@ -243,9 +256,10 @@ impl Streams {
     }
 
     fn after(&self, tx: &mut Tx, change: Change) {
-        let sender = self.sender.clone();
+        let (sender, overflowed) = (self.sender.clone(), self.overflowed.clone());
         tx.after_commit(move || {
             if sender.try_send(change).is_err() {
+                overflowed.store(true, Ordering::Release);
                 metrics::counter!("weir_community_changes_dropped_total").increment(1);
             }
         });
@@ -303,6 +317,8 @@ impl Nodes {
         let env = community.env();
         let channel = format!("weir:{}:changes", env.site.domain);
         let joined = Bus::open(url, &channel, &env.random).map_err(|error| error.to_string())?;
+        env.streams.among_others.store(true, Ordering::Relaxed);
+        env.streams.touches.gather();
         Ok(Self { bus: joined.0, ear: joined.1 })
     }
 }
@@ -317,8 +333,8 @@ pub async fn run_among(community: Community, nodes: Option<Nodes>, shutdown: Can
     let Some(mut receiver) = community.env().streams.receiver.lock().take() else { return };
     let mut batch = Vec::new();
     let (bus, mut ear) = nodes.map(|nodes| (nodes.bus, nodes.ear)).unzip();
-    let hub = community.env().streams.hub.clone();
-    let mut beat = std::pin::pin!(hub.keep_beat(BEAT));
+    let streams = &community.env().streams;
+    let mut beat = std::pin::pin!(streams.hub.keep_beat(BEAT));
     loop {
         let done = tokio::select! {
             () = shutdown.cancelled() => return,
@@ -331,7 +347,22 @@ pub async fn run_among(community: Community, nodes: Option<Nodes>, shutdown: Can
                 if let Some(bus) = &bus {
                     pass_on(bus, &changes);
                 }
-                tell(&community, changes).await
+                let told = tell(&community, changes).await;
+                match streams.overflowed.swap(false, Ordering::Acquire) {
+                    true => {
+                        bus.iter().for_each(|bus| pass_on(bus, &[Change::Missed]));
+                        read_anew(&community).await
+                    }
+                    false => told,
+                }
+            }
+            outward = streams.touches.outward(), if bus.is_some() => {
+                let change = match outward {
+                    Outward::Nouns(nouns) => Change::Touched(nouns.into_iter().collect()),
+                    Outward::Many => Change::Missed,
+                };
+                bus.iter().for_each(|bus| pass_on(bus, std::slice::from_ref(&change)));
+                Ok(())
             }
             heard = hear(&mut ear) => hear_of(&community, heard).await,
         };
@@ -376,6 +407,9 @@ async fn hear_of(community: &Community, heard: Heard) -> Result<(), Error> {
         },
         Heard::Missed => return read_anew(community).await,
     };
+    if changes.iter().any(|change| matches!(change, Change::Missed)) {
+        read_anew(community).await?;
+    }
     let followed: Vec<Id> = changes
         .iter()
         .filter_map(|change| match change {
@@ -396,6 +430,9 @@ async fn hear_of(community: &Community, heard: Heard) -> Result<(), Error> {
                 community.env().feeds.forget([Source::Author(*author)]);
             }
             Change::AccessChanged(_) => community.env().log_ins.changed_elsewhere(),
+            Change::Touched(nouns) => {
+                community.env().streams.touches.touched_elsewhere(nouns.iter().copied());
+            }
             _ => {}
         }
     }
@@ -419,6 +456,8 @@ async fn hear_of(community: &Community, heard: Heard) -> Result<(), Error> {
 async fn read_anew(community: &Community) -> Result<(), Error> {
     let hub = &community.env().streams.hub;
     hub.forget();
+    community.env().log_ins.changed_elsewhere();
+    community.env().streams.touches.missed();
     community.read(Class::Live, |tx, env| env.feeds.read_anew(tx)).await?;
     hub.publish(&Topic::Everybody, Shared::sized(Event::Missed, EVENT_BYTES));
     Ok(())
@@ -481,7 +520,9 @@ fn told(env: &Env, views: &[(View, Vec<Id>)], change: Change) -> Vec<Told> {
     let told = match change {
         Change::Created { id, mentioned } => return told_status(env, views, id, &mentioned, true),
         Change::Edited { id } => return told_status(env, views, id, &[], false),
-        Change::Settled(_) | Change::AccessChanged(_) => return Vec::new(),
+        Change::Settled(_) | Change::AccessChanged(_) | Change::Touched(_) | Change::Missed => {
+            return Vec::new();
+        }
         Change::Deleted { id, author, mentioned, visibility } => {
             let mut topics = audience(env, author, &mentioned);
             if visibility == Visibility::Public {

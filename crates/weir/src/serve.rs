@@ -189,6 +189,8 @@ async fn serve(
     let faces = routes::Faces { federation: federation.as_ref(), chat: chat.as_ref() };
     let router = routes::router(checked, &parts, &outside, faces, shutdown.clone());
     let serving = to_everybody(config, router, tls, descriptors_max);
+    // Before anything is served: what changes from then on is told to the others.
+    let nodes = nodes(config, &parts)?;
     tasks.spawn(weir_http::serve(listeners.http, serving, shutdown.clone()));
     if let Some(listener) = listeners.metrics {
         let serving = to_ourselves(metrics::router(handle, parts.db.clone(), descriptors_max));
@@ -200,7 +202,6 @@ async fn serve(
         let servers = xmpp::servers(checked, &chat, &outside)?;
         listeners.chat.open(checked, &chat, servers, &tasks);
     }
-    let nodes = nodes(config, &parts)?;
     tasks.spawn(streams::run_among(parts.community.clone(), nodes, shutdown.clone()));
     tasks.spawn(drain(parts.community.clone(), shutdown.clone()));
     drop(parts);

@@ -1,0 +1,208 @@
+"""Two nodes of one community, on one PostgreSQL and one Redis."""
+
+import json
+import subprocess
+import threading
+
+import pytest
+import requests
+from MeteorClient import MeteorClient
+
+from conftest import Database, Server, free_port
+from person import Person
+from waiting import until
+
+
+class Node(Server):
+    """Serves a community beside its first node, under that one's name."""
+
+    def __init__(self, data, first):
+        super().__init__(data, first.database, "127.0.0.1", first.extra)
+        self.named = first.domain
+
+    def words(self, data):
+        words = super().words(data)
+        words[words.index("--domain") + 1] = self.named
+        return words
+
+
+@pytest.fixture(scope="module", params=["postgres"])
+def kind(request):
+    """Nodes share a database, which SQLite's is not."""
+    return request.param
+
+
+class Redis:
+    """A bus that can go away and come back."""
+
+    def __init__(self):
+        self.port = free_port("127.0.0.1")
+        self.process = None
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen(
+            ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", ""],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+
+    def listeners(self):
+        """Nodes that hear the bus."""
+        words = ["redis-cli", "--json", "-p", str(self.port)]
+        found = subprocess.run([*words, "PUBSUB", "CHANNELS", "weir:*"], capture_output=True,
+                               text=True, check=False)
+        channels = json.loads(found.stdout) if found.returncode == 0 else []
+        if not channels:
+            return 0
+        found = subprocess.run([*words, "PUBSUB", "NUMSUB", *channels], capture_output=True,
+                               text=True, check=True)
+        counts = json.loads(found.stdout)
+        return counts[1] if isinstance(counts, list) else next(iter(counts.values()))
+
+
+@pytest.fixture(scope="module")
+def redis():
+    redis = Redis()
+    yield redis
+    redis.end()
+
+
+@pytest.fixture(scope="module")
+def nodes(kind, redis, tmp_path_factory):
+    extra = {"WEIR_REDIS_URL": f"redis://127.0.0.1:{redis.port}/0"}
+    database = Database(kind)
+    first = Server(tmp_path_factory.mktemp("node"), database, extra=extra)
+    servers = [first]
+    try:
+        first.start()
+        servers.append(Node(tmp_path_factory.mktemp("node"), first).start())
+        until(lambda: redis.listeners() == 2, "both nodes on the bus")
+        yield servers
+    finally:
+        for server in reversed(servers):
+            server.stop()
+        database.drop()
+
+
+@pytest.fixture(scope="module")
+def alice(nodes):
+    return nodes[0].somebody("alice")
+
+
+def there(person, node):
+    """The same person by another node."""
+    token = person.session.headers["Authorization"].split(" ")[1]
+    return Person(node, person.name, token)
+
+
+class Stream:
+    """A stream as server-sent events."""
+
+    def __init__(self, person, name):
+        self.heard, self.ended = [], threading.Event()
+        self.answer = person.session.get(f"{person.server.base}/api/v1/streaming/{name}",
+                                         stream=True, timeout=120)
+        self.answer.raise_for_status()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self):
+        try:
+            for line in self.answer.iter_lines():
+                self.heard.append(line.decode())
+        except requests.RequestException:
+            pass
+        self.ended.set()
+
+    def has(self, text):
+        return any(text in line for line in self.heard)
+
+
+class Documents:
+    """A DDP client logged in as somebody."""
+
+    def __init__(self, person):
+        self.client = MeteorClient(person.server.base.replace("http", "ws") + "/websocket",
+                                   auto_reconnect=False)
+        connected, self.closed = threading.Event(), threading.Event()
+        self.client.on("connected", connected.set)
+        self.client.on("closed", lambda *_: self.closed.set())
+        self.client.connect()
+        assert connected.wait(30)
+        token = person.session.headers["Authorization"].split(" ")[1]
+        self.call("login", {"resume": token})
+
+    def _wait(self, begin, *words):
+        done, problems = threading.Event(), []
+
+        def finish(error, *_):
+            problems.extend([error] if error else [])
+            done.set()
+
+        begin(*words, finish)
+        assert done.wait(30) and not problems, problems
+
+    def call(self, method, *params):
+        self._wait(self.client.call, method, list(params))
+
+    def subscribe(self, name, **params):
+        self._wait(self.client.subscribe, name, [params])
+
+    def status(self, post):
+        return self.client.find_one("statuses", {"_id": post["id"]})
+
+
+@pytest.fixture(scope="module")
+def bob(nodes, alice):
+    """Follows alice from the other node."""
+    bob = nodes[1].somebody("bob")
+    account = bob.find(alice.name)
+    bob.post(f"/api/v1/accounts/{account['id']}/follow")
+    return bob
+
+
+def test_a_post_made_on_one_node_reaches_those_who_listen_on_the_other(nodes, alice, bob):
+    stream, documents = Stream(bob, "user"), Documents(bob)
+    documents.subscribe("timelines.home")
+    post = alice.say("from node to node")
+    until(lambda: stream.has("from node to node"), "the post in the stream")
+    until(lambda: documents.status(post), "the post by DDP")
+    # What everybody sees of it changes, and what the reader did with it.
+    alice.put(f"/api/v1/statuses/{post['id']}", status="edited on the way")
+    until(lambda: stream.has("edited on the way"), "the edit in the stream")
+    until(lambda: "edited" in documents.status(post)["content"], "the edit by DDP")
+    there(bob, nodes[0]).do("favourite", post)
+    until(lambda: documents.status(post)["favourites_count"] == 1, "the count by DDP")
+    until(lambda: documents.client.find_one("status_states", {"_id": post["id"]}), "the state")
+    alice.delete(f"/api/v1/statuses/{post['id']}")
+    until(lambda: not documents.status(post), "the post is gone")
+    documents.client.close()
+    stream.answer.close()
+
+
+def test_what_was_missed_while_the_bus_was_away_is_read_when_it_is_back(nodes, redis, alice, bob):
+    documents = Documents(bob)
+    documents.subscribe("timelines.home")
+    known = alice.say("known before")
+    until(lambda: documents.status(known), "the post by DDP")
+    redis.end()
+    missed = alice.say("said while nobody heard")
+    there(bob, nodes[0]).do("favourite", known)
+    redis.start()
+    until(lambda: redis.listeners() == 2, "both nodes on the bus")
+    until(lambda: documents.status(missed), "the missed post by DDP")
+    until(lambda: documents.status(known)["favourites_count"] == 1, "the missed count by DDP")
+    documents.client.close()
+
+
+def test_who_is_shut_out_on_one_node_is_cut_off_on_the_other(nodes):
+    carol = nodes[1].somebody("carol")
+    stream, documents = Stream(carol, "user"), Documents(carol)
+    assert documents.client.find("users")
+    nodes[0].command("account", "set", carol.name, "--disabled", "true")
+    assert stream.ended.wait(30), "the stream goes on"
+    until(lambda: not documents.client.find("users"), "the DDP session is nobody's")
+    assert carol.ask("GET", "/api/v1/timelines/home").status_code in (401, 403)
+    documents.client.close()

@@ -6,6 +6,8 @@
 //! than what topic they listen to: whether a reader may see an event is decided per session by the
 //! faces, with [`crate::statuses::may_see`].
 
+mod reader;
+mod readers;
 mod touches;
 
 use std::sync::Arc;
@@ -21,11 +23,13 @@ use weir_db::{Class, Tx};
 use weir_live::bus::{Bus, Ear, Heard};
 use weir_live::{Hub, Limits, Shared};
 
-use crate::statuses::{self, Status, View, Visibility};
+use crate::statuses::{self, Status, Touched, View, Visibility};
 use crate::timelines::Source;
 use crate::{Community, Env, Error};
 
 use touches::Outward;
+pub use reader::ReaderSets;
+pub use readers::{Reader, Readers};
 pub use touches::{Noun, Touches};
 
 /// Changes that may wait to be told; more are dropped and counted, and what is held in memory is
@@ -140,6 +144,14 @@ pub enum Event {
 /// Makes on the snapshot on which events were read what those who get them would have to read.
 type Prepare = fn(&mut Tx, &Env, &[Arc<Shared<Event>>]) -> Result<(), Error>;
 
+/// What was read with a post that is told: attached to its event, once for all who get it.
+pub struct ReadWith {
+    /// The moment ([`Touches::now`]) before it was read.
+    pub moment: u64,
+    /// What people did with it: those who are here, or all.
+    pub touched: Arc<Touched>,
+}
+
 /// What a use case did, for after its commit. Other nodes are told this, never rendered bytes: they
 /// read the rows themselves.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -184,6 +196,7 @@ pub struct Streams {
     prepare: RwLock<Vec<Prepare>>,
     access: RwLock<Vec<Box<dyn Fn(Id) + Send + Sync>>>,
     touches: Touches,
+    readers: Readers,
     /// There are other nodes, where people may be who are not here.
     among_others: AtomicBool,
     /// A change could not be kept until it was told.
@@ -197,8 +210,10 @@ impl Streams {
         let receiver = Mutex::new(Some(receiver));
         let (prepare, access) = (RwLock::default(), RwLock::default());
         let (among_others, overflowed) = Default::default();
-        let touches = Touches::default();
-        Self { hub, sender, receiver, prepare, access, touches, among_others, overflowed }
+        let (touches, readers) = (Touches::default(), Readers::default());
+        let seen = readers.clone();
+        hub.tap(move |topic, shared| seen.see(topic, shared));
+        Self { hub, sender, receiver, prepare, access, touches, readers, among_others, overflowed }
     }
 
     /// Has `prepare` make its form of posts and attach it, before they are published: once for all
@@ -221,6 +236,11 @@ impl Streams {
     /// Which posts and accounts have changed.
     pub fn touches(&self) -> &Touches {
         &self.touches
+    }
+
+    /// What is known of those who are here.
+    pub fn readers(&self) -> &Readers {
+        &self.readers
     }
 
     /// What everybody sees of a post or an account is another than before.
@@ -483,6 +503,7 @@ async fn tell(community: &Community, changes: Vec<Change>) -> Result<(), Error> 
         })
         .collect();
     let nobody = !env.streams.hub.awaits_anybody();
+    let moment = env.streams.touches.now();
     let views: Vec<(View, Vec<Id>)> = if wanted.is_empty() || nobody {
         Vec::new()
     } else {
@@ -496,7 +517,7 @@ async fn tell(community: &Community, changes: Vec<Change>) -> Result<(), Error> 
             change => all.extend(told(env, &views, change)),
         }
     }
-    prepare(community, &all).await;
+    prepare(community, &all, moment).await;
     for Told { topics, event } in all {
         env.streams.hub.publish_to(topics.into_iter(), event);
     }
@@ -538,7 +559,7 @@ fn told(env: &Env, views: &[(View, Vec<Id>)], change: Change) -> Vec<Told> {
 }
 
 /// Has the faces make their forms of the posts that somebody listens to.
-async fn prepare(community: &Community, told: &[Told]) {
+async fn prepare(community: &Community, told: &[Told], moment: u64) {
     let streams = &community.env().streams;
     let heard = |one: &&Told| {
         matches!(one.event.event, Event::Created(_) | Event::Edited(_))
@@ -550,12 +571,40 @@ async fn prepare(community: &Community, told: &[Told]) {
     }
     let prepare = streams.prepare.read().clone();
     let made = community.read(Class::Live, move |tx, env| {
+        read_with(tx, env, &events, moment)?;
         prepare.iter().try_for_each(|prepare| prepare(tx, env, &events))
     });
     if let Err(error) = made.await {
         // Whoever gets them makes them then.
         tracing::warn!(%error, "posts could not be prepared for those who are here");
     }
+}
+
+/// Attaches to the posts of `events` what people did with them.
+fn read_with(
+    tx: &mut Tx,
+    env: &Env,
+    events: &[Arc<Shared<Event>>],
+    moment: u64,
+) -> Result<(), Error> {
+    for shared in events {
+        if let Event::Created(view) | Event::Edited(view) = &shared.event {
+            let among = people_to_ask(env, view);
+            let touched = Arc::new(Touched::load(tx, view, among.as_deref())?);
+            shared.attach(ReadWith { moment, touched });
+        }
+    }
+    Ok(())
+}
+
+/// Those who are here, where they are fewer than those who did something with the post.
+fn people_to_ask(env: &Env, view: &View) -> Option<Vec<Id>> {
+    let post = view.post();
+    let votes = post.poll.as_ref().map_or(0, |poll| poll.tallies.iter().sum());
+    let marks = post.status.favourites_count + post.status.boosts_count + votes;
+    let hub = env.streams.hub();
+    let few = i64::try_from(hub.stats().identities).unwrap_or(i64::MAX) < marks;
+    few.then(|| hub.awaited().into_iter().map(Id).collect())
 }
 
 /// The posts as everybody sees them, each with the lists its author stands in.

@@ -15,7 +15,6 @@ mod face;
 mod limits;
 mod methods;
 pub mod observer;
-mod pacer;
 mod publications;
 mod script;
 mod server;

@@ -18,7 +18,6 @@ use weir_live::socket::{SocketLimits, Sockets};
 use crate::document::{Documents, Strategy};
 use crate::limits::Limits;
 use crate::observer::{Key, Observer, Runner, Source, Work};
-use crate::pacer::Pacer;
 use crate::session::Door;
 use crate::transport::Pipes;
 use crate::typed::Typed;
@@ -38,7 +37,8 @@ pub(crate) struct Inner<A> {
     pub(crate) limits: Limits,
     pub(crate) documents: Documents,
     pub(crate) sockets: Sockets,
-    pub(crate) pacer: Pacer,
+    /// Those who are handed initial data take turns.
+    pub(crate) arrivals: Admission,
     pub(crate) sessions: Mutex<HashMap<String, Arc<Door>>>,
     pub(crate) pipes: Pipes,
     pub(crate) random: Random,
@@ -416,13 +416,20 @@ impl<A: Clone + Send + Sync + 'static> Builder<A> {
             self.clock.clone(),
             self.random.clone(),
         );
+        // As many as there are sessions may stand in line: nobody who has one is sent away.
+        let arrivals = Admission::new(
+            limits.arrivals_max,
+            limits.sessions_max,
+            self.clock.clone(),
+            self.random.clone(),
+        );
         Server(Arc::new(Inner {
             app: app(&documents),
             limits,
             documents,
             slow: self.slow,
             sockets,
-            pacer: Pacer::new(limits.arrivals_max),
+            arrivals,
             sessions: Mutex::default(),
             pipes: Pipes::default(),
             random: self.random,

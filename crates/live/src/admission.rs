@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use metrics::{Counter, Gauge};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use weir_base::{Clock, Random, Timestamp};
 
@@ -33,7 +33,7 @@ struct Door {
     permits: Arc<Semaphore>,
     at_once: usize,
     /// Whose turn it is; the semaphore serves in the order of asking, which is a round.
-    turns: Semaphore,
+    turns: Arc<Semaphore>,
     waiting: AtomicUsize,
     waiting_max: usize,
     // What an arrival took lately, smoothed, in microseconds.
@@ -67,12 +67,13 @@ pub struct Permit {
 }
 
 /// A turn: the right to work for [`SLICE_BYTES`] or [`SLICE_TIME`], whichever is over first.
-/// Dropping it ends the turn. Nothing should be waited for within one but the processor.
-pub struct Slice<'p> {
-    deficit_bytes: &'p mut i64,
+/// [Ending](Self::end) it gives the permit back; dropping it gives up both. Nothing should be
+/// waited for within one but the processor.
+pub struct Slice {
+    permit: Permit,
     since: Instant,
     spent_bytes: i64,
-    _turn: Option<SemaphorePermit<'p>>,
+    _turn: Option<OwnedSemaphorePermit>,
 }
 
 impl Admission {
@@ -87,7 +88,7 @@ impl Admission {
         Self(Arc::new(Door {
             permits: Arc::new(Semaphore::new(at_once)),
             at_once,
-            turns: Semaphore::new(turns_at_once()),
+            turns: Arc::new(Semaphore::new(turns_at_once())),
             waiting: AtomicUsize::new(0),
             waiting_max,
             usual_us: AtomicU64::new(0),
@@ -142,16 +143,15 @@ fn turns_at_once() -> usize {
 
 impl Permit {
     /// Waits for a turn. Whoever did more in a turn than it was good for waits for as many more as
-    /// make up for it.
-    pub async fn slice(&mut self) -> Slice<'_> {
+    /// make up for it. Dropping the future gives the permit up.
+    pub async fn slice(mut self) -> Slice {
         loop {
             // Nobody closes the semaphore; a closed one would let everybody in.
-            let turn = self.door.turns.acquire().await.ok();
+            let turn = self.door.turns.clone().acquire_owned().await.ok();
             self.deficit_bytes = (self.deficit_bytes + SLICE_BYTES).min(SLICE_BYTES);
             if self.deficit_bytes > 0 || turn.is_none() {
                 let since = Instant::now();
-                let deficit_bytes = &mut self.deficit_bytes;
-                return Slice { deficit_bytes, since, spent_bytes: 0, _turn: turn };
+                return Slice { permit: self, since, spent_bytes: 0, _turn: turn };
             }
             drop(turn);
             // Alone in the round, others get the processor meanwhile.
@@ -160,7 +160,7 @@ impl Permit {
     }
 }
 
-impl Slice<'_> {
+impl Slice {
     /// Counts `bytes` that were read or made.
     pub fn spend(&mut self, bytes: usize) {
         self.spent_bytes =
@@ -169,7 +169,14 @@ impl Slice<'_> {
 
     /// Whether the turn is used up.
     pub fn is_over(&self) -> bool {
-        self.used_bytes() >= *self.deficit_bytes
+        self.used_bytes() >= self.permit.deficit_bytes
+    }
+
+    /// Ends the turn; the permit is good for the next one.
+    pub fn end(mut self) -> Permit {
+        // Bounded, so that one long stall is not paid for during minutes.
+        self.permit.deficit_bytes -= self.used_bytes().min(SLICE_BYTES * 64);
+        self.permit
     }
 
     /// What was used, time counted as the bytes of as long a turn.
@@ -177,14 +184,6 @@ impl Slice<'_> {
         let elapsed_us = i64::try_from(self.since.elapsed().as_micros()).unwrap_or(i64::MAX);
         let slice_us = SLICE_TIME.as_micros() as i64;
         self.spent_bytes.max(elapsed_us.saturating_mul(SLICE_BYTES) / slice_us)
-    }
-}
-
-impl Drop for Slice<'_> {
-    fn drop(&mut self) {
-        // Bounded, so that one long stall is not paid for during minutes.
-        let used = self.used_bytes().min(SLICE_BYTES * 64);
-        *self.deficit_bytes -= used;
     }
 }
 

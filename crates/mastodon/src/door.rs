@@ -8,6 +8,7 @@ use weir_base::Timestamp;
 use weir_http::{Allowance, Asker, ClientIp, Rule};
 
 use crate::auth::Caller;
+use crate::streaming::{self, Arrival};
 use crate::{Error, Face};
 
 /// Everything: 300 in 5 minutes.
@@ -24,6 +25,13 @@ const APPS: Rule = Rule { name: "apps", most: 25, window_s: 600 };
 /// Finds out who asks, refuses who asks too often, and says how much is left.
 pub(crate) async fn door(State(face): State<Face>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
+    if parts.uri.path().starts_with(streaming::PATH) {
+        // Before the token is looked up, so that a crowd stands in line for that too.
+        match Arrival::enter(&face).await {
+            Ok(arrival) => parts.extensions.insert(arrival),
+            Err(error) => return error.into_response(),
+        };
+    }
     let caller = match weir_http::token(&parts) {
         Some(token) => face.tokens.bearer(&token).await.map(Some).map_err(Error::from),
         None => Ok(None),

@@ -17,7 +17,7 @@ use weir_live::socket::Sockets;
 
 use crate::Error;
 use crate::instance::Numbers;
-use crate::streaming::{self, Payloads, Readers};
+use crate::streaming::{self, Payloads};
 
 /// What the face is made with.
 #[derive(Clone)]
@@ -58,8 +58,6 @@ pub struct Inner {
     pub limiter: Limiter,
     /// Where uploads lie while they are worked on.
     pub spool: Spool,
-    /// What is known of those who stream.
-    pub(crate) readers: Readers,
     /// Reads what streams tell.
     pub(crate) payloads: Payloads,
     /// What the WebSockets share.
@@ -82,15 +80,11 @@ impl Face {
             store: env.media.store.clone(),
             file_bytes_max: settings.video_bytes_max.max(settings.image_bytes_max),
         };
-        let readers = Readers::default();
-        let seen = readers.clone();
-        env.streams.hub().tap(move |topic, shared| seen.see(topic, shared));
         env.streams.prepare_with(streaming::prepare);
         Self(Arc::new(Inner {
             tokens: Tokens::new(setup.community.clone()),
             limiter: Limiter::new(env.clock.clone()),
             spool,
-            readers,
             payloads: Payloads::default(),
             sockets: Sockets::default(),
             community: setup.community,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use weir_base::{Id, Timestamp};
 use weir_community::accounts::Account;
+use weir_community::filters::Searched;
 use weir_community::statuses::{ReaderState, View};
 use weir_community::streams::Noun;
 use weir_community::{Env, accounts, media};
@@ -14,6 +15,7 @@ use crate::collections::{
     AccountDoc, AccountField, MediaDoc, MentionDoc, PollDoc, PollOptionDoc, StatusDoc,
     StatusStateDoc, TimelineEntryDoc,
 };
+use super::places::Places;
 use crate::document::{Documents, Revision};
 
 /// A result in the making, and what of it the shelf is to keep up to date.
@@ -23,6 +25,8 @@ pub(crate) struct Docs {
     pub(crate) revisions: Vec<Arc<Revision>>,
     /// Posts and accounts among them, and when posts were last edited.
     pub(crate) nouns: BTreeMap<Noun, Option<Timestamp>>,
+    /// The places of posts in a timeline that takes new ones without being read.
+    pub(crate) places: Option<Places>,
     /// The oldest post of a timeline that has more.
     pub(crate) oldest: Option<Id>,
     /// When the result changes by itself.
@@ -32,7 +36,8 @@ pub(crate) struct Docs {
 impl Docs {
     pub(crate) fn new(documents: &Documents) -> Self {
         let (revisions, nouns) = (Vec::new(), BTreeMap::new());
-        Self { documents: documents.clone(), revisions, nouns, oldest: None, ends_at: None }
+        let (documents, places) = (documents.clone(), None);
+        Self { documents, revisions, nouns, places, oldest: None, ends_at: None }
     }
 
     /// One document.
@@ -70,10 +75,39 @@ impl Docs {
     /// Posts as entries of a timeline.
     pub(crate) fn entries(&mut self, timeline: &str, views: &[View]) {
         for view in views {
-            let id = view.status.id;
-            let entry = TimelineEntryDoc { timeline: timeline.to_owned(), status_id: id };
-            self.put("timeline_entries", &format!("{timeline}/{id}"), &entry);
+            self.revisions.extend(entry(&self.documents, timeline, view.status.id));
         }
+    }
+}
+
+/// The id of a post's entry in a timeline.
+pub(crate) fn entry_id(timeline: &str, id: Id) -> String {
+    format!("{timeline}/{id}")
+}
+
+/// A post as entry of a timeline.
+pub(crate) fn entry(documents: &Documents, timeline: &str, id: Id) -> Option<Arc<Revision>> {
+    let entry = TimelineEntryDoc { timeline: timeline.to_owned(), status_id: id };
+    revision(documents, "timeline_entries", &entry_id(timeline, id), &entry)
+}
+
+/// A new post as documents, made once for all who get it and attached to its event.
+pub(crate) struct PostDocs {
+    /// Of the post, what it boosts, and who wrote them.
+    pub(crate) parts: Vec<(Noun, Option<Timestamp>, Option<Arc<Revision>>)>,
+    /// What filters look at.
+    pub(crate) searched: Searched,
+}
+
+impl PostDocs {
+    pub(crate) fn of(documents: &Documents, env: &Env, view: &View) -> Self {
+        let mut parts = Vec::new();
+        for one in std::iter::once(view).chain(view.boost.as_deref()) {
+            let (id, edited_at) = (one.status.id, one.status.edited_at);
+            parts.push((Noun::Post(id), edited_at, status(documents, env, one)));
+            parts.push((Noun::Account(one.account.id), None, account(documents, env, &one.account)));
+        }
+        Self { parts, searched: Searched::of(view) }
     }
 }
 
@@ -157,8 +191,17 @@ fn mention(one: &weir_community::statuses::MentionView) -> MentionDoc {
 
 /// What its reader did with a post; none where that is nothing.
 fn state(documents: &Documents, view: &View) -> Option<Arc<Revision>> {
-    let state = view.reader?;
     let votes = view.poll.as_ref().map(|poll| poll.own_votes.clone()).unwrap_or_default();
+    state_of(documents, view.status.id, view.reader?, votes)
+}
+
+/// What a reader did with post `id`; none where that is nothing.
+pub(crate) fn state_of(
+    documents: &Documents,
+    id: Id,
+    state: ReaderState,
+    votes: Vec<usize>,
+) -> Option<Arc<Revision>> {
     if state == ReaderState::default() && votes.is_empty() {
         return None;
     }
@@ -170,7 +213,7 @@ fn state(documents: &Documents, view: &View) -> Option<Arc<Revision>> {
         pinned: state.pinned,
         own_votes: votes,
     };
-    revision(documents, "status_states", &view.status.id.to_string(), &document)
+    revision(documents, "status_states", &id.to_string(), &document)
 }
 
 /// A person as everybody sees them.

@@ -1,5 +1,6 @@
-//! A query over the community that is kept up to date by events: it is read again where an event
-//! says that it may have another result, and what posts and accounts say comes from the shelf.
+//! A query over the community that is kept up to date by events: a new post is given its place in
+//! a timeline by what memory knows of the reader, what posts and accounts say comes from the
+//! shelf, and it is read again where an event says that it may have another result.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,14 +9,18 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use tokio::time::Instant;
 use weir_base::{Id, Timestamp};
-use weir_community::streams::{Event, Noun, Topic};
+use weir_community::filters::Searched;
+use weir_community::statuses::{ReaderState, View};
+use weir_community::streams::{Event, Noun, ReadWith, Reader, ReaderSets, Topic};
 use weir_community::{Env, Error};
 use weir_db::{Class, Tx};
-use weir_live::{Lost, Session};
+use weir_live::{Lost, Session, Shared};
 
-use super::docs::Docs;
+use super::docs::{self, Docs, PostDocs};
+use super::places::{Places, nouns_of};
 use super::shelf::{Inbox, News};
 use super::{Face, trouble};
+use crate::document::{DocKey, Revision};
 use crate::observer::{Source, Trouble, Update, Work};
 use crate::wire::Failure;
 
@@ -23,6 +28,7 @@ use crate::wire::Failure;
 const PAUSE: Duration = Duration::from_millis(100);
 
 type Nouns = BTreeMap<Noun, Option<Timestamp>>;
+type State = (Noun, Option<Arc<Revision>>);
 
 /// What a live query reads, and when.
 pub(crate) trait Query: Send + Sync + 'static {
@@ -38,10 +44,27 @@ pub(crate) trait Query: Send + Sync + 'static {
     /// All of its result, in one unit.
     fn read(&self, face: &Face) -> Work<'static, Result<Docs, Error>>;
 
+    /// Whether a new post belongs into it, by what is known of its reader (of visitors: nothing), and
+    /// whether a filter hides it there; none where that is to be read.
+    fn welcomes(&self, _view: &View, _sets: &ReaderSets, _searched: &Searched) -> Option<Welcome> {
+        None
+    }
+
     /// How often it is read again whatever happens.
     fn every(&self) -> Option<Duration> {
         None
     }
+}
+
+/// What becomes of a new post in a timeline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Welcome {
+    /// It does not belong there.
+    No,
+    /// It takes a place that nobody sees.
+    Hidden,
+    /// It is shown.
+    Shown,
 }
 
 /// Reads a result in one unit.
@@ -64,16 +87,21 @@ pub(crate) fn in_one_unit(
 #[derive(Default)]
 pub(crate) struct Shown {
     nouns: Nouns,
+    places: Option<Places>,
     /// The oldest post of a timeline that has more.
     pub(crate) oldest: Option<Id>,
 }
 
 impl Shown {
-    /// Whether a post is among it.
+    /// Whether a post is among it, or has a place.
     pub(crate) fn has_post(&self, id: Id) -> bool {
         self.nouns.contains_key(&Noun::Post(id))
+            || self.places.as_ref().is_some_and(|places| places.has(id))
     }
 }
+
+/// Steps to the next result, by the numbers of their documents: what is put, or gone.
+type Steps = BTreeMap<u64, Result<Arc<Revision>, Arc<DocKey>>>;
 
 /// A query under way.
 pub(crate) struct Live<Q> {
@@ -82,6 +110,9 @@ pub(crate) struct Live<Q> {
     session: Option<Session<Topic, Event>>,
     inbox: Arc<Inbox>,
     shown: Shown,
+    reader: Option<Arc<Reader>>,
+    /// What new posts did to the result.
+    steps: Steps,
     // The whole result is to be read again.
     due: bool,
     ends_at: Option<Timestamp>,
@@ -90,7 +121,10 @@ pub(crate) struct Live<Q> {
 
 impl<Q: Query> Live<Q> {
     pub(crate) fn new(face: &Face, query: Q) -> Self {
+        let reader = query.reader().map(|id| face.env().streams.readers().of(id));
         Self {
+            reader,
+            steps: Steps::new(),
             face: face.clone(),
             query,
             session: None,
@@ -130,6 +164,11 @@ impl<Q: Query> Live<Q> {
 
     async fn whole(&mut self) -> Result<Update, Trouble> {
         self.open()?;
+        if let Some(reader) = &self.reader {
+            // Before the result: what of it changes meanwhile is told.
+            let readers = self.face.env().streams.readers();
+            readers.sets(&self.face.community, reader).await.map_err(trouble)?;
+        }
         let moment = self.face.shelf.now();
         self.inbox.take();
         let docs = self.query.read(&self.face).await.map_err(trouble)?;
@@ -142,14 +181,22 @@ impl<Q: Query> Live<Q> {
         // What was watched all along has its news in the inbox if it changed meanwhile.
         self.face.shelf.watch(&self.inbox, &new, moment);
         self.face.shelf.unwatch(&self.inbox, &old);
-        self.shown = Shown { nouns: docs.nouns, oldest: docs.oldest };
+        self.shown = Shown { nouns: docs.nouns, places: docs.places, oldest: docs.oldest };
+        self.steps.clear();
         (self.ends_at, self.due) = (docs.ends_at, false);
         Ok(Update::Whole(docs.revisions))
     }
 
-    /// What the shelf says of posts and accounts in the result.
+    /// What came, and what the shelf says of posts and accounts in the result.
     fn news(&mut self) -> Option<Update> {
-        let mut put = Vec::new();
+        let steps = std::mem::take(&mut self.steps);
+        let (mut put, mut gone) = (Vec::new(), Vec::new());
+        for step in steps.into_values() {
+            match step {
+                Ok(revision) => put.push(revision),
+                Err(key) => gone.push(key),
+            }
+        }
         for (noun, news) in self.inbox.take() {
             let Some(edited_at) = self.shown.nouns.get(&noun) else { continue };
             match news {
@@ -159,14 +206,111 @@ impl<Q: Query> Live<Q> {
                 News::Now(..) | News::Gone => return None,
             }
         }
-        Some(Update::Part { put, gone: Vec::new() })
+        Some(Update::Part { put, gone })
     }
 }
 
 impl<Q: Query> Live<Q> {
+    /// Takes an event in: where it may have another result and memory does not tell which, the
+    /// whole is due.
+    fn heed(&mut self, shared: &Shared<Event>) {
+        if self.due {
+            return;
+        }
+        self.due = match &shared.event {
+            Event::PeopleChanged | Event::Missed => true,
+            Event::Created(view) if self.shown.places.is_some() => {
+                self.place(view, shared).is_none()
+            }
+            event => self.query.concerns(event, &self.shown),
+        };
+    }
+
+    /// Gives a new post its place; none where that can't be told without reading.
+    fn place(&mut self, view: &View, shared: &Shared<Event>) -> Option<()> {
+        let visitor = Arc::default();
+        let sets = match &self.reader {
+            Some(reader) => reader.current(self.face.env().clock.now())?,
+            None => visitor,
+        };
+        let with = shared.attached::<ReadWith>()?;
+        let documents = &self.face.documents;
+        let made = match shared.attached::<PostDocs>() {
+            Some(made) => made,
+            None => shared.attach(PostDocs::of(documents, self.face.env(), view))?,
+        };
+        let shows = match self.query.welcomes(view, &sets, &made.searched)? {
+            Welcome::No => return Some(()),
+            Welcome::Hidden => Vec::new(),
+            Welcome::Shown => nouns_of(view),
+        };
+        let is_shown = !shows.is_empty();
+        let states = self.states(view, with)?;
+        let places = self.shown.places.as_mut()?;
+        let (id, timeline) = (view.status.id, places.timeline.clone());
+        let Some(displaced) = places.put(id, view.post().status.id, shows) else { return Some(()) };
+        self.shown.oldest = places.oldest();
+        let mut new = Vec::new();
+        if is_shown {
+            for (noun, edited_at, revision) in &made.parts {
+                // What is shown already is kept up to date, and may be newer.
+                if self.shown.nouns.contains_key(noun) {
+                    continue;
+                }
+                self.shown.nouns.insert(*noun, *edited_at);
+                new.push(*noun);
+                let state = states.iter().find(|(of, _)| of == noun);
+                let state = state.and_then(|(_, state)| state.clone());
+                for one in revision.iter().cloned().chain(state) {
+                    self.steps.insert(one.key().number(), Ok(one));
+                }
+            }
+            let entry = docs::entry(documents, &timeline, id)?;
+            self.steps.insert(entry.key().number(), Ok(entry));
+        }
+        let mut gone: Vec<(&str, String)> = Vec::new();
+        for entry in &displaced.entries {
+            gone.push(("timeline_entries", docs::entry_id(&timeline, *entry)));
+        }
+        for noun in &displaced.nouns {
+            self.shown.nouns.remove(noun);
+            match noun {
+                Noun::Post(id) => {
+                    gone.extend([("statuses", id.to_string()), ("status_states", id.to_string())]);
+                }
+                Noun::Account(id) => gone.push(("accounts", id.to_string())),
+            }
+        }
+        for (collection, id) in gone {
+            let key = documents.key(collection, &id).ok()?;
+            self.steps.insert(key.number(), Err(key));
+        }
+        self.face.shelf.watch(&self.inbox, &new, with.moment);
+        self.face.shelf.unwatch(&self.inbox, &displaced.nouns);
+        metrics::counter!("weir_ddp_posts_placed_total").increment(1);
+        Some(())
+    }
+
+    /// What the reader did with a new post and what it boosts; none where that is to be read.
+    fn states(&self, view: &View, with: &ReadWith) -> Option<Vec<State>> {
+        let Some(reader) = self.query.reader() else { return Some(Vec::new()) };
+        let Some(touch) = with.touched.by(reader) else {
+            // Of a post of one's own that is boosted it is not known whether it is pinned.
+            let own_boosted = view.boost.as_ref().is_some_and(|of| of.account.id == reader);
+            return (!own_boosted).then(Vec::new);
+        };
+        // Whoever did something with it is rare enough to read it.
+        let muted = ReaderState { muted: true, ..ReaderState::default() };
+        if view.boost.is_some() || touch.state != muted || !touch.votes.is_empty() {
+            return None;
+        }
+        let id = view.status.id;
+        Some(vec![(Noun::Post(id), docs::state_of(&self.face.documents, id, muted, Vec::new()))])
+    }
+
     /// Waits for something that concerns the query.
     async fn listen(&mut self) {
-        if self.due {
+        if self.due || !self.steps.is_empty() {
             return;
         }
         let ends_in = self.ends_in();
@@ -176,13 +320,8 @@ impl<Q: Query> Live<Q> {
                 biased;
                 batch = session.next() => match batch {
                     Ok(batch) => {
-                        let (query, shown) = (&self.query, &self.shown);
-                        let concerns = |event: &Event| match event {
-                            Event::PeopleChanged | Event::Missed => true,
-                            event => query.concerns(event, shown),
-                        };
-                        if batch.iter().any(|(_, shared)| concerns(&shared.event)) {
-                            self.due = true;
+                        batch.iter().for_each(|(_, shared)| self.heed(shared));
+                        if self.due || !self.steps.is_empty() {
                             return;
                         }
                     }
@@ -220,7 +359,7 @@ impl<Q: Query> Source for Live<Q> {
         Box::pin(async {
             self.listen().await;
             // Many changes in a moment are one.
-            if let Some(at) = self.read_at.filter(|_| self.due) {
+            if let Some(at) = self.read_at.filter(|_| self.due || !self.steps.is_empty()) {
                 tokio::time::sleep_until(at + PAUSE).await;
             }
         })
@@ -232,9 +371,13 @@ impl<Q: Query> Source for Live<Q> {
 
     fn update(&mut self) -> Work<'_, Result<Update, Trouble>> {
         Box::pin(async {
+            let has_steps = !self.steps.is_empty();
             if !self.due
                 && let Some(update) = self.news()
             {
+                if has_steps {
+                    self.read_at = Some(Instant::now());
+                }
                 return Ok(update);
             }
             self.due = true;

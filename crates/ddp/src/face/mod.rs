@@ -2,6 +2,7 @@
 
 pub(crate) mod docs;
 pub(crate) mod live;
+pub(crate) mod places;
 mod shelf;
 
 use std::ops::Deref;

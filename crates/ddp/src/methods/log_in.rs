@@ -7,6 +7,7 @@ use weir_base::{Id, Timestamp};
 use weir_community::users::{self, NewSession, Standing};
 use weir_community::{accounts, oauth};
 use weir_http::{Asker, Rule};
+use weir_live::admission::Permit;
 
 use crate::face::{Face, failure, too_many};
 use crate::server::{Answer, Call, Outcome};
@@ -73,6 +74,18 @@ fn wrong() -> Failure {
     Failure::new(403, WRONG)
 }
 
+/// Stands in line with all who arrive.
+///
+/// # Errors
+/// 503 when too many do.
+async fn arrive(face: &Face) -> Result<Permit, Failure> {
+    let entered = face.env().streams.hub().admission().enter().await;
+    entered.map_err(|busy| {
+        let details = serde_json::json!({ "retryAfter": busy.retry_after_s });
+        Failure::new(503, busy.to_string()).with_details(details)
+    })
+}
+
 fn answer(account: Id, token: &str, kind: &'static str, now: Timestamp) -> Answer {
     let token_expires = now.plus_ms(LIFE_MS).into();
     let result = LoginResult { id: account, token: token.to_owned(), token_expires, kind };
@@ -90,12 +103,15 @@ async fn by_password(
         user.as_str().or_else(|| field("username")).or_else(|| field("email"))
     });
     let name = name.ok_or_else(|| Failure::bad_params("Match failed: say who you are"))?.to_owned();
+    let arrival = arrive(face).await?;
     let known = face.read(move |tx, _| {
         let Some(user) = users::by_login(tx, &name)? else { return Ok(None) };
         let account = accounts::by_id(tx, user.account_id)?;
         Ok(account.deleted_at.is_none().then_some((user, account)))
     });
     let known = known.await?;
+    // Passwords have a line of their own.
+    drop(arrival);
     let hash = known.as_ref().map_or("", |(user, _)| user.password_hash.as_str());
     let fits = match &password {
         Some(Value::String(plain)) => users::verify_password(hash, plain).await,
@@ -136,6 +152,7 @@ async fn by_password(
 async fn resume(face: &Face, token: String) -> Outcome {
     let expired =
         || Failure::new(403, "You've been logged out by the server. Please log in again.");
+    let _arrival = arrive(face).await?;
     let account = match holder(face, &token).await? {
         Some(account) => account,
         None => return Err(expired()),

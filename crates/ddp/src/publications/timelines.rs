@@ -2,11 +2,13 @@
 //! everybody and everything they show, and each post's place in it as a `timeline_entries`
 //! document.
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 use weir_base::Id;
-use weir_community::filters::{Rules, hidden_in};
+use weir_community::filters::{Rules, Searched, hidden_in};
 use weir_community::statuses::View;
-use weir_community::streams::{Event, Topic};
+use weir_community::streams::{Event, Noun, ReaderSets, Topic};
 use weir_community::timelines::{self, AccountPage, PublicPage, Range};
 use weir_community::{Env, Error, relationships, tags, text};
 use weir_db::Tx;
@@ -14,7 +16,8 @@ use weir_db::Tx;
 use super::{limit, person};
 use crate::face::Face;
 use crate::face::docs::Docs;
-use crate::face::live::{Live, Query, Shown, in_one_unit};
+use crate::face::live::{Live, Query, Shown, Welcome, in_one_unit};
+use crate::face::places::{Places, nouns_of};
 use crate::observer::Work;
 use crate::server::Opening;
 use crate::typed::typed;
@@ -186,9 +189,12 @@ impl Timeline {
         docs: &mut Docs,
         mut views: Vec<View>,
     ) -> Result<(), Error> {
+        let mut places = Places::new(self.name(), self.limit, self.has_posts_once());
         if views.len() >= self.limit {
             docs.oldest = views.last().map(|view| view.status.id);
         }
+        let all: Vec<(Id, Id)> =
+            views.iter().map(|view| (view.status.id, view.post().status.id)).collect();
         if let Some(reader) = self.reader {
             let now = env.clock.now();
             let rules = Rules::load(tx, reader, now)?;
@@ -199,7 +205,41 @@ impl Timeline {
         // Documents go in the order in which they were first made: what an entry names is there.
         docs.posts(env, &views);
         docs.entries(&self.name(), &views);
+        if !matches!(self.which, Which::List(_)) {
+            let mut shown: HashMap<Id, Vec<Noun>> =
+                views.iter().map(|view| (view.status.id, nouns_of(view))).collect();
+            for (id, post) in all {
+                places.put(id, post, shown.remove(&id).unwrap_or_default());
+            }
+            docs.places = Some(places);
+        }
         Ok(())
+    }
+
+    /// Whether a post that was boosted stands in it once.
+    fn has_posts_once(&self) -> bool {
+        matches!(self.which, Which::Home | Which::List(_))
+    }
+
+    /// Whether a post that the reader may see belongs into it; who is in a list is not known here.
+    fn takes(&self, view: &View, sets: &ReaderSets) -> Option<bool> {
+        let status = &view.status;
+        Some(match &self.which {
+            Which::Home => sets.comes_home(view),
+            Which::List(_) => return None,
+            Which::Public { only_media, .. } => {
+                (!only_media || !view.media.is_empty()) && sets.is_public_for(view)
+            }
+            Which::Tag { .. } => sets.is_public_for(view),
+            Which::Account { only_media, exclude_replies, exclude_reblogs, .. } => {
+                let is_boost = view.boost.is_some();
+                let to_others = status.in_reply_to_account_id.is_some_and(|to| to != view.account.id)
+                    || (status.in_reply_to_uri.is_some() && status.in_reply_to_id.is_none());
+                !(*only_media && (view.media.is_empty() || is_boost)
+                    || *exclude_reblogs && is_boost
+                    || *exclude_replies && to_others)
+            }
+        })
     }
 }
 
@@ -234,6 +274,15 @@ impl Query for Timeline {
 
     fn reader(&self) -> Option<Id> {
         self.reader
+    }
+
+    fn welcomes(&self, view: &View, sets: &ReaderSets, searched: &Searched) -> Option<Welcome> {
+        let is_hidden = || hidden_in(&sets.matching(view, searched), self.context());
+        Some(match self.takes(view, sets)? && sets.may_see(view) {
+            false => Welcome::No,
+            true if is_hidden() => Welcome::Hidden,
+            true => Welcome::Shown,
+        })
     }
 
     fn read(&self, face: &Face) -> Work<'static, Result<Docs, Error>> {

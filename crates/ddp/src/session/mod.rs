@@ -22,9 +22,9 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use weir_base::Id;
+use weir_live::admission::{Permit, Slice};
 
 use crate::observer::{Bell, Work};
-use crate::pacer::{Place, Turn};
 use crate::server::{Client, Outcome, Server};
 use crate::transport::{Said, Wire};
 use crate::view::View;
@@ -95,7 +95,8 @@ pub(crate) struct Session<A> {
     allowance: Allowance,
     // When methods were called that may not be called often.
     slow_calls: Vec<Instant>,
-    place: Option<Place>,
+    // A place among those who take turns.
+    place: Option<Permit>,
     // When the client was last heard (or lost), and whether it was asked since.
     heard_at: Instant,
     asked: bool,
@@ -142,7 +143,7 @@ enum Event {
     Said(Result<Said, crate::transport::Gone>),
     Done(Done),
     Bell,
-    Turn(Option<(Place, Turn)>),
+    Turn(Option<Slice>),
     Time,
     Shutdown,
 }
@@ -183,7 +184,7 @@ impl<A: Clone + Send + Sync + 'static> Session<A> {
     async fn run(mut self) {
         self.server.0.meters.sessions.increment(1.0);
         self.open_always();
-        let mut turn: Option<Work<'static, Option<(Place, Turn)>>> = None;
+        let mut turn: Option<Work<'static, Option<Slice>>> = None;
         loop {
             self.hear_waiting();
             self.collect();
@@ -199,8 +200,14 @@ impl<A: Clone + Send + Sync + 'static> Session<A> {
                     continue;
                 }
             } else if turn.is_none() {
-                let pacer = self.server.0.pacer.clone();
-                turn = Some(Box::pin(pacer.turn(self.place.take())));
+                let (arrivals, place) = (self.server.0.arrivals.clone(), self.place.take());
+                turn = Some(Box::pin(async move {
+                    let place = match place {
+                        Some(place) => place,
+                        None => arrivals.enter().await.ok()?,
+                    };
+                    Some(place.slice().await)
+                }));
             }
             let until = self.wakes_at();
             match self.next(&mut turn, until).await {
@@ -230,8 +237,7 @@ impl<A: Clone + Send + Sync + 'static> Session<A> {
                 }
                 Event::Turn(given) => {
                     turn = None;
-                    let Some((place, slice)) = given else { break };
-                    self.place = Some(place);
+                    let Some(slice) = given else { break };
                     if self.say(Some(slice)).await.is_err() {
                         self.lose();
                     }
@@ -275,7 +281,7 @@ impl<A: Clone + Send + Sync + 'static> Session<A> {
 
     async fn next(
         &mut self,
-        turn: &mut Option<Work<'static, Option<(Place, Turn)>>>,
+        turn: &mut Option<Work<'static, Option<Slice>>>,
         until: Option<Instant>,
     ) -> Event {
         let limits = &self.server.0.limits;

@@ -4,16 +4,16 @@ use std::pin::pin;
 use std::task::Poll;
 
 use bytes::Bytes;
+use weir_live::admission::Slice;
 
 use super::Session;
-use crate::pacer::Turn;
 use crate::transport::Gone;
 use crate::wire;
 
 impl<A: Clone + Send + Sync + 'static> Session<A> {
     /// Sends what waits, and what is to be shown: all of it where that is little, or one slice
     /// where it is this session's turn.
-    pub(super) async fn say(&mut self, turn: Option<Turn>) -> Result<(), Gone> {
+    pub(super) async fn say(&mut self, mut turn: Option<Slice>) -> Result<(), Gone> {
         if self.wire.is_none() {
             return Ok(());
         }
@@ -23,6 +23,9 @@ impl<A: Clone + Send + Sync + 'static> Session<A> {
         }
         if turn.is_some() || !self.is_much() {
             let slice = self.view.fill(limits.slice_bytes, &mut self.out);
+            if let Some(turn) = &mut turn {
+                turn.spend(slice.bytes);
+            }
             self.subs.retain(|sub| !slice.ended.contains(&sub.token()));
         }
         if self.view.is_settled() && !self.settled.is_empty() {
@@ -30,6 +33,7 @@ impl<A: Clone + Send + Sync + 'static> Session<A> {
         }
         let pongs = std::mem::take(&mut self.answers);
         if self.out.is_empty() && pongs.is_empty() {
+            self.place = turn.map(Slice::end);
             return Ok(());
         }
         let counted = std::mem::take(&mut self.out);
@@ -47,12 +51,14 @@ impl<A: Clone + Send + Sync + 'static> Session<A> {
 
     /// A client that does not take what is sent gives up its turn and its place: nobody waits for
     /// it.
-    async fn send(&mut self, frames: &[Bytes], turn: Option<Turn>) -> Result<(), Gone> {
+    async fn send(&mut self, frames: &[Bytes], turn: Option<Slice>) -> Result<(), Gone> {
         let Some(wire) = &mut self.wire else { return Ok(()) };
         let mut sending = pin!(wire.send(frames));
         let first = std::future::poll_fn(|context| Poll::Ready(sending.as_mut().poll(context)));
         let sent = first.await;
-        drop(turn);
+        if let Some(turn) = turn {
+            self.place = Some(turn.end());
+        }
         match sent {
             Poll::Ready(sent) => sent,
             Poll::Pending => {

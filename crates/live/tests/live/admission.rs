@@ -75,9 +75,11 @@ fn who_leaves_the_line_makes_room_in_it() {
 #[tokio::test(start_paused = true)]
 async fn somebody_with_much_to_load_holds_up_nobody_with_little() {
     let (door, _) = door(2, 10);
-    let (mut much, mut little) = (door.enter().await.unwrap(), door.enter().await.unwrap());
+    let (much, mut little) = (door.enter().await.unwrap(), door.enter().await.unwrap());
     // Ten turns' worth in one go: ten turns of the others' come first.
-    much.slice().await.spend(640 * 1024);
+    let mut slice = much.slice().await;
+    slice.spend(640 * 1024);
+    let much = slice.end();
     let turns = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let count = turns.clone();
     let busy = tokio::spawn(async move {
@@ -85,7 +87,7 @@ async fn somebody_with_much_to_load_holds_up_nobody_with_little() {
             let mut slice = little.slice().await;
             slice.spend(64 * 1024);
             assert!(slice.is_over());
-            drop(slice);
+            little = slice.end();
             count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             tokio::task::yield_now().await;
         }
@@ -99,10 +101,22 @@ async fn somebody_with_much_to_load_holds_up_nobody_with_little() {
 #[tokio::test(start_paused = true)]
 async fn time_counts_where_bytes_do_not() {
     let (door, _) = door(1, 10);
-    let mut permit = door.enter().await.unwrap();
+    let permit = door.enter().await.unwrap();
     let slice = permit.slice().await;
     tokio::time::advance(std::time::Duration::from_micros(900)).await;
     assert!(!slice.is_over());
     tokio::time::advance(std::time::Duration::from_micros(200)).await;
     assert!(slice.is_over());
+}
+
+#[test]
+fn a_turn_that_is_dropped_lets_the_next_one_in() {
+    let (door, _) = door(1, 1);
+    let permit = door.enter().now_or_never().unwrap().unwrap();
+    let slice = permit.slice().now_or_never().unwrap();
+    let mut next = Box::pin(door.enter());
+    assert!((&mut next).now_or_never().is_none());
+    drop(slice);
+    let next = next.now_or_never().unwrap().unwrap();
+    assert!(next.slice().now_or_never().is_some());
 }

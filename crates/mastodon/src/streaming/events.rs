@@ -6,11 +6,9 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use weir_base::Id;
 use weir_community::statuses::View;
-use weir_community::streams::{Event, Topic};
+use weir_community::streams::{Event, Reader, ReaderSets, Topic};
 use weir_live::{Cursor, Lost, Next, Session, Shared};
 
-use super::reader::ReaderSets;
-use super::readers::Reader;
 use super::render::{Payload, Rendered};
 use super::stream::{Kind, Listener, Stream};
 use super::template::escaped;
@@ -48,23 +46,31 @@ struct Lacks {
     author: Option<Id>,
 }
 
+/// Whether a post belongs into a stream of this kind for this reader. Who may see it comes first.
+fn wants(sets: &ReaderSets, view: &View, kind: Kind) -> bool {
+    sets.may_see(view)
+        && match kind {
+            Kind::User => sets.comes_home(view),
+            Kind::Public => sets.understands(view) && sets.is_public_for(view),
+            Kind::List => sets.comes_to_list(view),
+            Kind::Direct | Kind::Notifications => false,
+        }
+}
+
 impl Events {
-    /// Opens a session without streams. Those who arrive are let in a few at a time.
+    /// Opens a session without streams, for somebody who was [let in](super::Arrival).
     ///
     /// # Errors
-    /// 503 when too many arrive or no session is free; the database's.
+    /// 503 when no session is free; the database's.
     pub(crate) async fn open(face: &Face, listener: Listener, wire: Wire) -> Result<Self, Error> {
         let id = listener.as_ref().and_then(|bearer| bearer.account_id);
         let hub = face.env().streams.hub();
-        let busy = |busy: weir_live::admission::Busy| {
-            Error::busy(busy.to_string()).retry(busy.retry_after_s)
-        };
-        let _permit = hub.admission().enter().await.map_err(busy)?;
         let session =
             hub.session(id.unwrap_or(Id::ZERO).0).map_err(|full| Error::busy(full.to_string()))?;
-        let reader = id.map(|id| face.readers.of(id));
+        let readers = face.env().streams.readers();
+        let reader = id.map(|id| readers.of(id));
         if let Some(reader) = &reader {
-            face.readers.sets(face, reader).await?;
+            readers.sets(&face.community, reader).await?;
         }
         Ok(Self { face: face.clone(), listener, session, streams: Vec::new(), reader, wire })
     }
@@ -184,7 +190,10 @@ impl Events {
     ) -> Result<(), Error> {
         let sets = match &self.reader {
             None => VISITOR.clone(),
-            Some(reader) => self.face.readers.sets(&self.face, reader).await?,
+            Some(reader) => {
+                let readers = self.face.env().streams.readers();
+                readers.sets(&self.face.community, reader).await?
+            }
         };
         if let Err(lacks) = self.put(topic, shared, &sets, out)? {
             self.face.payloads.make(&self.face, shared, lacks.author).await?;
@@ -256,7 +265,7 @@ impl Events {
         out: &mut Vec<Bytes>,
     ) -> Result<Result<(), Lacks>, Error> {
         let media = !stream.only_media || !view.post().media.is_empty();
-        if !media || !sets.wants(view, stream.kind) {
+        if !media || !wants(sets, view, stream.kind) {
             return Ok(Ok(()));
         }
         let reader = self.person();

@@ -3,23 +3,21 @@
 //!
 //! A session listens to topics of the community's hub. Each event is rendered once for everybody
 //! ([`render`]), on the snapshot it was read on, and its bytes are shared. What is known of an
-//! account that is connected is held once for all of its sessions ([`readers`]); with it is decided
-//! for each session, without asking the database, who may see an event and where a reader's view
-//! differs ([`reader`], [`template`]) before bytes are handed over.
+//! account that is connected is held once for all of its sessions
+//! ([`Readers`](weir_community::streams::Readers)); with it is decided for each session, without
+//! asking the database, who may see an event and where a reader's view differs ([`template`])
+//! before bytes are handed over.
 //!
 //! | file | what it holds |
 //! | --- | --- |
 //! | `stream` | the streams by name, and what each listens to |
 //! | `socket`, `sse` | the two ways to connect |
 //! | `events` | what of an event one connection is told |
-//! | `readers`, `reader` | what is known of who is connected, and what follows from it |
 //! | `render`, `template`, `wire` | events as bytes |
 //! | `payloads` | what has to be read to tell an event |
 
 mod events;
 mod payloads;
-mod reader;
-mod readers;
 mod render;
 mod socket;
 mod sse;
@@ -27,14 +25,39 @@ mod stream;
 mod template;
 mod wire;
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::routing::get;
+use weir_live::admission::Permit;
 
-use crate::Face;
+use crate::{Error, Face};
 
 pub(crate) use payloads::Payloads;
-pub(crate) use readers::Readers;
 pub(crate) use render::prepare;
+
+/// Where streaming begins.
+pub(crate) const PATH: &str = "/api/v1/streaming";
+
+/// The right of somebody who arrives to be worked on, from the door until they listen; let go when
+/// the last clone is dropped.
+#[derive(Clone)]
+pub(crate) struct Arrival {
+    _permit: Arc<Permit>,
+}
+
+impl Arrival {
+    /// Stands in line.
+    ///
+    /// # Errors
+    /// 503 when too many do.
+    pub(crate) async fn enter(face: &Face) -> Result<Self, Error> {
+        let entered = face.env().streams.hub().admission().enter().await;
+        let permit = entered
+            .map_err(|busy| Error::busy(busy.to_string()).retry(busy.retry_after_s))?;
+        Ok(Self { _permit: Arc::new(permit) })
+    }
+}
 
 /// The table of streaming.
 pub(crate) fn table() -> Router<Face> {

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use weir_base::Id;
 use weir_community::filters::{Applied, Searched};
 use weir_community::statuses::{Touched, View};
-use weir_community::streams::Event;
+use weir_community::streams::{Event, ReadWith};
 use weir_community::{Env, Error as CommunityError};
 use weir_db::Tx;
 use weir_live::Shared;
@@ -26,7 +26,7 @@ const FRAMES_MAX: usize = 64;
 /// A post as text, with what those who are here did with it.
 pub(crate) struct Rendered {
     template: Template,
-    touched: Touched,
+    touched: Arc<Touched>,
     /// What filters look at.
     pub(super) searched: Searched,
     // By stream; the ones after with ids.
@@ -64,24 +64,16 @@ pub(crate) fn prepare(
         }) else {
             continue;
         };
-        let among = people_to_ask(env, view);
-        let touched = Touched::load(tx, view, among.as_deref())?;
+        let touched = match shared.attached::<ReadWith>() {
+            Some(with) => with.touched.clone(),
+            None => Arc::new(Touched::load(tx, view, None)?),
+        };
         if let Ok(rendered) = Rendered::new(status, touched, view) {
             metrics::counter!("weir_mastodon_stream_posts_rendered_total").increment(1);
             shared.attach(rendered);
         }
     }
     Ok(())
-}
-
-/// Those who are here, where they are fewer than those who did something with the post.
-fn people_to_ask(env: &Env, view: &View) -> Option<Vec<Id>> {
-    let post = view.post();
-    let votes = post.poll.as_ref().map_or(0, |poll| poll.tallies.iter().sum());
-    let marks = post.status.favourites_count + post.status.boosts_count + votes;
-    let hub = env.streams.hub();
-    let few = i64::try_from(hub.stats().identities).unwrap_or(i64::MAX) < marks;
-    few.then(|| hub.awaited().into_iter().map(Id).collect())
 }
 
 fn neutral() -> ReaderPart {
@@ -107,7 +99,7 @@ fn neutralise(status: &mut Status) {
 }
 
 impl Rendered {
-    fn new(mut status: Status, touched: Touched, view: &View) -> Result<Self, Error> {
+    fn new(mut status: Status, touched: Arc<Touched>, view: &View) -> Result<Self, Error> {
         neutralise(&mut status);
         Ok(Self {
             template: Template::new(text(&status)?, &neutral())?,

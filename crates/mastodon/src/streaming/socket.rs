@@ -10,6 +10,7 @@ use weir_http::Connection;
 use weir_live::socket::{self, Message, Socket, SocketError, close_code};
 use weir_live::{Cursor, Lost, Next};
 
+use super::Arrival;
 use super::events::{Batch, Events};
 use super::stream::Listener;
 use super::wire::Wire;
@@ -40,7 +41,12 @@ impl Wish {
 }
 
 /// `GET /api/v1/streaming`.
-pub(crate) async fn serve(State(face): State<Face>, request: Request) -> Result<Response, Error> {
+pub(crate) async fn serve(
+    State(face): State<Face>,
+    mut request: Request,
+) -> Result<Response, Error> {
+    // Held until it listens.
+    let _arrival = request.extensions_mut().remove::<Arrival>();
     let mut upgrade = socket::upgrade_headers(request.headers())
         .map_err(|error| Error::bad_request(&error.to_string()))?;
     let wish: Wish = request.uri().query().map(asked).unwrap_or_default();

@@ -10,29 +10,30 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::{Mutex, RwLock};
 use weir_base::{Id, Timestamp};
-use weir_community::streams::{Event, Topic};
+use weir_db::{Class, Tx};
 use weir_live::{Shared, SingleFlight};
 
 use super::reader::ReaderSets;
-use crate::{Error, Face};
+use super::{Event, Topic};
+use crate::{Community, Env, Error};
 
 /// Loads under way together that are shared; beyond that each session loads for itself.
 const LOADS_MAX: usize = 10_000;
 
 /// The accounts that are connected. Clones share them.
 #[derive(Clone)]
-pub(crate) struct Readers(Arc<Inner>);
+pub struct Readers(Arc<Inner>);
 
 struct Inner {
     // As many as there are accounts with a session, which the hub bounds.
     known: Mutex<HashMap<Id, Weak<Reader>>>,
-    loads: SingleFlight<(Id, u64), Result<(), Error>>,
+    loads: SingleFlight<(Id, u64), bool>,
     /// Everything loaded before this offset is outdated.
     all_wanted: AtomicU64,
 }
 
 /// One account that is connected.
-pub(crate) struct Reader {
+pub struct Reader {
     id: Id,
     readers: Weak<Inner>,
     /// What is held must have been loaded at this offset or later.
@@ -52,7 +53,7 @@ impl Default for Readers {
 
 impl Readers {
     /// Looks at an event before any session gets it.
-    pub(crate) fn see(&self, topic: &Topic, shared: &Shared<Event>) {
+    pub(super) fn see(&self, topic: &Topic, shared: &Shared<Event>) {
         let offset = shared.offset();
         match (&shared.event, topic) {
             (Event::BondsChanged | Event::FiltersChanged, Topic::Own(id)) => {
@@ -69,7 +70,7 @@ impl Readers {
     }
 
     /// What is held of `id`, from now until the last who asked for it lets go.
-    pub(crate) fn of(&self, id: Id) -> Arc<Reader> {
+    pub fn of(&self, id: Id) -> Arc<Reader> {
         let mut known = self.0.known.lock();
         if let Some(reader) = known.get(&id).and_then(Weak::upgrade) {
             return reader;
@@ -81,7 +82,7 @@ impl Readers {
             held: RwLock::new(None),
         });
         known.insert(id, Arc::downgrade(&reader));
-        metrics::gauge!("weir_mastodon_stream_readers").set(known.len() as f64);
+        metrics::gauge!("weir_community_readers").set(known.len() as f64);
         reader
     }
 
@@ -89,28 +90,37 @@ impl Readers {
     ///
     /// # Errors
     /// The database's.
-    pub(crate) async fn sets(
+    pub async fn sets(
         &self,
-        face: &Face,
+        community: &Community,
         reader: &Arc<Reader>,
     ) -> Result<Arc<ReaderSets>, Error> {
+        let clock = &community.env().clock;
         loop {
-            if let Some(sets) = reader.current(face.env().clock.now()) {
+            if let Some(sets) = reader.current(clock.now()) {
                 return Ok(sets);
             }
             // Read before the snapshot is taken: what is wanted later is not in it.
             let wanted = reader.wanted();
+            let mut fault = None;
             let load = async {
-                let now = face.env().clock.now();
                 // Somebody may have landed between our look and our boarding.
-                if reader.current(now).is_none() {
-                    metrics::counter!("weir_mastodon_stream_reader_loads_total").increment(1);
-                    let sets = ReaderSets::load(face, reader.id).await?;
-                    *reader.held.write() = Some((wanted, Arc::new(sets)));
+                if reader.current(clock.now()).is_some() {
+                    return true;
                 }
-                Ok(())
+                metrics::counter!("weir_community_reader_loads_total").increment(1);
+                let id = reader.id;
+                let load = move |tx: &mut Tx, env: &Env| ReaderSets::load(tx, env, id);
+                match community.read(Class::Interactive, load).await {
+                    Ok(sets) => *reader.held.write() = Some((wanted, Arc::new(sets))),
+                    Err(error) => fault = Some(error),
+                }
+                fault.is_none()
             };
-            self.0.loads.run(&(reader.id, wanted), load).await?;
+            if !self.0.loads.run(&(reader.id, wanted), load).await {
+                // Whoever waited for another's reading comes again.
+                return Err(fault.unwrap_or(Error::Db(weir_db::Error::Busy)));
+            }
         }
     }
 }
@@ -122,7 +132,7 @@ impl Reader {
     }
 
     /// What is held, where it is up to date.
-    pub(crate) fn current(&self, now: Timestamp) -> Option<Arc<ReaderSets>> {
+    pub fn current(&self, now: Timestamp) -> Option<Arc<ReaderSets>> {
         let held = self.held.read();
         let (at, sets) = held.as_ref()?;
         (*at >= self.wanted() && !sets.is_over(now)).then(|| sets.clone())
@@ -136,7 +146,7 @@ impl Drop for Reader {
         // Another one may stand there by now.
         if known.get(&self.id).is_some_and(|one| one.strong_count() == 0) {
             known.remove(&self.id);
-            metrics::gauge!("weir_mastodon_stream_readers").set(known.len() as f64);
+            metrics::gauge!("weir_community_readers").set(known.len() as f64);
         }
     }
 }

@@ -1,0 +1,160 @@
+//! The places of posts in a timeline, and what becomes of them when a new one comes: decided in
+//! memory, so that a new post costs its readers no reading.
+
+use std::collections::{BTreeMap, HashMap};
+
+use weir_base::Id;
+use weir_community::statuses::View;
+use weir_community::streams::Noun;
+
+/// Posts of a timeline by their ids, those too that a filter hides: they take a place.
+pub(crate) struct Places {
+    /// The timeline's name, as its entries say it.
+    pub(crate) timeline: String,
+    limit: usize,
+    /// A post stands there once, as itself or by its newest boost.
+    once: bool,
+    by_id: BTreeMap<Id, Place>,
+    uses: HashMap<Noun, usize>,
+}
+
+struct Place {
+    /// The post itself: of a boost, what is boosted.
+    post: Id,
+    /// What is shown with it; nothing where it is hidden.
+    nouns: Vec<Noun>,
+}
+
+/// What lost its place.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Displaced {
+    /// Entries that are no longer there.
+    pub(crate) entries: Vec<Id>,
+    /// Posts and accounts that nothing in the timeline shows any more.
+    pub(crate) nouns: Vec<Noun>,
+}
+
+/// The posts and accounts that are shown with a post.
+pub(crate) fn nouns_of(view: &View) -> Vec<Noun> {
+    let of = |view: &View| [Noun::Post(view.status.id), Noun::Account(view.account.id)];
+    let mut nouns: Vec<Noun> = of(view).into_iter().collect();
+    nouns.extend(view.boost.as_deref().into_iter().flat_map(of));
+    nouns.sort_unstable();
+    nouns.dedup();
+    nouns
+}
+
+impl Places {
+    /// No posts yet of at most `limit`.
+    pub(crate) fn new(timeline: String, limit: usize, once: bool) -> Self {
+        Self { timeline, limit, once, by_id: BTreeMap::new(), uses: HashMap::new() }
+    }
+
+    /// Whether the post or boost `id` has a place.
+    pub(crate) fn has(&self, id: Id) -> bool {
+        self.by_id.contains_key(&id)
+    }
+
+    /// The oldest post, where there may be older ones without a place.
+    pub(crate) fn oldest(&self) -> Option<Id> {
+        let oldest = self.by_id.keys().next().copied();
+        oldest.filter(|_| self.by_id.len() >= self.limit)
+    }
+
+    /// Gives the post or boost `id` of `post` its place, with the `nouns` it shows. None where it
+    /// has none: it is there already, too old, or there by a newer boost.
+    pub(crate) fn put(&mut self, id: Id, post: Id, nouns: Vec<Noun>) -> Option<Displaced> {
+        if self.has(id) || self.oldest().is_some_and(|oldest| id < oldest) {
+            return None;
+        }
+        let same = self.by_id.iter().find(|(_, place)| self.once && place.post == post);
+        let same = same.map(|(other, _)| *other);
+        if same.is_some_and(|other| other > id) {
+            return None;
+        }
+        for noun in &nouns {
+            *self.uses.entry(*noun).or_default() += 1;
+        }
+        self.by_id.insert(id, Place { post, nouns });
+        let mut displaced = Displaced::default();
+        if let Some(other) = same {
+            self.take(other, &mut displaced);
+        }
+        while self.by_id.len() > self.limit
+            && let Some(oldest) = self.by_id.keys().next().copied()
+        {
+            self.take(oldest, &mut displaced);
+        }
+        Some(displaced)
+    }
+
+    fn take(&mut self, id: Id, displaced: &mut Displaced) {
+        let Some(place) = self.by_id.remove(&id) else { return };
+        if !place.nouns.is_empty() {
+            displaced.entries.push(id);
+        }
+        for noun in place.nouns {
+            if let Some(uses) = self.uses.get_mut(&noun) {
+                *uses -= 1;
+                if *uses == 0 {
+                    self.uses.remove(&noun);
+                    displaced.nouns.push(noun);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn post(id: i64, author: i64) -> (Id, Id, Vec<Noun>) {
+        (Id(id), Id(id), vec![Noun::Post(Id(id)), Noun::Account(Id(author))])
+    }
+
+    fn boost(id: i64, by: i64, of: i64) -> (Id, Id, Vec<Noun>) {
+        let nouns = vec![Noun::Post(Id(id)), Noun::Account(Id(by)), Noun::Post(Id(of))];
+        (Id(id), Id(of), nouns)
+    }
+
+    fn put(places: &mut Places, (id, post, nouns): (Id, Id, Vec<Noun>)) -> Option<Displaced> {
+        places.put(id, post, nouns)
+    }
+
+    #[test]
+    fn the_oldest_goes_with_what_nothing_else_shows() {
+        let mut places = Places::new("home".into(), 2, true);
+        assert_eq!(put(&mut places, post(1, 7)), Some(Displaced::default()));
+        assert_eq!(places.oldest(), None, "there may be none before it");
+        assert_eq!(put(&mut places, post(3, 7)), Some(Displaced::default()));
+        let displaced = put(&mut places, post(2, 8)).unwrap();
+        assert_eq!(displaced.entries, [Id(1)]);
+        assert_eq!(displaced.nouns, [Noun::Post(Id(1))], "its author stays by the other post");
+        assert_eq!(places.oldest(), Some(Id(2)));
+        assert_eq!(put(&mut places, post(1, 7)), None, "too old now");
+        assert_eq!(put(&mut places, post(3, 7)), None, "there already");
+    }
+
+    #[test]
+    fn a_post_stands_there_by_its_newest_boost_alone() {
+        let mut places = Places::new("home".into(), 5, true);
+        put(&mut places, post(1, 7));
+        let displaced = put(&mut places, boost(3, 8, 1)).unwrap();
+        assert_eq!(displaced.entries, [Id(1)]);
+        assert_eq!(displaced.nouns, [Noun::Account(Id(7))], "the boosted post is shown on");
+        assert_eq!(put(&mut places, boost(2, 9, 1)), None, "a newer boost is there");
+        let mut places = Places::new("account".into(), 5, false);
+        put(&mut places, post(1, 7));
+        assert_eq!(put(&mut places, boost(3, 7, 1)), Some(Displaced::default()));
+    }
+
+    #[test]
+    fn what_is_hidden_takes_a_place_and_goes_unnoticed() {
+        let mut places = Places::new("home".into(), 1, true);
+        places.put(Id(1), Id(1), Vec::new());
+        assert!(places.has(Id(1)));
+        assert_eq!(put(&mut places, post(2, 7)), Some(Displaced::default()));
+        assert!(!places.has(Id(1)));
+    }
+}

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use weir_base::{Clock, Id, Random, Timestamp};
 use weir_db::{Class, Tx};
 use weir_live::bus::{Bus, Ear, Heard};
-use weir_live::{Hub, Limits, Shared};
+use weir_live::{Class as LiveClass, Hub, Limits, Shared};
 
 use crate::statuses::{self, Status, Touched, View, Visibility};
 use crate::timelines::Source;
@@ -39,6 +39,8 @@ const WAITING_MAX: usize = 20_000;
 const BATCH_MAX: usize = 256;
 /// How often connections are looked after.
 const BEAT: Duration = Duration::from_secs(15);
+/// How often it is told who came and who left.
+const PRESENCE_TICK: Duration = Duration::from_secs(1);
 /// What an event counts for in outboxes besides the text of its post, in bytes.
 const EVENT_BYTES: usize = 512;
 /// What happened longer ago is not told, unless it mentions the receiver.
@@ -71,6 +73,8 @@ pub enum Topic {
     Answers,
     /// Everybody who is logged in: announcements.
     Everybody,
+    /// Whether an account is here.
+    Presence(Id),
 }
 
 /// What is told.
@@ -137,6 +141,8 @@ pub enum Event {
         /// The emoji.
         name: String,
     },
+    /// The account came or left.
+    Moved,
     /// Something was missed on the way here: what is held in memory is to be read anew.
     Missed,
 }
@@ -355,10 +361,16 @@ pub async fn run_among(community: Community, nodes: Option<Nodes>, shutdown: Can
     let (bus, mut ear) = nodes.map(|nodes| (nodes.bus, nodes.ear)).unzip();
     let streams = &community.env().streams;
     let mut beat = std::pin::pin!(streams.hub.keep_beat(BEAT));
+    let mut presence = tokio::time::interval(PRESENCE_TICK);
+    presence.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         let done = tokio::select! {
             () = shutdown.cancelled() => return,
             () = &mut beat => return,
+            _ = presence.tick() => {
+                tell_who_moved(&streams.hub);
+                Ok(())
+            }
             count = receiver.recv_many(&mut batch, BATCH_MAX) => {
                 if count == 0 {
                     return;
@@ -388,6 +400,18 @@ pub async fn run_among(community: Community, nodes: Option<Nodes>, shutdown: Can
         };
         if let Err(error) = done {
             tracing::warn!(%error, "changes could not be told to those who are here");
+        }
+    }
+}
+
+/// Tells those who look who came and who left: of each only the last counts.
+fn tell_who_moved(hub: &Hub<Topic, Event>) {
+    let Some(moved) = hub.moved() else { return };
+    for account in moved.came.into_iter().chain(moved.left) {
+        let topic = Topic::Presence(Id(account));
+        if hub.listeners(&topic) > 0 {
+            let class = LiveClass::State { key: 0 };
+            hub.publish(&topic, Shared::classed(Event::Moved, EVENT_BYTES, class));
         }
     }
 }

@@ -121,8 +121,8 @@ typed! {
 }
 
 typed! {
-    /// What the reader did with a post, by the post's id; not there while that is nothing:
-    /// `status_states`.
+    /// What the reader did with a post and which filters match it, by the post's id; not there
+    /// while that is nothing: `status_states`.
     #[derive(Debug, Clone, Serialize)]
     pub struct StatusStateDoc {
         /// Favourited it.
@@ -137,6 +137,38 @@ typed! {
         pub pinned: bool,
         /// What the reader chose in its poll, from 0.
         pub own_votes: Vec<usize>,
+        /// The reader's filters that match it, whatever they do about it.
+        pub filtered: Vec<FilterResultDoc>,
+    }
+}
+
+typed! {
+    /// A filter of the reader's that matches a post.
+    #[derive(Debug, Clone, Serialize)]
+    pub struct FilterResultDoc {
+        /// The filter.
+        pub filter: FilterDoc,
+        /// Which of its words match.
+        pub keyword_matches: Vec<String>,
+        /// Which of its posts this is, or boosts.
+        pub status_matches: Vec<Id>,
+    }
+}
+
+typed! {
+    /// A filter of the reader's.
+    #[derive(Debug, Clone, Serialize)]
+    pub struct FilterDoc {
+        /// Its id.
+        pub id: Id,
+        /// What the reader calls it.
+        pub title: String,
+        /// Where it applies: `home`, `notifications`, `public`, `thread`, `account`.
+        pub context: Vec<String>,
+        /// `warn`, `blur` or `hide`.
+        pub filter_action: String,
+        /// When it ends.
+        pub expires_at: Option<Date>,
     }
 }
 

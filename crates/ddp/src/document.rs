@@ -8,7 +8,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::{Map, Value};
-use weir_live::socket;
+use weir_live::socket::{self, SharedFrame};
 
 use crate::wire::put_text;
 
@@ -119,7 +119,7 @@ impl DocKey {
 pub struct Revision {
     key: Arc<DocKey>,
     fields: Box<[Span]>,
-    frame: Bytes,
+    frame: SharedFrame,
     // The last change to this from another revision: most who come to it come the same way.
     change: Mutex<Option<(Weak<Revision>, Option<Bytes>)>>,
 }
@@ -138,21 +138,23 @@ impl Revision {
         &self.key
     }
 
-    /// The frame that says all of it: shared, never copied.
-    pub fn added(&self) -> Bytes {
-        self.frame.clone()
+    /// The frame that says all of it: shared, never copied, and compressed once for all who agreed
+    /// on that.
+    pub fn added(&self, deflating: bool) -> Bytes {
+        self.frame.bytes(deflating)
     }
 
     /// Its size on the wire, in bytes.
     pub fn size_bytes(&self) -> usize {
-        self.frame.len()
+        self.frame.plain_bytes()
     }
 
     /// Names (as JSON) and values (as JSON) of its fields, in order of names.
     pub(crate) fn fields(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        self.fields.iter().map(|span| {
+        let frame = self.frame.plain();
+        self.fields.iter().map(move |span| {
             let (name, value) = (span.name as usize, span.value as usize);
-            (&self.frame[name..value - 1], &self.frame[value..span.end as usize])
+            (&frame[name..value - 1], &frame[value..span.end as usize])
         })
     }
 
@@ -340,12 +342,12 @@ fn encode(key: Arc<DocKey>, document: &Map<String, Value>) -> Arc<Revision> {
     }
     text.push_str("}}");
     let mut recent = key.recent.lock();
-    let same = |known: &Arc<Revision>| known.frame.ends_with(text.as_bytes());
+    let same = |known: &Arc<Revision>| known.frame.plain().ends_with(text.as_bytes());
     if let Some(known) = recent.iter().rev().filter_map(Weak::upgrade).find(same) {
         return known;
     }
-    let frame = socket::text(&text);
-    let header = frame.len() - text.len();
+    let frame = SharedFrame::text_of(&[&text]);
+    let header = frame.plain_bytes() - text.len();
     let span = |(name, value, end): (usize, usize, usize)| Span {
         name: (name + header) as u32,
         value: (value + header) as u32,
@@ -445,13 +447,24 @@ mod tests {
     use serde_json::json;
 
     #[test]
+    fn a_document_is_compressed_once_for_all_who_agreed_on_it() {
+        let documents = Documents::new(&[]);
+        let long = serde_json::json!({ "text": "again and ".repeat(100) });
+        let one = documents.revision("posts", "1", &long).unwrap();
+        assert!(one.added(true).len() < one.added(false).len() / 2);
+        assert_eq!(one.added(true).as_ptr(), one.added(true).as_ptr());
+        let short = documents.revision("posts", "2", &serde_json::json!({ "a": 1 })).unwrap();
+        assert_eq!(short.added(true), short.added(false));
+    }
+
+    #[test]
     fn equal_documents_are_one_revision_while_somebody_holds_it() {
         let documents = Documents::new(&[]);
         let one = documents.revision("posts", "1", &json!({ "b": 1, "a": "x" })).unwrap();
         let same = documents.revision("posts", "1", &json!({ "a": "x", "b": 1 })).unwrap();
         assert!(Arc::ptr_eq(&one, &same));
         let text = r#"{"msg":"added","collection":"posts","id":"1","fields":{"a":"x","b":1}}"#;
-        assert_eq!(payload_of(&one.added()), text);
+        assert_eq!(payload_of(&one.added(false)), text);
         let other = documents.revision("posts", "1", &json!({ "a": "x" })).unwrap();
         assert!(!Arc::ptr_eq(&one, &other) && Arc::ptr_eq(one.key(), other.key()));
     }

@@ -19,6 +19,8 @@ const STEP_BYTES_MIN: usize = 64;
 #[derive(Default)]
 pub struct View {
     subs: Vec<Sub>,
+    // Whether the client takes compressed messages.
+    deflating: bool,
 }
 
 struct Sub {
@@ -79,6 +81,16 @@ impl Sub {
 }
 
 impl View {
+    /// Whether documents go out compressed from now on.
+    pub fn deflate(&mut self, deflating: bool) {
+        self.deflating = deflating;
+    }
+
+    /// Whether documents go out compressed.
+    pub fn is_deflating(&self) -> bool {
+        self.deflating
+    }
+
     /// One more subscription, with nothing shown yet. `token` is the session's name for it.
     pub fn open(&mut self, token: u32, id: &str) {
         self.push(token, id, false);
@@ -206,7 +218,7 @@ impl View {
             let frame = match same {
                 true => None,
                 false if shared => self.merged(at, number, before, after, ends),
-                false => alone(before, after, ends),
+                false => self.alone(before, after, ends),
             };
             if let Some(frame) = frame {
                 *bytes += frame.len().max(STEP_BYTES_MIN);
@@ -241,7 +253,7 @@ impl View {
             list
         };
         match key.strategy() {
-            Strategy::ServerMerge => merge(key, &with(before), &with(after)),
+            Strategy::ServerMerge => self.merge(key, &with(before), &with(after)),
             Strategy::NoMergeMulti => {
                 let shared = others(0, at).chain(others(at + 1, self.subs.len())).next().is_some();
                 match (before, after) {
@@ -249,40 +261,47 @@ impl View {
                     (None, Some(after)) if shared => {
                         document::changed(key, &Default::default(), &document::union(&[after]))
                     }
-                    _ => alone(before, after, ends),
+                    _ => self.alone(before, after, ends),
                 }
             }
-            Strategy::NoMerge | Strategy::NoMergeNoHistory => alone(before, after, ends),
+            Strategy::NoMerge | Strategy::NoMergeNoHistory => self.alone(before, after, ends),
         }
     }
-}
 
-/// What a document's change is where no other subscription has a say.
-fn alone(
-    before: Option<&Arc<Revision>>,
-    after: Option<&Arc<Revision>>,
-    ends: bool,
-) -> Option<Bytes> {
-    match (before, after) {
-        (None, Some(after)) => Some(after.added()),
-        (Some(before), Some(after)) => after.changed_from(before),
-        (Some(before), None) => {
-            let kept = ends && before.key().strategy() == Strategy::NoMergeNoHistory;
-            (!kept).then(|| before.key().removed())
+    /// What a document's change is where no other subscription has a say.
+    fn alone(
+        &self,
+        before: Option<&Arc<Revision>>,
+        after: Option<&Arc<Revision>>,
+        ends: bool,
+    ) -> Option<Bytes> {
+        match (before, after) {
+            (None, Some(after)) => Some(after.added(self.deflating)),
+            (Some(before), Some(after)) => after.changed_from(before),
+            (Some(before), None) => {
+                let kept = ends && before.key().strategy() == Strategy::NoMergeNoHistory;
+                (!kept).then(|| before.key().removed())
+            }
+            (None, None) => None,
         }
-        (None, None) => None,
     }
-}
 
-fn merge(key: &DocKey, before: &[&Arc<Revision>], after: &[&Arc<Revision>]) -> Option<Bytes> {
-    match (before, after) {
-        ([], []) => None,
-        ([], [one]) => Some(one.added()),
-        ([], many) => Some(document::added(key, &document::union(many))),
-        (_, []) => Some(key.removed()),
-        ([one], [other]) if Arc::ptr_eq(one, other) => None,
-        ([one], [other]) => other.changed_from(one),
-        (some, others) => document::changed(key, &document::union(some), &document::union(others)),
+    fn merge(
+        &self,
+        key: &DocKey,
+        before: &[&Arc<Revision>],
+        after: &[&Arc<Revision>],
+    ) -> Option<Bytes> {
+        let union = document::union;
+        match (before, after) {
+            ([], []) => None,
+            ([], [one]) => Some(one.added(self.deflating)),
+            ([], many) => Some(document::added(key, &union(many))),
+            (_, []) => Some(key.removed()),
+            ([one], [other]) if Arc::ptr_eq(one, other) => None,
+            ([one], [other]) => other.changed_from(one),
+            (some, others) => document::changed(key, &union(some), &union(others)),
+        }
     }
 }
 

@@ -16,7 +16,7 @@ use crate::awaited::Awaited;
 use crate::log::{Cursor, Log};
 use crate::outbox::{Emptied, Offered, Seat};
 use crate::registry::{Joined, Registry};
-use crate::{Class, Full, Limits, Session, Shared};
+use crate::{Class, Full, Limits, Moved, Presence, PresenceLimits, Session, Shared};
 
 /// Groups of sessions whose connections are looked after in turn.
 const BEATS: u8 = 60;
@@ -47,6 +47,7 @@ pub(crate) struct Inner<K, E> {
     /// Held while an event is published, so that each session gets events in their order.
     pub(crate) log: Mutex<Log<K, E>>,
     pub(crate) awaited: Awaited,
+    pub(crate) presence: Presence<()>,
     pub(crate) clock: Clock,
     random: Random,
     taps: OnceLock<Tap<K, E>>,
@@ -122,6 +123,8 @@ where
     /// An empty hub with the caller's clock and random source.
     pub fn with(limits: Limits, clock: Clock, random: Random) -> Self {
         let (at_once, waiting_max) = (limits.arrivals_max, limits.arrivals_waiting_max);
+        let presence =
+            PresenceLimits { places_max: limits.sessions_max, ..PresenceLimits::default() };
         let admission = Admission::new(at_once, waiting_max, clock.clone(), random.clone());
         let log = Log::new(limits.log, &random);
         Self(Arc::new(Inner {
@@ -132,6 +135,7 @@ where
             beats: Registry::new(),
             log: Mutex::new(log),
             awaited: Awaited::new(limits.log.age_ms_max, limits.log.awaited_max),
+            presence: Presence::new(presence, clock.clone()),
             clock,
             random,
             taps: OnceLock::new(),
@@ -173,6 +177,9 @@ where
         if let Joined::New(person) = inner.people.join(&identity, &seat, sessions_max) {
             if let Joined::New(beats) = inner.beats.join(&beat, &seat, usize::MAX) {
                 inner.meters.sessions.increment(1.0);
+                if identity != 0 {
+                    inner.presence.enter(&(), identity);
+                }
                 return Ok(Session::new(inner.clone(), seat, person, beats));
             }
             inner.people.leave(&person, seat.id);
@@ -276,6 +283,17 @@ where
     /// Whether `identity` has a session now.
     pub fn is_here(&self, identity: i64) -> bool {
         self.0.people.find(&identity).is_some()
+    }
+
+    /// Who came and who left since this was last asked: that somebody left only once they stayed
+    /// away for a while. To be asked at intervals, by one task.
+    pub fn moved(&self) -> Option<Moved<()>> {
+        self.0.presence.tick().pop()
+    }
+
+    /// Whether `identity` is here, as [`moved`](Self::moved) told it so far.
+    pub fn is_present(&self, identity: i64) -> bool {
+        self.0.presence.is_here(&(), identity)
     }
 
     /// The identities that have a session now, without 0, in no order.

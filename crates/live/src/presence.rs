@@ -106,6 +106,13 @@ impl<R: Eq + Hash + Clone + Ord> Presence<R> {
         people.filter(|(_, place)| place.told).map(|(identity, _)| *identity).collect()
     }
 
+    /// Whether somebody is in `room`, as it was told so far.
+    pub fn is_here(&self, room: &R, identity: i64) -> bool {
+        let state = self.state.lock();
+        let place = state.rooms.get(room).and_then(|people| people.get(&identity));
+        place.is_some_and(|place| place.told)
+    }
+
     /// What is different from what was told before, room by room in their order. To be called at
     /// intervals: 100 to 250 ms look immediate to people.
     pub fn tick(&self) -> Vec<Moved<R>> {

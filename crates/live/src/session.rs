@@ -194,6 +194,9 @@ impl<K: Eq + Hash + Clone, E> Drop for Session<K, E> {
         self.hub.topics_changed();
         self.hub.beats.leave(&self.beats, self.seat.id);
         self.hub.people.leave(&self.person, self.seat.id);
+        if self.seat.identity != 0 {
+            self.hub.presence.leave(&(), self.seat.identity);
+        }
         if self.hub.people.find(&self.seat.identity).is_none() {
             self.hub.awaited.left(self.seat.identity, self.hub.clock.now());
         }

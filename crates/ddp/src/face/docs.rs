@@ -6,13 +6,14 @@ use std::sync::Arc;
 use serde::Serialize;
 use weir_base::{Id, Timestamp};
 use weir_community::accounts::Account;
-use weir_community::filters::Searched;
+use weir_community::filters::{Applied, Rules, Searched};
 use weir_community::statuses::{ReaderState, View};
 use weir_community::streams::Noun;
-use weir_community::{Env, accounts, media};
+use weir_community::{Env, Error, accounts, media};
+use weir_db::Tx;
 
 use crate::collections::{
-    AccountDoc, AccountField, MediaDoc, MentionDoc, PollDoc, PollOptionDoc, StatusDoc,
+    AccountDoc, AccountField, FilterDoc, FilterResultDoc, MediaDoc, MentionDoc, PollDoc, PollOptionDoc, StatusDoc,
     StatusStateDoc, TimelineEntryDoc,
 };
 use super::places::Places;
@@ -31,13 +32,29 @@ pub(crate) struct Docs {
     pub(crate) oldest: Option<Id>,
     /// When the result changes by itself.
     pub(crate) ends_at: Option<Timestamp>,
+    /// The reader, and their filters.
+    filters: Option<(Id, Rules)>,
 }
 
 impl Docs {
     pub(crate) fn new(documents: &Documents) -> Self {
         let (revisions, nouns) = (Vec::new(), BTreeMap::new());
         let (documents, places) = (documents.clone(), None);
-        Self { documents, revisions, nouns, places, oldest: None, ends_at: None }
+        Self { documents, revisions, nouns, places, oldest: None, ends_at: None, filters: None }
+    }
+
+    /// From now on posts say which of `reader`'s filters match them.
+    pub(crate) fn filter_for(&mut self, tx: &mut Tx, env: &Env, reader: Id) -> Result<(), Error> {
+        let rules = Rules::load(tx, reader, env.clock.now())?;
+        self.ends_at = [self.ends_at, rules.next_end()].into_iter().flatten().min();
+        self.filters = Some((reader, rules));
+        Ok(())
+    }
+
+    /// The reader's filters that match a post.
+    pub(crate) fn matching(&self, view: &View) -> Vec<Applied> {
+        let filters = self.filters.as_ref();
+        filters.map_or(Vec::new(), |(reader, rules)| rules.matching(view, *reader))
     }
 
     /// One document.
@@ -62,7 +79,7 @@ impl Docs {
         }
         self.revisions.extend(status(&self.documents, env, view));
         self.account(env, &view.account);
-        self.revisions.extend(state(&self.documents, view));
+        self.revisions.extend(state(&self.documents, view, &self.matching(view)));
     }
 
     /// Somebody.
@@ -190,9 +207,25 @@ fn mention(one: &weir_community::statuses::MentionView) -> MentionDoc {
 }
 
 /// What its reader did with a post; none where that is nothing.
-fn state(documents: &Documents, view: &View) -> Option<Arc<Revision>> {
+fn state(documents: &Documents, view: &View, applied: &[Applied]) -> Option<Arc<Revision>> {
     let votes = view.poll.as_ref().map(|poll| poll.own_votes.clone()).unwrap_or_default();
-    state_of(documents, view.status.id, view.reader?, votes)
+    let filtered = applied.iter().map(filter_result).collect();
+    state_of(documents, view.status.id, view.reader?, votes, filtered)
+}
+
+fn filter_result(applied: &Applied) -> FilterResultDoc {
+    let filter = &applied.filter;
+    FilterResultDoc {
+        filter: FilterDoc {
+            id: filter.id,
+            title: filter.title.clone(),
+            context: filter.contexts.clone(),
+            filter_action: filter.action.clone(),
+            expires_at: filter.expires_at.map(Into::into),
+        },
+        keyword_matches: applied.keywords.clone(),
+        status_matches: applied.statuses.clone(),
+    }
 }
 
 /// What a reader did with post `id`; none where that is nothing.
@@ -201,8 +234,9 @@ pub(crate) fn state_of(
     id: Id,
     state: ReaderState,
     votes: Vec<usize>,
+    filtered: Vec<FilterResultDoc>,
 ) -> Option<Arc<Revision>> {
-    if state == ReaderState::default() && votes.is_empty() {
+    if state == ReaderState::default() && votes.is_empty() && filtered.is_empty() {
         return None;
     }
     let document = StatusStateDoc {
@@ -212,6 +246,7 @@ pub(crate) fn state_of(
         muted: state.muted,
         pinned: state.pinned,
         own_votes: votes,
+        filtered,
     };
     revision(documents, "status_states", &id.to_string(), &document)
 }

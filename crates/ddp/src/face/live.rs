@@ -305,7 +305,9 @@ impl<Q: Query> Live<Q> {
             return None;
         }
         let id = view.status.id;
-        Some(vec![(Noun::Post(id), docs::state_of(&self.face.documents, id, muted, Vec::new()))])
+        let documents = &self.face.documents;
+        let state = docs::state_of(documents, id, muted, Vec::new(), Vec::new());
+        Some(vec![(Noun::Post(id), state)])
     }
 
     /// Waits for something that concerns the query.

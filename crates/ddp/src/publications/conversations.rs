@@ -50,7 +50,8 @@ impl Query for Conversations {
 
     fn concerns(&self, event: &Event, shown: &Shown) -> bool {
         match event {
-            Event::Conversation { .. } | Event::ConversationsChanged | Event::BondsChanged => true,
+            Event::Conversation { .. } | Event::ConversationsChanged | Event::BondsChanged
+            | Event::FiltersChanged => true,
             Event::Marked(id) => shown.has_post(*id),
             _ => false,
         }
@@ -63,6 +64,7 @@ impl Query for Conversations {
     fn read(&self, face: &Face) -> Work<'static, Result<Docs, Error>> {
         let Self { reader, limit } = *self;
         in_one_unit(face, move |tx, env, docs| {
+            docs.filter_for(tx, env, reader)?;
             let range = Range { limit, ..Range::default() };
             for one in conversations::list(tx, env, reader, range)? {
                 let document = ConversationDoc {

@@ -55,7 +55,8 @@ impl Query for Notifications {
             Event::Notification { .. }
             | Event::NotificationsChanged
             | Event::NotificationsMerged
-            | Event::BondsChanged => true,
+            | Event::BondsChanged
+            | Event::FiltersChanged => true,
             Event::Marked(id) => shown.has_post(*id),
             _ => false,
         }
@@ -68,6 +69,7 @@ impl Query for Notifications {
     fn read(&self, face: &Face) -> Work<'static, Result<Docs, Error>> {
         let Self { reader, limit } = *self;
         in_one_unit(face, move |tx, env, docs| {
+            docs.filter_for(tx, env, reader)?;
             let range = Range { limit, ..Range::default() };
             let page = Page { range, ..Page::default() };
             for one in notifications::list(tx, env, reader, &page)? {

@@ -1,7 +1,5 @@
-//! `presence`: which of those who follow the reader are here. Looked at once in a while, for
-//! everybody comes and goes all the time.
-
-use std::time::Duration;
+//! `presence`: which of those who follow the reader are here. That somebody left is told once they
+//! stayed away for a while, for everybody comes and goes all the time.
 
 use weir_base::Id;
 use weir_community::streams::{Event, Topic};
@@ -16,9 +14,6 @@ use crate::face::live::{Live, Query, Shown, in_one_unit};
 use crate::observer::Work;
 use crate::server::Opening;
 use crate::wire::Failure;
-
-/// How often it is looked who is here.
-const TICK: Duration = Duration::from_secs(5);
 
 struct Presence {
     reader: Id,
@@ -39,19 +34,16 @@ pub(crate) fn open(
 
 impl Query for Presence {
     fn topics(&self) -> Vec<Topic> {
-        vec![Topic::Own(self.reader)]
+        let others = self.others.iter().map(|id| Topic::Presence(*id));
+        std::iter::once(Topic::Own(self.reader)).chain(others).collect()
     }
 
     fn concerns(&self, event: &Event, _: &Shown) -> bool {
-        matches!(event, Event::BondsChanged)
+        matches!(event, Event::BondsChanged | Event::Moved)
     }
 
     fn reader(&self) -> Option<Id> {
         Some(self.reader)
-    }
-
-    fn every(&self) -> Option<Duration> {
-        Some(TICK)
     }
 
     fn read(&self, face: &Face) -> Work<'static, Result<Docs, Error>> {
@@ -59,7 +51,7 @@ impl Query for Presence {
         in_one_unit(face, move |tx, env, docs| {
             for one in relationships::relationships(tx, reader, &others, env.clock.now())? {
                 if one.followed_by && !one.blocking && !one.blocked_by {
-                    let online = env.streams.hub().is_here(one.id.0);
+                    let online = env.streams.hub().is_present(one.id.0);
                     docs.put("presence", &one.id.to_string(), &PresenceDoc { online });
                 }
             }

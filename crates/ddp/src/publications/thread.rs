@@ -42,7 +42,7 @@ impl Query for Thread {
     fn concerns(&self, event: &Event, shown: &Shown) -> bool {
         match event {
             Event::Answered(to) | Event::Marked(to) => shown.has_post(*to),
-            Event::BondsChanged => true,
+            Event::BondsChanged | Event::FiltersChanged => true,
             _ => false,
         }
     }
@@ -54,6 +54,9 @@ impl Query for Thread {
     fn read(&self, face: &Face) -> Work<'static, Result<Docs, Error>> {
         let (reader, of) = (self.reader, self.of);
         in_one_unit(face, move |tx, env, docs| {
+            if let Some(reader) = reader {
+                docs.filter_for(tx, env, reader)?;
+            }
             let post = statuses::load_one(tx, env, reader, of)?;
             let thread = statuses::thread(tx, env, reader, of)?;
             let name = format!("thread:{of}");

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 use weir_base::Id;
-use weir_community::filters::{Rules, Searched, hidden_in};
+use weir_community::filters::{Searched, hidden_in};
 use weir_community::statuses::View;
 use weir_community::streams::{Event, Noun, ReaderSets, Topic};
 use weir_community::timelines::{self, AccountPage, PublicPage, Range};
@@ -197,9 +197,9 @@ impl Timeline {
             views.iter().map(|view| (view.status.id, view.post().status.id)).collect();
         if let Some(reader) = self.reader {
             let now = env.clock.now();
-            let rules = Rules::load(tx, reader, now)?;
-            views.retain(|view| !hidden_in(&rules.matching(view, reader), self.context()));
-            let ends = [rules.next_end(), relationships::next_mute_end(tx, reader, now)?];
+            docs.filter_for(tx, env, reader)?;
+            views.retain(|view| !hidden_in(&docs.matching(view), self.context()));
+            let ends = [docs.ends_at, relationships::next_mute_end(tx, reader, now)?];
             docs.ends_at = ends.into_iter().flatten().min();
         }
         // Documents go in the order in which they were first made: what an entry names is there.
@@ -277,12 +277,16 @@ impl Query for Timeline {
     }
 
     fn welcomes(&self, view: &View, sets: &ReaderSets, searched: &Searched) -> Option<Welcome> {
-        let is_hidden = || hidden_in(&sets.matching(view, searched), self.context());
-        Some(match self.takes(view, sets)? && sets.may_see(view) {
-            false => Welcome::No,
-            true if is_hidden() => Welcome::Hidden,
-            true => Welcome::Shown,
-        })
+        if !(self.takes(view, sets)? && sets.may_see(view)) {
+            return Some(Welcome::No);
+        }
+        let applied = sets.matching(view, searched);
+        match applied.is_empty() {
+            true => Some(Welcome::Shown),
+            false if hidden_in(&applied, self.context()) => Some(Welcome::Hidden),
+            // What the filter says of it is rare enough to be read.
+            false => None,
+        }
     }
 
     fn read(&self, face: &Face) -> Work<'static, Result<Docs, Error>> {

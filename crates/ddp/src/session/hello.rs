@@ -49,6 +49,7 @@ where
         wire.close(1013, "All sessions are taken: come again later").await;
         return;
     }
+    session.view.deflate(wire.is_deflating());
     session.wire = Some(wire);
     session.out.push(wire::connected(&id));
     session.run().await;

@@ -317,7 +317,10 @@ impl<A: Clone + Send + Sync + 'static> Session<A> {
 
     /// Goes on over the client's new connection; false where that can't be.
     fn take_back(&mut self, back: Back) -> bool {
-        let Some(again) = self.ring.rewind(back.received) else {
+        // What is kept for a resumption is compressed or not, as it was sent.
+        let same = back.wire.is_deflating() == self.view.is_deflating();
+        let again = same.then(|| self.ring.rewind(back.received)).flatten();
+        let Some(again) = again else {
             self.server.0.meters.not_resumed.increment(1);
             let _ = back.refused.send(back.wire);
             return false;

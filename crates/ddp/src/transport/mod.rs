@@ -49,6 +49,12 @@ pub(crate) enum Said {
 }
 
 impl Wire {
+    /// Whether permessage-deflate was agreed on. SockJS frames are made for one session each and
+    /// are not compressed.
+    pub(crate) fn is_deflating(&self) -> bool {
+        matches!(self, Self::Socket(socket) if socket.is_deflating())
+    }
+
     /// What opens it, before anything else is said.
     pub(crate) async fn open(&mut self) -> Result<(), Gone> {
         match self {

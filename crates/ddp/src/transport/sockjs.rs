@@ -101,7 +101,7 @@ async fn websocket<A: Clone + Send + Sync + 'static>(
     State(server): State<Server<A>>,
     request: Request,
 ) -> Response {
-    upgrade(server, request, |socket| Wire::SockJs(socket, Default::default()))
+    upgrade(server, request, false, |socket| Wire::SockJs(socket, Default::default()))
 }
 
 /// Frames as SockJS's arrays of about [`FRAME_BYTES`] each.

@@ -25,16 +25,18 @@ pub(super) async fn raw<A: Clone + Send + Sync + 'static>(
     State(server): State<Server<A>>,
     request: Request,
 ) -> Response {
-    upgrade(server, request, Wire::Socket)
+    upgrade(server, request, true, Wire::Socket)
 }
 
-/// Answers the handshake, and speaks over the socket once it stands.
+/// Answers the handshake, and speaks over the socket once it stands. Where it `deflates`, messages
+/// are compressed if the client offers that.
 pub(super) fn upgrade<A: Clone + Send + Sync + 'static>(
     server: Server<A>,
     request: Request,
+    deflates: bool,
     wire: impl FnOnce(socket::Socket<super::Upgraded>) -> Wire + Send + 'static,
 ) -> Response {
-    let upgrade = match socket::upgrade_headers(request.headers()) {
+    let mut upgrade = match socket::upgrade_headers(request.headers()) {
         Ok(upgrade) => upgrade,
         Err(error) => {
             let mut response = (StatusCode::BAD_REQUEST, error.to_string()).into_response();
@@ -47,12 +49,13 @@ pub(super) fn upgrade<A: Clone + Send + Sync + 'static>(
         }
     };
     let client = client(&request);
+    let deflating = deflates && upgrade.agree_to_deflate();
     let mut response = StatusCode::SWITCHING_PROTOCOLS.into_response();
     response.headers_mut().extend(upgrade.response_headers(None));
     *response.body_mut() = Body::empty();
     tokio::spawn(async move {
         let Ok(stream) = hyper::upgrade::on(request).await else { return };
-        let socket = server.0.sockets.server(TokioIo::new(stream));
+        let socket = server.0.sockets.server(TokioIo::new(stream)).deflating(deflating);
         let mut wire = Box::new(wire(socket));
         if wire.open().await.is_ok() {
             welcome(server, wire, client).await;

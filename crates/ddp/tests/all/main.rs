@@ -10,5 +10,6 @@ mod login;
 mod memory;
 mod place;
 mod protocol;
+mod read_once;
 mod resume;
 mod weir;

@@ -108,3 +108,21 @@ async fn what_a_method_answers_while_its_client_is_away_waits_for_it() {
     running.memory.gate.notify_one();
     assert_eq!(ddp.until("result").await["id"], "m");
 }
+
+#[tokio::test]
+async fn documents_are_compressed_for_who_asks_and_a_session_goes_on_only_as_it_began() {
+    let running = start(Limits::default()).await;
+    let text = "again and ".repeat(500);
+    running.memory.put("a", "1", json!({ "text": text }));
+    let mut ddp = Ddp::open_with(running.address, true).await;
+    ddp.say(json!({ "msg": "connect", "version": "1", "support": ["1"] })).await;
+    ddp.until("connected").await;
+    ddp.sub("s", "set", json!(["a"])).await.unwrap();
+    assert_eq!(ddp.of("things")["1"]["text"], text);
+    let (session, received) = (ddp.session.clone(), ddp.received);
+    // The new connection does not take compressed messages.
+    let mut ddp = back(&running, ddp, received).await;
+    let connected = ddp.next().await.unwrap();
+    assert_eq!(connected["msg"], "connected");
+    assert_ne!(connected["session"], session);
+}

@@ -59,6 +59,11 @@ impl SharedFrame {
         made.as_ref().unwrap_or(&self.plain).clone()
     }
 
+    /// The frame as it is for a socket that does not deflate.
+    pub fn plain(&self) -> &Bytes {
+        &self.plain
+    }
+
     /// The length of the plain frame, in bytes.
     pub fn plain_bytes(&self) -> usize {
         self.plain.len()

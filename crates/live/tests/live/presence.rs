@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
-use weir_base::{Clock, Timestamp};
-use weir_live::{Moved, Presence, PresenceLimits};
+use weir_base::{Clock, Random, Timestamp};
+use weir_live::{Hub, Limits, Moved, Presence, PresenceLimits};
 
 fn presence(limits: PresenceLimits) -> (Presence<&'static str>, Clock) {
     let clock = Clock::manual(Timestamp::from_ms(0));
@@ -90,4 +90,22 @@ proptest! {
         prop_assert_eq!(&told, &here);
         prop_assert_eq!(presence.here(&"hall").into_iter().collect::<BTreeSet<_>>(), here);
     }
+}
+
+#[test]
+fn a_hub_tells_who_came_and_who_stayed_away() {
+    let clock = Clock::manual(Timestamp::from_ms(0));
+    let hub: Hub<u8, ()> = Hub::with(Limits::default(), clock.clone(), Random::system());
+    let (first, second) = (hub.session(7).unwrap(), hub.session(7).unwrap());
+    let nobody = hub.session(0).unwrap();
+    assert!(!hub.is_present(7), "not told yet");
+    assert_eq!(hub.moved().map(|moved| moved.came), Some(vec![7]));
+    assert!(hub.is_present(7) && !hub.is_present(0));
+    drop((first, nobody));
+    assert_eq!(hub.moved(), None);
+    drop(second);
+    assert_eq!(hub.moved(), None, "it may come back");
+    ADV
+    assert_eq!(hub.moved().map(|moved| moved.left), Some(vec![7]));
+    assert!(!hub.is_present(7));
 }

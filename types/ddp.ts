@@ -94,6 +94,28 @@ export interface StatusDoc {
   application?: string | null;
 }
 
+export interface FilterDoc {
+  /** Its id. */
+  id: string;
+  /** What the reader calls it. */
+  title: string;
+  /** Where it applies: `home`, `notifications`, `public`, `thread`, `account`. */
+  context: string[];
+  /** `warn`, `blur` or `hide`. */
+  filter_action: string;
+  /** When it ends. */
+  expires_at?: Date | null;
+}
+
+export interface FilterResultDoc {
+  /** The filter. */
+  filter: FilterDoc;
+  /** Which of its words match. */
+  keyword_matches: string[];
+  /** Which of its posts this is, or boosts. */
+  status_matches: string[];
+}
+
 export interface StatusStateDoc {
   /** Favourited it. */
   favourited: boolean;
@@ -107,6 +129,8 @@ export interface StatusStateDoc {
   pinned: boolean;
   /** What the reader chose in its poll, from 0. */
   own_votes: number[];
+  /** The reader's filters that match it, whatever they do about it. */
+  filtered: FilterResultDoc[];
 }
 
 export interface TimelineEntryDoc {

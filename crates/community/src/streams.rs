@@ -27,9 +27,9 @@ use crate::statuses::{self, Status, Touched, View, Visibility};
 use crate::timelines::Source;
 use crate::{Community, Env, Error};
 
-use touches::Outward;
 pub use reader::ReaderSets;
 pub use readers::{Reader, Readers};
+use touches::Outward;
 pub use touches::{Noun, Touches};
 
 /// Changes that may wait to be told; more are dropped and counted, and what is held in memory is

@@ -12,11 +12,11 @@ use weir_community::streams::Noun;
 use weir_community::{Env, Error, accounts, media};
 use weir_db::Tx;
 
-use crate::collections::{
-    AccountDoc, AccountField, FilterDoc, FilterResultDoc, MediaDoc, MentionDoc, PollDoc, PollOptionDoc, StatusDoc,
-    StatusStateDoc, TimelineEntryDoc,
-};
 use super::places::Places;
+use crate::collections::{
+    AccountDoc, AccountField, FilterDoc, FilterResultDoc, MediaDoc, MentionDoc, PollDoc,
+    PollOptionDoc, StatusDoc, StatusStateDoc, TimelineEntryDoc,
+};
 use crate::document::{Documents, Revision};
 
 /// A result in the making, and what of it the shelf is to keep up to date.
@@ -122,7 +122,11 @@ impl PostDocs {
         for one in std::iter::once(view).chain(view.boost.as_deref()) {
             let (id, edited_at) = (one.status.id, one.status.edited_at);
             parts.push((Noun::Post(id), edited_at, status(documents, env, one)));
-            parts.push((Noun::Account(one.account.id), None, account(documents, env, &one.account)));
+            parts.push((
+                Noun::Account(one.account.id),
+                None,
+                account(documents, env, &one.account),
+            ));
         }
         Self { parts, searched: Searched::of(view) }
     }

@@ -50,7 +50,9 @@ impl Query for Conversations {
 
     fn concerns(&self, event: &Event, shown: &Shown) -> bool {
         match event {
-            Event::Conversation { .. } | Event::ConversationsChanged | Event::BondsChanged
+            Event::Conversation { .. }
+            | Event::ConversationsChanged
+            | Event::BondsChanged
             | Event::FiltersChanged => true,
             Event::Marked(id) => shown.has_post(*id),
             _ => false,

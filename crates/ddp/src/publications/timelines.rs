@@ -233,8 +233,9 @@ impl Timeline {
             Which::Tag { .. } => sets.is_public_for(view),
             Which::Account { only_media, exclude_replies, exclude_reblogs, .. } => {
                 let is_boost = view.boost.is_some();
-                let to_others = status.in_reply_to_account_id.is_some_and(|to| to != view.account.id)
-                    || (status.in_reply_to_uri.is_some() && status.in_reply_to_id.is_none());
+                let to_others =
+                    status.in_reply_to_account_id.is_some_and(|to| to != view.account.id)
+                        || (status.in_reply_to_uri.is_some() && status.in_reply_to_id.is_none());
                 !(*only_media && (view.media.is_empty() || is_boost)
                     || *exclude_reblogs && is_boost
                     || *exclude_replies && to_others)

@@ -32,8 +32,12 @@ impl Ddp {
     pub async fn open_with(address: SocketAddr, deflate: bool) -> Self {
         let stream = TcpStream::connect(address).await.unwrap();
         let limits = SocketLimits { message_bytes_max: 16 * MIB, ..SocketLimits::default() };
-        let request =
-            Request { host: address.to_string(), path: "/websocket".into(), deflate, ..Request::default() };
+        let request = Request {
+            host: address.to_string(),
+            path: "/websocket".into(),
+            deflate,
+            ..Request::default()
+        };
         let sockets = Sockets::new(limits);
         let socket = connect(stream, &sockets, &request, Random::system()).await.unwrap();
         Self { socket, received: 0, session: String::new(), documents: BTreeMap::new() }

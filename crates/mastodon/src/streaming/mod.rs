@@ -53,8 +53,8 @@ impl Arrival {
     /// 503 when too many do.
     pub(crate) async fn enter(face: &Face) -> Result<Self, Error> {
         let entered = face.env().streams.hub().admission().enter().await;
-        let permit = entered
-            .map_err(|busy| Error::busy(busy.to_string()).retry(busy.retry_after_s))?;
+        let permit =
+            entered.map_err(|busy| Error::busy(busy.to_string()).retry(busy.retry_after_s))?;
         Ok(Self { _permit: Arc::new(permit) })
     }
 }

@@ -1,0 +1,137 @@
+//! What the nodes of one community tell each other: what changed, never rendered bytes. Each reads
+//! the rows itself, and whoever missed something reads anew what it holds.
+
+use std::sync::atomic::Ordering;
+
+use weir_base::Id;
+use weir_db::{Class, Tx};
+use weir_live::Shared;
+use weir_live::bus::{Bus, Ear, Heard};
+
+use super::{Change, EVENT_BYTES, Event, Topic, tell};
+use crate::timelines::Source;
+use crate::{Community, Error};
+
+/// The bus between the nodes, where there are several.
+pub struct Nodes {
+    pub(super) bus: Bus,
+    pub(super) ear: Ear,
+}
+
+impl Nodes {
+    /// The nodes of this community, by the Redis at `url`. Needs a tokio runtime.
+    ///
+    /// # Errors
+    /// One line that says what is wrong with the address.
+    pub fn join(community: &Community, url: &str) -> Result<Self, String> {
+        let env = community.env();
+        let channel = format!("weir:{}:changes", env.site.domain);
+        let joined = Bus::open(url, &channel, &env.random).map_err(|error| error.to_string())?;
+        env.streams.among_others.store(true, Ordering::Relaxed);
+        env.streams.touches.gather();
+        Ok(Self { bus: joined.0, ear: joined.1 })
+    }
+}
+
+/// Tells the other nodes.
+pub(super) fn pass_on(bus: &Bus, changes: &[Change]) {
+    let ours = |change: &&Change| !matches!(change, Change::Settled(_));
+    let changes: Vec<&Change> = changes.iter().filter(ours).collect();
+    if changes.is_empty() {
+        return;
+    }
+    match serde_json::to_vec(&changes) {
+        Ok(told) => bus.tell(&told),
+        Err(error) => tracing::error!(%error, "a change could not be told to the other nodes"),
+    }
+}
+
+/// What the other nodes say next.
+pub(super) async fn hear(ear: &mut Option<Ear>) -> Heard {
+    match ear {
+        Some(ear) => match ear.next().await {
+            Some(heard) => heard,
+            None => std::future::pending().await,
+        },
+        None => std::future::pending().await,
+    }
+}
+
+/// Another node changed something, or may have.
+pub(super) async fn hear_of(community: &Community, heard: Heard) -> Result<(), Error> {
+    let changes: Vec<Change> = match heard {
+        Heard::Message(told) => match serde_json::from_slice(&told) {
+            Ok(changes) => changes,
+            Err(error) => {
+                // A node of another version speaks of what is not known here.
+                tracing::warn!(%error, "what another node told is not understood");
+                return read_anew(community).await;
+            }
+        },
+        Heard::Missed => return read_anew(community).await,
+    };
+    if changes.iter().any(|change| matches!(change, Change::Missed)) {
+        read_anew(community).await?;
+    }
+    let followed: Vec<Id> = changes
+        .iter()
+        .filter_map(|change| match change {
+            Change::To { topic: Topic::Own(id), event: Event::BondsChanged } => Some(*id),
+            _ => None,
+        })
+        .collect();
+    let posts: Vec<Id> = changes
+        .iter()
+        .filter_map(|change| match change {
+            Change::Created { id, .. } => Some(*id),
+            _ => None,
+        })
+        .collect();
+    for change in &changes {
+        match change {
+            Change::Deleted { author, .. } => {
+                community.env().feeds.forget([Source::Author(*author)]);
+            }
+            Change::AccessChanged(_) => community.env().log_ins.changed_elsewhere(),
+            Change::Touched(nouns) => {
+                community.env().streams.touches.touched_elsewhere(nouns.iter().copied());
+            }
+            _ => {}
+        }
+    }
+    if !followed.is_empty() || !posts.is_empty() {
+        community
+            .read(Class::Live, move |tx, env| {
+                followed.iter().try_for_each(|id| env.feeds.read_follows(tx, *id))?;
+                for (author, tag) in sources(tx, &posts)? {
+                    let tag = (tag != Id::ZERO).then_some(Source::Tag(tag));
+                    env.feeds.forget(tag.into_iter().chain([Source::Author(author)]));
+                }
+                Ok::<_, Error>(())
+            })
+            .await?;
+    }
+    tell(community, changes).await
+}
+
+/// Something another node changed was missed: nobody resumes over the gap, and what is held in
+/// memory is read anew.
+pub(super) async fn read_anew(community: &Community) -> Result<(), Error> {
+    let hub = &community.env().streams.hub;
+    hub.forget();
+    community.env().log_ins.changed_elsewhere();
+    community.env().streams.touches.missed();
+    community.read(Class::Live, |tx, env| env.feeds.read_anew(tx)).await?;
+    hub.publish(&Topic::Everybody, Shared::sized(Event::Missed, EVENT_BYTES));
+    Ok(())
+}
+
+/// The authors and tags of posts; the tag is zero where there is none.
+fn sources(tx: &mut Tx, posts: &[Id]) -> Result<Vec<(Id, Id)>, Error> {
+    if posts.is_empty() {
+        return Ok(Vec::new());
+    }
+    let sql = "SELECT s.account_id, coalesce(t.tag_id, 0) FROM statuses s
+               LEFT JOIN status_tags t ON t.status_id = s.id WHERE s.id IN ids(?1)";
+    Ok(tx.query(sql, &[weir_db::ids(posts)], |row| Ok((row.get(0)?, row.get(1)?)))?)
+}

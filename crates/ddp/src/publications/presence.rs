@@ -1,6 +1,8 @@
 //! `presence`: which of those who follow the reader are here. That somebody left is told once they
 //! stayed away for a while, for everybody comes and goes all the time.
 
+use std::time::Duration;
+
 use weir_base::Id;
 use weir_community::streams::{Event, Topic};
 use weir_community::{Error, relationships};
@@ -14,6 +16,9 @@ use crate::face::live::{Live, Query, Shown, in_one_unit};
 use crate::observer::Work;
 use crate::server::Opening;
 use crate::wire::Failure;
+
+/// How often it is looked who follows the reader: that is told to nobody else.
+const TICK: Duration = Duration::from_secs(5);
 
 struct Presence {
     reader: Id,
@@ -44,6 +49,10 @@ impl Query for Presence {
 
     fn reader(&self) -> Option<Id> {
         Some(self.reader)
+    }
+
+    fn every(&self) -> Option<Duration> {
+        Some(TICK)
     }
 
     fn read(&self, face: &Face) -> Work<'static, Result<Docs, Error>> {

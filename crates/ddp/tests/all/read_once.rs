@@ -33,6 +33,7 @@ async fn a_full_timeline_takes_a_new_post_and_lets_the_oldest_go() {
         let id = posts[4].parse().unwrap();
         place.write(move |tx, env| weir_community::statuses::favourite(tx, env, bob, id)).await;
         ddp.hear_until(|ddp| ddp.of("statuses")[&posts[4]]["favourites_count"] == 1).await;
+        ddp.hear_until(|ddp| ddp.of("status_states").contains_key(&posts[4])).await;
         assert_eq!(ddp.of("status_states")[&posts[4]]["favourited"], true);
     }
 }

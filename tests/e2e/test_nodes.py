@@ -200,7 +200,7 @@ def test_what_was_missed_while_the_bus_was_away_is_read_when_it_is_back(nodes, r
 def test_who_is_shut_out_on_one_node_is_cut_off_on_the_other(nodes):
     carol = nodes[1].somebody("carol")
     stream, documents = Stream(carol, "user"), Documents(carol)
-    assert documents.client.find("users")
+    until(lambda: documents.client.find("users"), "the own document")
     nodes[0].command("account", "set", carol.name, "--disabled", "true")
     assert stream.ended.wait(30), "the stream goes on"
     until(lambda: not documents.client.find("users"), "the DDP session is nobody's")

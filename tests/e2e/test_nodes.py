@@ -112,8 +112,8 @@ class Stream:
         try:
             for line in self.answer.iter_lines():
                 self.heard.append(line.decode())
-        except requests.RequestException:
-            pass
+        except (requests.RequestException, AttributeError):
+            pass  # It was closed while it was read.
         self.ended.set()
 
     def has(self, text):

@@ -26,8 +26,8 @@ use weir_live::{Class as LiveClass, Hub, Limits, Shared};
 use crate::statuses::{self, Status, Touched, View, Visibility};
 use crate::{Community, Env, Error};
 
-use nodes::{hear, hear_of, pass_on, read_anew};
 pub use nodes::Nodes;
+use nodes::{hear, hear_of, pass_on, read_anew};
 pub use reader::ReaderSets;
 pub use readers::{Reader, Readers};
 use touches::Outward;

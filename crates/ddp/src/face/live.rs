@@ -44,8 +44,8 @@ pub(crate) trait Query: Send + Sync + 'static {
     /// All of its result, in one unit.
     fn read(&self, face: &Face) -> Work<'static, Result<Docs, Error>>;
 
-    /// Whether a new post belongs into it, by what is known of its reader (of visitors: nothing), and
-    /// whether a filter hides it there; none where that is to be read.
+    /// Whether a new post belongs into it, by what is known of its reader (of visitors: nothing),
+    /// and whether a filter hides it there; none where that is to be read.
     fn welcomes(&self, _view: &View, _sets: &ReaderSets, _searched: &Searched) -> Option<Welcome> {
         None
     }

@@ -862,6 +862,7 @@ CREATE INDEX chat_messages_by_receiver ON chat_messages (to_id, id) WHERE to_id 
 CREATE INDEX chat_messages_by_sender ON chat_messages (from_id, id) WHERE from_id <> 0;
 CREATE INDEX chat_node_subscriptions_by_jid ON chat_node_subscriptions (jid);
 CREATE UNIQUE INDEX chat_nodes_by_name ON chat_nodes (owner_id, name);
+CREATE INDEX chat_offline_by_message ON chat_offline (message_id);
 CREATE UNIQUE INDEX chat_rooms_by_name ON chat_rooms (name);
 CREATE INDEX chat_rooms_public ON chat_rooms (name) WHERE is_public = 1;
 CREATE INDEX chat_tokens_by_expiry ON chat_tokens (expires_at);

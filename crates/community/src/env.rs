@@ -8,6 +8,7 @@ use weir_db::Db;
 use weir_jobs::Jobs;
 
 use crate::chat::carrier::Carrier;
+use crate::chat::writing::Writing;
 use crate::federation::Opened;
 use crate::hosts::Decisions;
 use crate::instance::Instance;
@@ -74,6 +75,8 @@ pub struct Env {
     pub vault: Vault,
     /// The face of chat, where this process has it.
     pub chat: OnceLock<Carrier>,
+    /// Messages on their way to the archive.
+    pub chat_writing: Writing,
 }
 
 impl Env {
@@ -84,6 +87,7 @@ impl Env {
             streams: Streams::new(setup.clock.clone(), setup.random.clone()),
             vault: Vault::new(&setup.data, setup.random.clone()),
             chat: OnceLock::new(),
+            chat_writing: Writing::default(),
             clock: setup.clock,
             random: setup.random,
             jobs: setup.jobs,

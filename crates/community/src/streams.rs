@@ -202,6 +202,7 @@ pub struct Streams {
     receiver: Mutex<Option<mpsc::Receiver<Change>>>,
     prepare: RwLock<Vec<Prepare>>,
     access: RwLock<Vec<Box<dyn Fn(Id) + Send + Sync>>>,
+    bonds: RwLock<Vec<Box<dyn Fn(Option<Id>) + Send + Sync>>>,
     touches: Touches,
     readers: Readers,
     /// There are other nodes, where people may be who are not here.
@@ -215,12 +216,23 @@ impl Streams {
         let (sender, receiver) = mpsc::channel(WAITING_MAX);
         let hub = Hub::with(Limits::default(), clock, random);
         let receiver = Mutex::new(Some(receiver));
-        let (prepare, access) = (RwLock::default(), RwLock::default());
+        let (prepare, access, bonds) = Default::default();
         let (among_others, overflowed) = Default::default();
         let (touches, readers) = (Touches::default(), Readers::default());
         let seen = readers.clone();
         hub.tap(move |topic, shared| seen.see(topic, shared));
-        Self { hub, sender, receiver, prepare, access, touches, readers, among_others, overflowed }
+        Self {
+            hub,
+            sender,
+            receiver,
+            prepare,
+            access,
+            bonds,
+            touches,
+            readers,
+            among_others,
+            overflowed,
+        }
     }
 
     /// Has `prepare` make its form of posts and attach it, before they are published: once for all
@@ -233,6 +245,16 @@ impl Streams {
     /// its own. It must be short.
     pub fn on_access_changed(&self, hear: impl Fn(Id) + Send + Sync + 'static) {
         self.access.write().push(Box::new(hear));
+    }
+
+    /// Calls `hear` with each account that follows, blocks or mutes other people than before, for a
+    /// face with sessions of its own; without one where anybody may. It must be short.
+    pub fn on_bonds_changed(&self, hear: impl Fn(Option<Id>) + Send + Sync + 'static) {
+        self.bonds.write().push(Box::new(hear));
+    }
+
+    fn bonds_changed_of(&self, account: Option<Id>) {
+        self.bonds.read().iter().for_each(|hear| hear(account));
     }
 
     /// Where sessions are opened.
@@ -414,6 +436,9 @@ async fn tell(community: &Community, changes: Vec<Change>) -> Result<(), Error> 
     };
     let (mut all, mut waiting, mut shut_out) = (Vec::new(), Vec::new(), Vec::new());
     for change in changes {
+        if let Change::To { topic: Topic::Own(account), event: Event::BondsChanged } = &change {
+            env.streams.bonds_changed_of(Some(*account));
+        }
         match change {
             Change::Settled(settled) => waiting.push(settled),
             Change::AccessChanged(account) => shut_out.push(account),

@@ -41,10 +41,14 @@ fn host_links(checked: &Checked, parts: &Parts) -> Vec<HostLink> {
     if !checked.config.roles.contains(&Role::Xmpp) {
         return Vec::new();
     }
+    let base = &parts.community.env().site.base;
     // http to ws, https to wss.
-    let base = parts.community.env().site.base.replacen("http", "ws", 1);
-    let href = format!("{base}/xmpp-websocket");
-    vec![HostLink { rel: "urn:xmpp:alt-connections:websocket", href }]
+    let sockets = base.replacen("http", "ws", 1);
+    let link = |name, href| HostLink { rel: name, href };
+    vec![
+        link("urn:xmpp:alt-connections:websocket", format!("{sockets}/xmpp-websocket")),
+        link("urn:xmpp:alt-connections:xbosh", format!("{base}/http-bind")),
+    ]
 }
 
 /// What is free on the disk that the database lies on, where that is this machine's to know.

@@ -67,7 +67,10 @@ impl Parts {
             site,
             data: data.to_owned(),
         })?;
-        let keep = Keep { remote_days: config.retention.remote_days };
+        let keep = Keep {
+            remote_days: config.retention.remote_days,
+            chat_days: config.retention.chat_days,
+        };
         Ok(Self { db, jobs, community, keep, random })
     }
 }

@@ -58,7 +58,7 @@ pub fn router(
     let own = own.merge(weir_ddp::router(ddp));
     let own = match chat {
         Some(chat) => own
-            .merge(weir_xmpp::stream::websocket::router(chat.clone()))
+            .merge(weir_xmpp::stream::router(chat.clone()))
             .merge(weir_xmpp::upload::router(parts.community.clone())),
         None => own,
     };

@@ -97,6 +97,7 @@ pub fn servers(
             allow_private: checked.modes.dev,
         },
         allowlist: federation.mode == FederationMode::Allowlist,
+        certificates_only: xmpp.s2s_certificates_only,
         allow_plain: false,
     };
     let servers = Servers::start(chat, setup);

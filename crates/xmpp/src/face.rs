@@ -17,13 +17,14 @@ use weir_db::{Class, Error as DbError, Tx};
 use weir_http::{Throttle, Tokens};
 use weir_live::admission::Admission;
 
-use crate::iq::Tables;
 use crate::iq::external::Externals;
+use crate::iq::{Tables, blocking};
 use crate::log_in::LogIns;
 use crate::message::lane::Lanes;
 use crate::muc::Rooms;
 use crate::pubsub::interest::Interests;
 use crate::push::Pushes;
+use crate::roster::load::Rosters;
 use crate::router::{Closed, Router, SHARDS};
 use crate::stream::ChatTls;
 use crate::stream::resume::Detached;
@@ -73,6 +74,8 @@ pub struct Inner {
     /// Logging in.
     pub log_ins: LogIns,
     pub(crate) lanes: Lanes,
+    pub(crate) rosters: Rosters,
+    pub(crate) blocks_changed: blocking::Changed,
     pub(crate) pushes: Pushes,
     pub(crate) detached: Detached,
     pub(crate) interests: Interests,
@@ -93,7 +96,7 @@ pub struct Inner {
 
 struct Question {
     asked: Jid,
-    answer: oneshot::Sender<Option<Element>>,
+    answer: oneshot::Sender<Stanza>,
 }
 
 /// Queries of the server's own that wait at once; further ones are not asked.
@@ -140,6 +143,8 @@ impl Xmpp {
             detached: Detached::default(),
             interests: Interests::default(),
             rooms: Rooms::default(),
+            rosters: Rosters::default(),
+            blocks_changed: blocking::Changed::default(),
             tables: Tables::new(),
             shutdown: setup.shutdown,
             tls: setup.tls,
@@ -171,6 +176,13 @@ impl Xmpp {
             let _ = changed.try_send(account);
         });
         tokio::spawn(xmpp.clone().end_sessions(changes));
+        let weak = xmpp.downgrade();
+        env.streams.on_bonds_changed(move |account| {
+            if let Some(xmpp) = Self::upgrade(&weak) {
+                xmpp.blocks_changed.note(&xmpp.router, account);
+            }
+        });
+        tokio::spawn(blocking::follow(xmpp.clone()));
         xmpp
     }
 
@@ -182,9 +194,8 @@ impl Xmpp {
                 account = changes.recv() => account,
             };
             let Some(account) = account else { return };
-            let bare = self.read(move |tx, env| address::of_account(tx, env, account)).await;
-            if let Ok(Some(bare)) = bare {
-                self.router.close_all(&bare, StreamCondition::Reset);
+            if let Some(peer) = self.router.of_account(account) {
+                self.router.close_all(peer.jid(), StreamCondition::Reset);
             }
         }
     }
@@ -306,6 +317,20 @@ impl Xmpp {
     /// Asks `to`, in the name of `from`, and answers with the payload of its result; none when it
     /// refuses or says nothing.
     pub async fn ask(&self, from: Jid, to: Jid, payload: Element) -> Option<Element> {
+        let answer = self.request("get", from, to, payload).await?;
+        let is_result = answer.type_() == Some("result");
+        answer.element.into_children().next().filter(|_| is_result)
+    }
+
+    /// Asks `to` for something, or to do something, in the name of `from`. The answer; none when
+    /// nothing comes.
+    pub(crate) async fn request(
+        &self,
+        kind: &'static str,
+        from: Jid,
+        to: Jid,
+        payload: Element,
+    ) -> Option<Stanza> {
         let id = self.token(8);
         let (answer, answered) = oneshot::channel();
         {
@@ -315,10 +340,10 @@ impl Xmpp {
             }
             questions.insert(id.as_str().into(), Question { asked: to.clone(), answer });
         }
-        self.send(Stanza::iq("get", id.clone(), Some(payload)).from(from).to(to));
+        self.send(Stanza::iq(kind, id.clone(), Some(payload)).from(from).to(to));
         let answered = tokio::time::timeout(ANSWER, answered).await;
         self.questions.lock().remove(id.as_str());
-        answered.ok()?.ok()?
+        answered.ok()?.ok()
     }
 
     /// An answer has come, perhaps to a query of the server's own.
@@ -328,9 +353,7 @@ impl Xmpp {
         let fits = questions.get(id).is_some_and(|question| question.asked == *from);
         let Some(question) = fits.then(|| questions.remove(id)).flatten() else { return };
         drop(questions);
-        let is_result = answer.type_() == Some("result");
-        let payload = answer.element.into_children().next();
-        let _ = question.answer.send(payload.filter(|_| is_result));
+        let _ = question.answer.send(answer);
     }
 
     /// Does `work` beside whoever caused it.

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+use weir_base::Id;
 use weir_community::chat::address::{self, Whom};
 use weir_community::chat::offline;
 use weir_community::chat::push::{self, Service};
@@ -72,25 +73,50 @@ pub(crate) async fn run(xmpp: Xmpp) {
                 let Whom::Here(account) = address::whom(tx, env, jid)? else { continue };
                 let services = push::list(tx, account)?;
                 if !services.is_empty() {
-                    found.push((jid.clone(), offline::waiting(tx, account)?.len(), services));
+                    found.push((account, jid.clone(), offline::count(tx, account)?, services));
                 }
             }
             Ok(found)
         });
         // What cannot be read now is told with the next message.
-        for (jid, count, services) in found.await.unwrap_or_default() {
+        for (account, jid, count, services) in found.await.unwrap_or_default() {
+            let Ok(from) = Jid::parse(&jid) else { continue };
             for service in services {
-                if let Some(stanza) = notification(&xmpp, &jid, count, &service) {
-                    metrics::counter!("weir_xmpp_pushes_total").increment(1);
-                    xmpp.send(stanza);
-                }
+                let told = tell(xmpp.clone(), account, from.clone(), count, service);
+                xmpp.spawn(Some(Box::pin(told)));
             }
         }
     }
 }
 
+/// Tells one service; one that refuses for good is forgotten.
+async fn tell(xmpp: Xmpp, account: Id, from: Jid, count: usize, service: Service) {
+    let Ok(to) = Jid::parse(&service.service) else { return };
+    let Some(payload) = notification(count, &service) else { return };
+    metrics::counter!("weir_xmpp_pushes_total").increment(1);
+    let answer = xmpp.request("set", from, to, payload).await;
+    if !answer.is_some_and(|answer| refuses(&answer)) {
+        return;
+    }
+    metrics::counter!("weir_xmpp_push_services_forgotten_total").increment(1);
+    let Service { service, node, .. } = service;
+    let forgotten = xmpp.write(move |tx, _| push::disable(tx, account, &service, Some(&node)));
+    if let Err(error) = forgotten.await {
+        // It refuses again.
+        tracing::debug!(?error, "a push service that refuses could not be forgotten");
+    }
+}
+
+/// Whether this is the service's own word that it wakes nobody there any more.
+fn refuses(answer: &Stanza) -> bool {
+    const FOR_GOOD: &[&str] =
+        &["item-not-found", "gone", "not-allowed", "forbidden", "not-authorized"];
+    let error = answer.element.child("error", ns::CLIENT);
+    error.is_some_and(|error| FOR_GOOD.iter().any(|name| error.has(name, ns::STANZA_ERRORS)))
+}
+
 /// XEP-0357 section 7.
-fn notification(xmpp: &Xmpp, jid: &str, count: usize, to: &Service) -> Option<Stanza> {
+fn notification(count: usize, to: &Service) -> Option<Element> {
     let summary = Form::result("urn:xmpp:push:summary").with(Field::new(
         "",
         "message-count",
@@ -106,8 +132,7 @@ fn notification(xmpp: &Xmpp, jid: &str, count: usize, to: &Service) -> Option<St
         let options = parse::element_in(&to.options, &Scope::client()).ok()?;
         pubsub = pubsub.with_child(Element::new("publish-options", ns::PUBSUB).with_child(options));
     }
-    let (from, service) = (Jid::parse(jid).ok()?, Jid::parse(&to.service).ok()?);
-    Some(Stanza::iq("set", xmpp.token(8), Some(pubsub)).from(from).to(service))
+    Some(pubsub)
 }
 
 fn service_of(asked: &Asked) -> Result<(Jid, Option<String>), StanzaError> {

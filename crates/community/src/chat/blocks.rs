@@ -1,10 +1,10 @@
 //! Whom people do not want to hear from in chat. Accounts known here are blocked for posts and chat
 //! alike; other addresses, and whole servers that only chat knows, stand in a list beside.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use weir_base::Id;
-use weir_db::{Tx, params, texts};
+use weir_db::{Tx, ids, params, texts};
 
 use super::address;
 use crate::{Env, Error, accounts, relationships};
@@ -17,21 +17,33 @@ pub const BLOCKS_MAX: usize = 2_000;
 /// # Errors
 /// The database's.
 pub fn list(tx: &mut Tx, env: &Env, owner: Id) -> Result<Vec<String>, Error> {
-    let sql = "SELECT jid FROM chat_blocks WHERE account_id = ?1";
-    let mut found: BTreeSet<String> = tx.column(sql, params![owner])?.into_iter().collect();
-    let accounts: Vec<(String, String)> = tx.query(
-        "SELECT a.username_key, a.domain FROM blocks b JOIN accounts a ON a.id = b.target_id
-         WHERE b.account_id = ?1",
-        params![owner],
-        |row| Ok((row.get(0)?, row.get(1)?)),
+    Ok(lists(tx, env, &[owner])?.remove(&owner).unwrap_or_default())
+}
+
+/// All addresses that each of `owners` blocks, in order; who blocks nobody is left out.
+///
+/// # Errors
+/// The database's.
+pub fn lists(tx: &mut Tx, env: &Env, owners: &[Id]) -> Result<HashMap<Id, Vec<String>>, Error> {
+    let rows: Vec<(Id, String, Option<String>)> = tx.query(
+        "SELECT account_id, jid, NULL FROM chat_blocks WHERE account_id IN ids(?1)
+         UNION ALL SELECT b.account_id, a.username_key, a.domain
+           FROM blocks b JOIN accounts a ON a.id = b.target_id WHERE b.account_id IN ids(?1)
+         UNION ALL SELECT account_id, domain, NULL FROM account_domain_blocks
+           WHERE account_id IN ids(?1)",
+        &[ids(owners)],
+        |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
     )?;
-    found.extend(accounts.into_iter().map(|(name, place)| match place.as_str() {
-        "" => address::of(env, &name),
-        place => format!("{name}@{place}"),
-    }));
-    let domains = "SELECT domain FROM account_domain_blocks WHERE account_id = ?1";
-    found.extend(tx.column::<String>(domains, params![owner])?);
-    Ok(found.into_iter().collect())
+    let mut found: HashMap<Id, BTreeSet<String>> = HashMap::new();
+    for (owner, name, place) in rows {
+        let jid = match place.as_deref() {
+            None => name,
+            Some("") => address::of(env, &name),
+            Some(place) => format!("{name}@{place}"),
+        };
+        found.entry(owner).or_default().insert(jid);
+    }
+    Ok(found.into_iter().map(|(owner, list)| (owner, list.into_iter().collect())).collect())
 }
 
 /// Whether `owner` blocks `jid`: itself, without its resource, or its server (XEP-0191 §5).

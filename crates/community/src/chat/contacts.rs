@@ -119,12 +119,58 @@ pub enum Other {
 /// # Errors
 /// The database's.
 pub fn list(tx: &mut Tx, env: &Env, owner: Id) -> Result<Roster, Error> {
-    let own: Option<(i64, bool)> = tx.query_opt(
+    let own = own(tx, owner)?;
+    whole(tx, env, owner, own)
+}
+
+/// [`list`], or none while `known` is its version still.
+///
+/// # Errors
+/// The database's.
+pub fn list_unless(
+    tx: &mut Tx,
+    env: &Env,
+    owner: Id,
+    known: Option<&str>,
+) -> Result<Option<Roster>, Error> {
+    let (version, mutuals) = own(tx, owner)?;
+    // Those who follow each other change without the version of the rows.
+    if !mutuals && known == Some(&*version.to_string()) {
+        return Ok(None);
+    }
+    whole(tx, env, owner, (version, mutuals)).map(Some)
+}
+
+/// Those who ask to see the presence of `owner`, and the presence with which they did, or nothing.
+///
+/// # Errors
+/// The database's.
+pub fn asking(tx: &mut Tx, owner: Id) -> Result<Vec<(String, String)>, Error> {
+    let asked = State { asked: true, ..State::default() }.bits();
+    Ok(tx.query(
+        "SELECT jid, request FROM chat_contacts WHERE account_id = ?1 AND state / ?2 % 2 = 1
+         ORDER BY jid",
+        params![owner, asked],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?)
+}
+
+/// The version of the rows, and whether mutual followers appear.
+fn own(tx: &mut Tx, owner: Id) -> Result<(i64, bool), Error> {
+    let own = tx.query_opt(
         "SELECT contacts_version, mutuals FROM chat_settings WHERE account_id = ?1",
         params![owner],
         |row| Ok((row.get(0)?, row.get(1)?)),
     )?;
-    let (version, mutuals) = own.unwrap_or_default();
+    Ok(own.unwrap_or_default())
+}
+
+fn whole(
+    tx: &mut Tx,
+    env: &Env,
+    owner: Id,
+    (version, mutuals): (i64, bool),
+) -> Result<Roster, Error> {
     let mut contacts = tx.query(
         "SELECT jid, name, group_names, state, request FROM chat_contacts
          WHERE account_id = ?1 ORDER BY jid",

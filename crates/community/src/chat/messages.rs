@@ -85,6 +85,10 @@ pub struct Query {
     pub after: Option<Id>,
     /// Only messages older than this one.
     pub before: Option<Id>,
+    /// Only messages below this id, whether there is one of it or not ([`Writing::horizon`]).
+    ///
+    /// [`Writing::horizon`]: super::writing::Writing::horizon
+    pub until: Option<Id>,
     /// The newest that match instead of the oldest; they still come in order of time.
     pub backwards: bool,
     /// So many at most; [`PAGE_MAX`] at most. With 0 only the count is wanted.
@@ -211,7 +215,8 @@ pub(super) fn bounds(query: &Query) -> (i64, i64) {
     let below = query.end.map_or(i64::MAX, |end| Id::first_at(end.plus_ms(1)).0);
     let after = query.after.map_or(-1, |id| id.0);
     let before = query.before.map_or(i64::MAX, |id| id.0);
-    (above.max(after), below.min(before))
+    let until = query.until.map_or(i64::MAX, |id| id.0);
+    (above.max(after), below.min(before).min(until))
 }
 
 /// A page of the archive of `owner`.

@@ -17,6 +17,7 @@ pub mod rooms;
 pub mod settings;
 pub mod subscription;
 pub mod uploads;
+pub mod writing;
 
 use weir_base::Id;
 use weir_db::{Tx, params};

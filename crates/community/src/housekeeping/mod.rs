@@ -13,11 +13,13 @@
 //! | `accounts` | accounts of other servers |
 //! | `unused` | hashtags, link previews, apps |
 //! | `expired` | tokens, sessions, sign-ups, keys of requests, tombstones, the memory of order |
+//! | `messages` | messages of chat, where they are not kept for good |
 //! | `figures` | what the runs did, and how large the database is |
 
 mod accounts;
 mod expired;
 mod figures;
+mod messages;
 mod posts;
 mod unused;
 
@@ -45,6 +47,8 @@ pub struct Keep {
     /// Days for which what comes from other servers is kept though nobody here follows or touched
     /// it; 0: for good.
     pub remote_days: u32,
+    /// Days for which messages of chat stay in archives; 0: for good.
+    pub chat_days: u32,
 }
 
 impl Keep {
@@ -52,6 +56,12 @@ impl Keep {
     fn remote_before(self, env: &Env) -> Option<Timestamp> {
         (self.remote_days > 0)
             .then(|| env.clock.now().plus_ms(-DAY_MS * i64::from(self.remote_days)))
+    }
+
+    /// Messages before this id may go; none where all are kept.
+    fn chat_before(self, env: &Env) -> Option<Id> {
+        (self.chat_days > 0)
+            .then(|| Id::first_at(env.clock.now().plus_ms(-DAY_MS * i64::from(self.chat_days))))
     }
 }
 
@@ -84,6 +94,8 @@ pub const CHORES: &[Chore] = &[
     expired::KEYS,
     expired::TOMBSTONES,
     expired::ORDER,
+    messages::CHATS,
+    messages::ROOMS,
 ];
 
 /// The statements by which chores find and remove what can go. Each goes by indexes: a test holds

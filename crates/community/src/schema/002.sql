@@ -53,6 +53,7 @@ CREATE TABLE chat_offline (
   message_id BIGINT NOT NULL,
   PRIMARY KEY (account_id, message_id)
 ) WITHOUT ROWID;
+CREATE INDEX chat_offline_by_message ON chat_offline (message_id);
 
 -- Chat: XML that people's apps keep here for themselves, by the name of its element, and vCards.
 CREATE TABLE chat_private (

@@ -123,6 +123,7 @@ pub(super) async fn read_anew(community: &Community) -> Result<(), Error> {
     community.env().streams.touches.missed();
     community.read(Class::Live, |tx, env| env.feeds.read_anew(tx)).await?;
     hub.publish(&Topic::Everybody, Shared::sized(Event::Missed, EVENT_BYTES));
+    community.env().streams.bonds_changed_of(None);
     Ok(())
 }
 

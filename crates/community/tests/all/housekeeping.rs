@@ -6,6 +6,8 @@ use std::sync::{Arc, Barrier};
 
 use weir_base::{Id, Timestamp};
 use weir_community::accounts::{self, RemoteAccount};
+use weir_community::chat::messages;
+use weir_community::chat::rooms::{self, RoomMessage};
 use weir_community::federation::order::Version;
 use weir_community::filters::{self, FilterChange};
 use weir_community::housekeeping::{self, CHORES, Chore, Figures, Keep};
@@ -20,7 +22,7 @@ use weir_db::{Class, Dialect, ToValue, Tx, Value, ids, params};
 use crate::place::{Place, places};
 
 const DAY_MS: i64 = 24 * 3_600 * 1_000;
-const KEEP: Keep = Keep { remote_days: 30 };
+const KEEP: Keep = Keep { remote_days: 30, chat_days: 30 };
 
 fn chore(name: &str) -> &'static Chore {
     CHORES.iter().find(|chore| chore.name == name).expect("a chore of that name")
@@ -374,13 +376,55 @@ async fn a_run_begins_once_a_day_or_when_it_is_asked_for() {
     }
 }
 
+/// Keeps a message for alice's archive, and one that waits for her; one said in a room. All now.
+async fn talk(place: &Place, alice: Id) {
+    let side = |account| messages::Side { account, jid: "carol@far.test/x".into() };
+    let (from, to) = (side(None), side(Some(alice)));
+    let unit = move |tx: &mut Tx, env: &Env| {
+        let new = |waits| messages::New {
+            id: env.ids.next(),
+            from: from.clone(),
+            to: to.clone(),
+            xml: "<message/>".into(),
+            archive: true,
+            waits,
+        };
+        messages::store(tx, &[new(false), new(true)])?;
+        let said = RoomMessage {
+            id: env.ids.next(),
+            from_jid: "alice@weir.test/x".into(),
+            xml: "<message/>".into(),
+        };
+        let sql = "INSERT INTO chat_rooms (id, name, config, is_public) VALUES (7, 'well', '{}', 1)
+                   ON CONFLICT DO NOTHING";
+        tx.execute(sql, &[])?;
+        rooms::store(tx, &[(Id(7), said)])
+    };
+    place.write(unit).await.unwrap();
+}
+
+#[tokio::test]
+async fn messages_of_chat_go_in_time_but_for_those_that_wait() {
+    for place in places() {
+        let alice = place.person("alice").await;
+        talk(&place, alice).await;
+        place.clock.advance(31 * DAY_MS);
+        talk(&place, alice).await;
+        run(&place, "chat_messages").await;
+        let removed = run(&place, "room_messages").await.removed;
+        assert_eq!(removed, 1);
+        assert_eq!(count(&place, "SELECT count(*) FROM chat_messages").await, 3);
+        assert_eq!(count(&place, "SELECT count(*) FROM chat_room_messages").await, 1);
+    }
+}
+
 #[tokio::test]
 async fn with_no_limit_in_days_nothing_of_other_servers_goes() {
     for place in places() {
         crowd(&place, 1, 3).await;
         place.clock.advance(1_000 * DAY_MS);
         for name in ["posts", "accounts", "tags"] {
-            let keep = Keep { remote_days: 0 };
+            let keep = Keep { remote_days: 0, chat_days: 0 };
             housekeeping::run(&place.community, chore(name), keep, |_| ()).await.unwrap();
         }
         assert_eq!(left(&place).await.len(), 3);

@@ -186,7 +186,9 @@ pub(super) struct Person {
 
 impl Person {
     pub(super) async fn say(&self, text: &str) -> Result<()> {
-        Ok(self.writer.lock().await.write_all(text.as_bytes()).await?)
+        let mut writer = self.writer.lock().await;
+        writer.write_all(text.as_bytes()).await?;
+        Ok(writer.flush().await?)
     }
 
     fn step(&self) {

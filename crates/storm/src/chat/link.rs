@@ -74,7 +74,8 @@ impl Link {
     }
 
     pub(super) async fn say(&mut self, text: &str) -> Result<()> {
-        Ok(self.writer.write_all(text.as_bytes()).await?)
+        self.writer.write_all(text.as_bytes()).await?;
+        Ok(self.writer.flush().await?)
     }
 
     /// The next element, as text of its own.

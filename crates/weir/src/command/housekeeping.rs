@@ -64,6 +64,7 @@ async fn status(parts: &Parts) -> Result<Value, Error> {
         "database_bytes": bytes,
         "free_bytes": free_bytes,
         "remote_days": parts.keep.remote_days,
+        "chat_days": parts.keep.chat_days,
         "chores": rows,
     }))
 }

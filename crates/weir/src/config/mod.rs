@@ -226,6 +226,8 @@ settings! {
         /// Days for which posts and accounts of other servers are kept though nobody here follows
         /// or touched them; see docs/housekeeping.md. 0: for good.
         remote_days: u32 = 30;
+        /// Days for which chat messages stay in the archives of people and rooms. 0: for good.
+        chat_days: u32 = 0;
     }
 
     /// Who may sign up. What staff sets while the server runs wins over this.
@@ -250,6 +252,9 @@ settings! {
         turn_secret: Option<Secret<String>> = None;
         /// Where other servers connect. Empty: nowhere.
         s2s_listen: Option<SocketAddr> = Some(SocketAddr::from(([0u16; 8], 5269)));
+        /// Whether only servers are spoken with whose certificate proves their domain, by an
+        /// authority that this system trusts. Else dialback does too, which leans on DNS.
+        s2s_certificates_only: bool = false;
         /// Where gateways and other components (XEP-0114) connect, if any are named below; what
         /// they say is not encrypted. Empty: nowhere.
         component_listen: Option<SocketAddr> = Some(SocketAddr::from(([127, 0, 0, 1], 5347)));

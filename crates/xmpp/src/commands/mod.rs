@@ -6,6 +6,7 @@
 
 mod admin;
 mod own;
+mod rooms;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -58,6 +59,12 @@ const COMMANDS: &[Command] = &[
     command!(User, "urn:weir:chat:mutual-followers", "Mutual followers as contacts", own::mutuals),
     command!(User, "urn:xmpp:invite#invite", "Invite somebody", own::invite),
     command!(User, "urn:xmpp:invite#create-account", "Invite somebody to join", own::invite),
+    command!(
+        Moderator,
+        "urn:weir:chat:community-rooms",
+        "Rooms of the community",
+        rooms::of_community
+    ),
     command!(
         Moderator,
         "http://jabber.org/protocol/admin#get-registered-users-num",

@@ -47,7 +47,9 @@ pub async fn query(asked: Asked) -> Answer {
     if !asked.set {
         return Ok(Some(form("with")));
     }
-    let wanted = read(&asked.payload)?;
+    let mut wanted = read(&asked.payload)?;
+    let env = asked.xmpp.env();
+    wanted.query.until = Some(env.chat_writing.horizon(&env.ids));
     let asking = wanted.clone();
     let found = asked
         .xmpp

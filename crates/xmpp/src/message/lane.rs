@@ -123,6 +123,7 @@ async fn run(xmpp: Xmpp, lane: Arc<Lane>) {
 
 /// Makes a batch durable, then passes each on in order.
 async fn work(xmpp: &Xmpp, batch: Vec<Parcel>) {
+    let on_the_way = xmpp.env().chat_writing.begin(&xmpp.env().ids);
     let prepared: Vec<Prepared> = batch.iter().map(|parcel| prepare(xmpp, parcel)).collect();
     let writes = prepared.iter().any(|one| one.new.is_some() || one.is_open);
     metrics::histogram!("weir_xmpp_batch_messages").record(batch.len() as f64);
@@ -134,6 +135,7 @@ async fn work(xmpp: &Xmpp, batch: Vec<Parcel>) {
             xmpp.community.write(Class::Interactive, unit).await.map_err(fault)
         }
     };
+    drop(on_the_way);
     let refused: Result<Vec<Fate>, StanzaError> = fates;
     for (at, mut parcel) in batch.into_iter().enumerate() {
         let author = parcel.author.take();

@@ -1,60 +1,109 @@
-//! Messages that wait until somebody is there (XEP-0160).
+//! Messages that wait until somebody is there (XEP-0160), and on until a client has them: it says
+//! so (XEP-0198), or they are written to one that says nothing.
 
 use std::sync::Arc;
 
 use weir_base::Id;
 use weir_community::chat::messages::Message;
-use weir_community::chat::offline;
+use weir_community::chat::offline::{self, Waiting};
 
 use crate::face::{Work, Xmpp};
 use crate::router::{Out, Peer, Session};
 use crate::wire::{Element, Node, ns, parse, write};
 
+/// Messages that were handed over to the resources of one account and are not let go yet.
+const HANDED_MAX: usize = offline::READ_MAX;
+
 /// Hands what waits for the account of `peer` to its resources, if somebody is there.
 pub(crate) async fn hand_over(xmpp: Xmpp, peer: Arc<Peer>, account: Id) {
-    let waiting = xmpp.read(move |tx, _| offline::waiting(tx, account)).await;
-    let Ok(waiting) = waiting else { return };
-    if waiting.is_empty() {
-        return;
+    let handed = match peer.here().as_ref() {
+        Some(here) => here.handed.clone(),
+        None => return,
+    };
+    let waiting = xmpp.read(move |tx, _| offline::waiting(tx, account, &handed)).await;
+    if let Ok(waiting) = waiting {
+        give(&xmpp, &peer, waiting);
     }
-    give(&xmpp, &peer, waiting).await;
 }
 
-/// Hands these over, each once, and then lets them go.
-pub(crate) async fn give(xmpp: &Xmpp, peer: &Arc<Peer>, waiting: Vec<Message>) {
-    let (account, given) = {
-        let mut here = peer.here();
-        let Some(there) = here.as_mut() else { return };
-        let takers: Vec<Arc<Session>> =
-            there.sessions.iter().filter(|one| one.priority() >= Some(0)).cloned().collect();
-        if takers.is_empty() {
+/// Hands these over, each once. They wait on until they are let go.
+pub(crate) fn give(xmpp: &Xmpp, peer: &Arc<Peer>, waiting: Waiting) {
+    let mut here = peer.here();
+    let Some(there) = here.as_mut() else { return };
+    let takers: Vec<Arc<Session>> =
+        there.sessions.iter().filter(|one| one.priority() >= Some(0)).cloned().collect();
+    if takers.is_empty() || waiting.messages.is_empty() {
+        return;
+    }
+    there.has_more = waiting.has_more;
+    for message in waiting.messages {
+        if there.handed.contains(&message.id) {
+            continue;
+        }
+        let Some(bytes) = delayed(xmpp, peer.jid(), &message) else {
+            tracing::warn!(id = %message.id, "a message that waits cannot be read");
+            continue;
+        };
+        if there.handed.len() >= HANDED_MAX {
+            there.has_more = true;
+            break;
+        }
+        let give = |taker: &Arc<Session>| taker.push(Out::Waited(bytes.clone(), message.id));
+        // Who has no room now gets the rest when it comes again.
+        if takers.iter().filter(|taker| give(taker)).count() == 0 {
+            break;
+        }
+        there.handed.push(message.id);
+    }
+}
+
+/// What waited among `done` is there: the client has said so.
+pub(crate) fn let_go(xmpp: &Xmpp, session: &Arc<Session>, done: &[Out]) -> Option<Work> {
+    let_go_of(xmpp, session, done.iter().filter_map(Out::waited).collect())
+}
+
+/// The messages `ids` wait no longer; those behind them are handed over.
+pub(crate) fn let_go_of(xmpp: &Xmpp, session: &Arc<Session>, ids: Vec<Id>) -> Option<Work> {
+    if ids.is_empty() {
+        return None;
+    }
+    let (xmpp, peer, account) = (xmpp.clone(), session.peer.clone(), session.account);
+    Some(Box::pin(async move {
+        let list = ids.clone();
+        let done = xmpp.write(move |tx, _| offline::received(tx, account, &list)).await;
+        if let Err(error) = done {
+            // They come once more when somebody comes anew.
+            tracing::warn!(?error, "messages that were handed over still wait");
             return;
         }
-        let mut given = Vec::new();
-        for message in waiting {
-            if there.handed.contains(&message.id) {
-                continue;
+        let goes_on = match peer.here().as_mut() {
+            Some(there) => {
+                there.handed.retain(|id| !ids.contains(id));
+                there.handed.is_empty() && std::mem::take(&mut there.has_more)
             }
-            if let Some(bytes) = delayed(xmpp, peer.jid(), &message) {
-                let give =
-                    |taker: &Arc<Session>| taker.push(Out::Message(bytes.clone(), message.id));
-                // Who has no room now gets the rest when it comes again.
-                if takers.iter().filter(|taker| give(taker)).count() == 0 {
-                    break;
-                }
-            }
-            there.handed.push(message.id);
-            given.push(message.id);
+            None => false,
+        };
+        if goes_on {
+            hand_over(xmpp, peer, account).await;
         }
-        (there.account, given)
-    };
-    let ids = given.clone();
-    let done = xmpp.write(move |tx, _| offline::received(tx, account, &ids)).await;
-    if done.is_ok()
-        && let Some(there) = peer.here().as_mut()
-    {
-        there.handed.retain(|id| !given.contains(id));
+    }))
+}
+
+/// A session that is over did not get these, which wait on: another that is there gets them, unless
+/// it has them already.
+pub(crate) fn give_up(xmpp: &Xmpp, session: &Arc<Session>, ids: &[Id]) -> Option<Work> {
+    if ids.is_empty() {
+        return None;
     }
+    let peer = session.peer.clone();
+    {
+        let mut here = peer.here();
+        let there = here.as_mut()?;
+        let others: Vec<Id> =
+            there.sessions.iter().flat_map(|other| other.state().unread().1).collect();
+        there.handed.retain(|id| !ids.contains(id) || others.contains(id));
+    }
+    Some(Box::pin(hand_over(xmpp.clone(), peer, session.account)))
 }
 
 /// The stored message as it is shown later: with when it was sent, and its id in the archive.

@@ -36,15 +36,17 @@ pub(super) fn of_service(payload: &Element) -> Result<Element, StanzaError> {
         .with_children(features.map(feature)))
 }
 
-/// `disco#items` of the service: the public rooms.
+/// `disco#items` of the service: the public rooms, those of the community first.
 pub(super) async fn rooms(xmpp: &Xmpp, payload: &Element) -> Result<Element, StanzaError> {
     let wish = page::Wish::inside(payload)?;
     let kept = xmpp.read(|tx, _| noun::public(tx, "", ROOMS_MAX)).await?;
-    let mut all: BTreeMap<String, String> =
-        kept.into_iter().map(|room| (room.name, room.config.title)).collect();
-    all.extend(xmpp.rooms.public());
+    let kept = kept.into_iter().map(|room| (room.name, room.config.title, room.of_community));
+    let all: BTreeMap<(bool, String), String> = kept
+        .chain(xmpp.rooms.public())
+        .map(|(name, title, is_ours)| ((!is_ours, name), title))
+        .collect();
     let all: Vec<(String, (String, String))> =
-        all.into_iter().map(|(name, title)| (name.clone(), (name, title))).collect();
+        all.into_iter().map(|((_, name), title)| (name.clone(), (name, title))).collect();
     let (some, set) = page::of(&all, &wish, PAGE_MAX)?;
     let is_whole = some.len() == all.len();
     let items = some.into_iter().map(|(name, title)| {

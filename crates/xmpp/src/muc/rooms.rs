@@ -103,13 +103,24 @@ impl Rooms {
         }
     }
 
-    /// The rooms in memory that stand in the list of rooms: name and title.
-    pub(super) fn public(&self) -> Vec<(String, String)> {
+    /// The room at the address `jid` belongs to the community, or does no longer.
+    pub(crate) fn set_of_community(&self, jid: &str, on: bool) {
+        let Ok(jid) = Jid::parse(jid) else { return };
+        let room = self.live.lock().get(&jid).cloned();
+        if let Some(room) = room {
+            room.state().of_community = on;
+        }
+    }
+
+    /// The rooms in memory that stand in the list of rooms: name, title, and whether they belong
+    /// to the community.
+    pub(super) fn public(&self) -> Vec<(String, String, bool)> {
         let live: Vec<Arc<Room>> = self.live.lock().values().cloned().collect();
         let shown = live.iter().filter_map(|room| {
             let state = room.state();
             let shows = state.config.public && !state.locked;
-            shows.then(|| (room.name().to_owned(), state.config.title.clone()))
+            let (name, title) = (room.name().to_owned(), state.config.title.clone());
+            shows.then_some((name, title, state.of_community))
         });
         shown.collect()
     }

@@ -1,75 +1,112 @@
 //! Reading a person's contacts, and keeping of them what presence needs.
+//!
+//! One read serves all who ask for the same at the same time, and roster and presence of one who
+//! arrives. Rosters that were read lately are kept within a bound, and asked of the database only
+//! by their version: those who come back all at once cost little.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use moka::sync::Cache;
 use weir_base::Id;
 use weir_community::chat::contacts::{self, Roster};
-use weir_community::chat::messages::Message;
 use weir_community::chat::{blocks, offline};
-
 use weir_live::admission::Permit;
+use weir_live::SingleFlight;
 
 use crate::face::Xmpp;
-use crate::router::{Contacts, Peer, Session};
+use crate::router::{Contacts, Session};
 use crate::wire::{Condition, StanzaError};
 
 /// How often reading begins anew where contacts change meanwhile.
 const TRIES: usize = 8;
+/// What the rosters that were read lately may take, in bytes.
+const RECENT_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// How long they are kept after they were last asked for.
+const RECENT: Duration = Duration::from_secs(600);
+/// Accounts whose contacts are read at once by one for all.
+const FLIGHTS_MAX: usize = 10_000;
+/// What a contact takes besides its texts, about, in bytes.
+const CONTACT_BYTES: usize = 120;
 
-/// Somebody who asks to see the person's presence, and waits for an answer.
-pub(crate) struct Request {
-    /// Who.
-    pub jid: String,
-    /// The presence with which it was asked, or empty.
-    pub xml: String,
+/// Rosters that are being read, or were lately.
+pub(crate) struct Rosters {
+    flights: SingleFlight<(Id, u64), Result<Arc<Read>, StanzaError>>,
+    recent: Cache<Id, Arc<Roster>>,
 }
 
-/// What a session that arrives has to know.
-pub(crate) struct Arrival {
-    /// Who asks to see the person's presence.
-    pub requests: Vec<Request>,
-    /// Messages that wait.
-    pub waiting: Vec<Message>,
+impl Default for Rosters {
+    fn default() -> Self {
+        let recent = Cache::builder()
+            .max_capacity(RECENT_BYTES_MAX)
+            .weigher(|_, roster: &Arc<Roster>| size_bytes(roster))
+            .time_to_idle(RECENT)
+            .build();
+        Self { flights: SingleFlight::new(FLIGHTS_MAX), recent }
+    }
 }
 
+fn size_bytes(roster: &Roster) -> u32 {
+    let groups = |groups: &[String]| groups.iter().map(|group| group.len() + 24).sum::<usize>();
+    let each = roster.contacts.iter().map(|one| {
+        CONTACT_BYTES + one.jid.len() + one.name.len() + one.request.len() + groups(&one.groups)
+    });
+    u32::try_from(CONTACT_BYTES + each.sum::<usize>()).unwrap_or(u32::MAX)
+}
+
+/// What is read of one person.
 struct Read {
-    roster: Roster,
+    roster: Arc<Roster>,
     blocked: Vec<String>,
-    waiting: Vec<Message>,
     avatar: Option<Box<str>>,
+}
+
+/// What waits for somebody who has arrived.
+pub(crate) struct Waiting {
+    /// Who asks to see the person's presence, and the presence with which they did, or nothing.
+    pub requests: Vec<(String, String)>,
+    /// Messages.
+    pub messages: offline::Waiting,
 }
 
 /// The contacts of the session's person.
 ///
 /// # Errors
 /// The database's.
-pub(crate) async fn contacts(xmpp: &Xmpp, session: &Arc<Session>) -> Result<Roster, StanzaError> {
-    Ok(read(xmpp, session, false).await?.roster)
+pub(crate) async fn contacts(
+    xmpp: &Xmpp,
+    session: &Arc<Session>,
+) -> Result<Arc<Roster>, StanzaError> {
+    Ok(read(xmpp, session).await?.roster.clone())
 }
 
-/// All that counts when somebody comes.
+/// Has what presence needs of the contacts in memory.
 ///
 /// # Errors
 /// The database's.
-pub(crate) async fn arrival(xmpp: &Xmpp, session: &Arc<Session>) -> Result<Arrival, StanzaError> {
-    let read = read(xmpp, session, true).await?;
-    let asking = read.roster.contacts.into_iter().filter(|contact| contact.state.asked);
-    let requests = asking.map(|contact| Request { jid: contact.jid, xml: contact.request });
-    Ok(Arrival { requests: requests.collect(), waiting: read.waiting })
+pub(crate) async fn ensure(xmpp: &Xmpp, session: &Arc<Session>) -> Result<(), StanzaError> {
+    let is_there = session.peer.here().as_ref().is_some_and(|here| here.contacts.is_some());
+    if is_there { Ok(()) } else { read(xmpp, session).await.map(drop) }
 }
 
-async fn read(xmpp: &Xmpp, session: &Arc<Session>, arrives: bool) -> Result<Read, StanzaError> {
-    let account = session.account;
+/// What waits for `account`, to be asked for once it is available: what comes later finds it.
+///
+/// # Errors
+/// The database's.
+pub(crate) async fn waiting(xmpp: &Xmpp, account: Id) -> Result<Waiting, StanzaError> {
+    xmpp.read(move |tx, _| {
+        let requests = contacts::asking(tx, account)?;
+        let messages = offline::waiting(tx, account, &[])?;
+        Ok(Waiting { requests, messages })
+    })
+    .await
+}
+
+async fn read(xmpp: &Xmpp, session: &Arc<Session>) -> Result<Arc<Read>, StanzaError> {
     for _ in 0..TRIES {
-        let revision = revision(session)?;
-        let read = xmpp.read(move |tx, env| {
-            let roster = contacts::list(tx, env, account)?;
-            let blocked = blocks::list(tx, env, account)?;
-            let waiting = if arrives { offline::waiting(tx, account)? } else { Vec::new() };
-            let avatar = crate::pubsub::avatar::hash(tx, account)?;
-            Ok(Read { roster, blocked, waiting, avatar })
-        });
-        let read = read.await?;
+        let revision = session.peer.here().as_ref().ok_or_else(gone)?.revision();
+        let key = (session.account, revision);
+        let read = xmpp.rosters.flights.run(&key, fresh(xmpp, session.account)).await?;
         if install(xmpp, session, revision, &read)? {
             return Ok(read);
         }
@@ -78,17 +115,30 @@ async fn read(xmpp: &Xmpp, session: &Arc<Session>, arrives: bool) -> Result<Read
     Err(StanzaError::new(Condition::ResourceConstraint).text(text))
 }
 
-/// The person's blocks changed: what memory holds of them follows.
-///
-/// # Errors
-/// The database's.
-pub async fn blocks_changed(xmpp: &Xmpp, account: Id, peer: &Peer) -> Result<(), StanzaError> {
-    let blocked = xmpp.read(move |tx, env| blocks::list(tx, env, account)).await?;
-    if let Some(here) = peer.here().as_mut() {
-        here.revision = here.revision.wrapping_add(1);
-        here.blocked = blocked.iter().map(|jid| jid.as_str().into()).collect();
-    }
-    Ok(())
+async fn fresh(xmpp: &Xmpp, account: Id) -> Result<Arc<Read>, StanzaError> {
+    let recent = &xmpp.rosters.recent;
+    let known = recent.get(&account);
+    let version = known.as_ref().map(|roster| roster.version.clone());
+    let (newer, blocked, avatar) = xmpp
+        .read(move |tx, env| {
+            let newer = contacts::list_unless(tx, env, account, version.as_deref())?;
+            let blocked = blocks::list(tx, env, account)?;
+            Ok((newer, blocked, crate::pubsub::avatar::hash(tx, account)?))
+        })
+        .await?;
+    let roster = match (newer, known) {
+        (None, Some(known)) => {
+            metrics::counter!("weir_xmpp_rosters_total", "read" => "version").increment(1);
+            known
+        }
+        (newer, _) => {
+            metrics::counter!("weir_xmpp_rosters_total", "read" => "whole").increment(1);
+            let roster = Arc::new(newer.ok_or_else(gone)?);
+            recent.insert(account, roster.clone());
+            roster
+        }
+    };
+    Ok(Arc::new(Read { roster, blocked, avatar }))
 }
 
 /// A place among those who arrive, so that those who are here notice nothing of a crowd.
@@ -106,15 +156,11 @@ fn gone() -> StanzaError {
     StanzaError::new(Condition::UnexpectedRequest).text("this session is over")
 }
 
-fn revision(session: &Session) -> Result<u32, StanzaError> {
-    session.peer.here().as_ref().map(|here| here.revision).ok_or_else(gone)
-}
-
 /// Keeps what presence needs. False where contacts have changed since they were read.
 fn install(
     xmpp: &Xmpp,
     session: &Session,
-    revision: u32,
+    revision: u64,
     read: &Read,
 ) -> Result<bool, StanzaError> {
     let seen = read.roster.contacts.iter().filter(|one| one.state.to || one.state.from);
@@ -122,7 +168,7 @@ fn install(
     let contacts = Contacts::new(list);
     let mut here = session.peer.here();
     let there = here.as_mut().ok_or_else(gone)?;
-    if there.revision != revision {
+    if there.revision() != revision {
         return Ok(false);
     }
     if there.contacts.is_none() {

@@ -22,9 +22,10 @@ async fn get(asked: Asked) -> Answer {
     let session = asked.session.clone().ok_or_else(forbidden)?;
     // Changes from here on are pushed, also those that the answer has already.
     session.state().is_interested = true;
-    let permit = load::arrive(&asked.xmpp).await?;
-    let roster = load::contacts(&asked.xmpp, &session).await?;
-    drop(permit);
+    let roster = {
+        let _permit = load::arrive(&asked.xmpp).await?;
+        load::contacts(&asked.xmpp, &session).await?
+    };
     if asked.payload.attr("ver") == Some(&roster.version) {
         return Ok(None);
     }

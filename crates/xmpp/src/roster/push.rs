@@ -29,7 +29,7 @@ pub(crate) fn keep(xmpp: &Xmpp, owner: &Arc<Peer>, change: &Change) {
     let contact = xmpp.router.peer(&change.contact.jid);
     let mut here = owner.here();
     let Some(there) = here.as_mut() else { return };
-    there.revision = there.revision.wrapping_add(1);
+    there.revise();
     let state = change.contact.state;
     if let Some(contacts) = &there.contacts {
         there.contacts = Some(contacts.with(&contact, state.to, state.from));

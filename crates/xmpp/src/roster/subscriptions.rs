@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use weir_base::Id;
+use weir_community::accounts;
 use weir_community::chat::address::{self, Whom};
 use weir_community::chat::contacts::{self, Change, Exchange, Other, Removed};
 use weir_community::chat::subscription::Kind;
@@ -10,7 +12,7 @@ use super::push;
 use crate::face::{Work, Xmpp};
 use crate::route::Place;
 use crate::router::{Out, Peer, Session};
-use crate::wire::{Condition, Jid, Stanza, StanzaError, write};
+use crate::wire::{Condition, Element, Jid, Node, Stanza, StanzaError, ns, write};
 
 /// The kind of presence that changes a subscription, by its type.
 pub(crate) fn kind(name: &str) -> Option<Kind> {
@@ -61,10 +63,13 @@ pub(crate) fn sent(
     }
     presence.from = Some(own.clone());
     presence.to = Some(to.clone());
-    let request = write::to_string(&presence.to_element());
     let (xmpp, session) = (xmpp.clone(), session.clone());
     Some(Box::pin(async move {
         let (account, jid) = (session.account, to.to_string());
+        if kind == Kind::Subscribe && !presence.element.has("nick", ns::NICK) {
+            introduce(&xmpp, account, &mut presence).await;
+        }
+        let request = write::to_string(&presence.to_element());
         let unit = xmpp.write(move |tx, env| {
             let exchange = contacts::exchange(tx, env, account, kind, &jid, &request)?;
             // Nobody of that name: the answer comes at once.
@@ -88,6 +93,16 @@ pub(crate) fn sent(
             }
         }
     }))
+}
+
+/// Whoever is asked is told what the person calls themselves (XEP-0172 section 4.2).
+async fn introduce(xmpp: &Xmpp, account: Id, presence: &mut Stanza) {
+    let name = xmpp.read(move |tx, _| Ok(accounts::by_id(tx, account)?.display_name)).await;
+    // Without a name it goes by its address.
+    if let Some(name) = name.ok().filter(|name| !name.is_empty()) {
+        let nick = Element::new("nick", ns::NICK).with_text(name);
+        presence.element.nodes.push(Node::Element(nick));
+    }
 }
 
 /// What became of it is told to both sides.

@@ -4,6 +4,7 @@ mod out;
 mod peer;
 mod session;
 
+use std::collections::HashMap;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -28,6 +29,8 @@ pub struct Router {
     hasher: DefaultHashBuilder,
     sessions: AtomicUsize,
     sessions_max: usize,
+    /// Those who are here.
+    here: Mutex<HashMap<Id, Arc<Peer>>>,
     /// What stands behind the addresses of presence, each once.
     tails: Mutex<Tails>,
     meters: Meters,
@@ -72,6 +75,7 @@ impl Router {
             hasher: DefaultHashBuilder::default(),
             sessions: AtomicUsize::new(0),
             sessions_max,
+            here: Mutex::default(),
             tails: Mutex::default(),
             meters,
         }
@@ -121,7 +125,10 @@ impl Router {
         let peer = self.peer(bare);
         let session = Session::new(peer.clone(), account, resource);
         let mut here = peer.here();
-        let there = here.get_or_insert_with(|| Box::new(Here::new(account)));
+        let there = here.get_or_insert_with(|| {
+            self.here.lock().insert(account, peer.clone());
+            Box::new(Here::new(account))
+        });
         let same = |old: &Arc<Session>| old.resource() == resource;
         let replaced = there.sessions.iter().position(same).map(|at| there.sessions.remove(at));
         if !there.has_room() {
@@ -148,7 +155,13 @@ impl Router {
             return false;
         };
         there.sessions.remove(at);
-        let gone = if there.sessions.is_empty() { here.take() } else { None };
+        let gone = match there.sessions.is_empty() {
+            true => {
+                self.here.lock().remove(&session.account);
+                here.take()
+            }
+            false => None,
+        };
         drop(here);
         drop(gone);
         self.count_out();
@@ -158,6 +171,11 @@ impl Router {
     fn count_out(&self) {
         self.sessions.fetch_sub(1, Relaxed);
         self.meters.sessions.decrement(1.0);
+    }
+
+    /// The address of the account, if somebody is here by it.
+    pub fn of_account(&self, account: Id) -> Option<Arc<Peer>> {
+        self.here.lock().get(&account).cloned()
     }
 
     /// Sessions now.
@@ -197,6 +215,12 @@ impl Router {
             }
         }
         count
+    }
+
+    /// The accounts that are here in one part of the table.
+    pub(crate) fn accounts_of_shard(&self, shard: usize) -> Vec<Id> {
+        let shard = self.shards[shard % SHARDS].lock();
+        shard.iter().filter_map(|peer| peer.account()).collect()
     }
 
     /// Ends all sessions of an account's address, by this condition. How many those were.

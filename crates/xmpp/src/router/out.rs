@@ -14,6 +14,8 @@ pub enum Out {
     /// A message that is kept under this id: should the session end before the client has
     /// acknowledged it, it waits for the account again.
     Message(Arc<[u8]>, Id),
+    /// A message that waited for the account, and does until its client has it.
+    Waited(Arc<[u8]>, Id),
     /// The presence of a session of here: written between the two addresses stands nothing of its
     /// own, so what follows them is shared.
     Presence(Arc<Session>, Arc<[u8]>),
@@ -36,16 +38,30 @@ impl Out {
     /// What it takes in memory and on the wire, about, in bytes.
     pub(crate) fn size_bytes(&self) -> usize {
         match self {
-            Self::Bytes(bytes) | Self::Message(bytes, _) | Self::Passing(bytes) => bytes.len(),
+            Self::Bytes(bytes)
+            | Self::Message(bytes, _)
+            | Self::Waited(bytes, _)
+            | Self::Passing(bytes) => bytes.len(),
             Self::Presence(_, tail) => tail.len() + 96,
             Self::Spliced(stanza) => stanza.head.len() + stanza.tail.len() + 64,
+        }
+    }
+
+    /// The message that waits until the client has this.
+    pub(crate) fn waited(&self) -> Option<Id> {
+        match self {
+            Self::Waited(_, id) => Some(*id),
+            _ => None,
         }
     }
 
     /// Hands its bytes to `write`, for the session `to`.
     pub(crate) fn write(&self, to: &Session, write: impl FnOnce(&[&[u8]])) {
         match self {
-            Self::Bytes(bytes) | Self::Message(bytes, _) | Self::Passing(bytes) => {
+            Self::Bytes(bytes)
+            | Self::Message(bytes, _)
+            | Self::Waited(bytes, _)
+            | Self::Passing(bytes) => {
                 write(&[bytes]);
             }
             Self::Presence(from, tail) => write(&[

@@ -1,6 +1,7 @@
 //! Somebody with an address, as sessions and rosters know them.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use parking_lot::{Mutex, MutexGuard};
 use weir_base::Id;
@@ -25,10 +26,13 @@ pub struct Here {
     pub contacts: Option<Contacts>,
     /// Whom the person does not want to hear from.
     pub blocked: Box<[Box<str>]>,
-    /// Counts changes of contacts and blocks: what was read before one is not taken for new.
-    pub revision: u32,
-    /// Messages that waited and are being handed over just now.
+    /// Another after each change of contacts and blocks, and never one of before: what was read
+    /// before a change is not taken for new.
+    revision: u64,
+    /// Messages that waited and were handed over, until they are let go.
     pub handed: Vec<Id>,
+    /// More wait than were handed over.
+    pub has_more: bool,
     /// The hash of the person's picture, for their presence (XEP-0153).
     pub avatar: Option<Box<str>>,
 }
@@ -52,8 +56,8 @@ impl Peer {
         &self.jid
     }
 
-    /// Who is here by it. Short: others wait; nothing else but sessions' own locks is taken
-    /// meanwhile.
+    /// Who is here by it. Short: others wait; nothing else but sessions' own locks, and the
+    /// router's list of who is here, is taken meanwhile.
     pub fn here(&self) -> MutexGuard<'_, Option<Box<Here>>> {
         self.here.lock()
     }
@@ -75,6 +79,11 @@ impl Peer {
     }
 }
 
+fn next_revision() -> u64 {
+    static REVISIONS: AtomicU64 = AtomicU64::new(0);
+    REVISIONS.fetch_add(1, Relaxed)
+}
+
 impl Here {
     pub(super) fn new(account: Id) -> Self {
         Self {
@@ -82,10 +91,21 @@ impl Here {
             sessions: Vec::new(),
             contacts: None,
             blocked: Box::default(),
-            revision: 0,
+            revision: next_revision(),
             handed: Vec::new(),
+            has_more: false,
             avatar: None,
         }
+    }
+
+    /// Which contacts and blocks are the newest.
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// Contacts or blocks change now.
+    pub fn revise(&mut self) {
+        self.revision = next_revision();
     }
 
     /// Whether `jid` is blocked: itself, without its resource, or its server.

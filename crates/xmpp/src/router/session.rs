@@ -57,6 +57,8 @@ pub struct More {
     pub directed: Vec<Jid>,
     /// Presence that waits until somebody looks; the newest of each sender.
     pub held: Vec<Out>,
+    /// Messages that waited and are being written, where the client acknowledges nothing.
+    pub writing: Vec<Id>,
     /// Stream management (XEP-0198).
     pub sm: Option<Sm>,
 }
@@ -276,6 +278,24 @@ impl State {
             self.outbox_bytes += held.size_bytes() as u32;
             self.outbox.push(held);
         }
+    }
+
+    /// Kept messages that the client may not have: those that wait nowhere else, and those that
+    /// wait until it has them.
+    pub(crate) fn unread(&self) -> (Vec<Id>, Vec<Id>) {
+        let more = self.more.as_deref();
+        let sm = more.and_then(|more| more.sm.as_ref());
+        let outs = sm.into_iter().flat_map(Sm::unacked).chain(&self.outbox);
+        let mut waited: Vec<Id> = more.map(|more| more.writing.clone()).unwrap_or_default();
+        let mut only_here = Vec::new();
+        for out in outs {
+            match out {
+                Out::Message(_, id) => only_here.push(*id),
+                Out::Waited(_, id) => waited.push(*id),
+                _ => {}
+            }
+        }
+        (only_here, waited)
     }
 
     /// How much waits.

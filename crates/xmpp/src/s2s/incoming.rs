@@ -367,6 +367,10 @@ impl Visitor {
         let verdict = match refusal {
             Some(condition) => Err(condition),
             None if self.is_certified(&theirs) => Ok(true),
+            None if servers.certificates_only => {
+                tracing::info!(domain = theirs, "a server has no certificate for its domain");
+                Err(Condition::NotAuthorized)
+            }
             None => {
                 let asked = servers.ask_whether(&ours, &theirs, &self.id, &result.text()).await;
                 asked.map_err(|error| {

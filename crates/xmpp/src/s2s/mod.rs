@@ -54,6 +54,9 @@ pub struct Setup {
     pub finding: Finding,
     /// Whether only servers that staff allowed are spoken with.
     pub allowlist: bool,
+    /// Whether only servers are spoken with whose certificate proves their domain; else dialback
+    /// does too.
+    pub certificates_only: bool,
     /// Whether TLS can be done without: for tests only.
     pub allow_plain: bool,
 }
@@ -74,6 +77,7 @@ pub struct Inner {
     breakers: Mutex<HashMap<String, Breaker>>,
     questions: Semaphore,
     allowlist: bool,
+    certificates_only: bool,
     allow_plain: bool,
 }
 
@@ -101,6 +105,7 @@ impl Servers {
             breakers: Mutex::default(),
             questions: Semaphore::new(QUESTIONS_MAX),
             allowlist: setup.allowlist,
+            certificates_only: setup.certificates_only,
             allow_plain: setup.allow_plain,
             xmpp: xmpp.clone(),
         }));

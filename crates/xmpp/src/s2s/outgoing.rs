@@ -181,6 +181,11 @@ impl Servers {
         // What is sent there is for that domain alone if its certificate says so; else it is as
         // safe as the name system, which dialback leans on too.
         let is_proven = self.trust.proves(link.certificates(), to);
+        if self.certificates_only && !is_proven {
+            return Err(Broken::Refused(
+                "its certificate does not prove its domain, as ours wants",
+            ));
+        }
         let is_mutual = opened.features.has("bidi", ns::BIDI_FEATURE) && is_proven;
         if is_mutual {
             link.put(&Element::new("bidi", ns::BIDI)).await?;

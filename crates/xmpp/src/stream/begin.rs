@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use weir_community::chat::offline;
+use weir_community::chat::{messages, offline};
 use weir_community::users::{ChatToken, ClientId};
 
 use super::negotiate::{Begun, Entered, bind_resource};
 use super::resume::{self, Hold};
 use super::sm::Sm;
 use crate::face::Xmpp;
+use crate::iq::mam;
 use crate::limits;
 use crate::log_in::Authenticated;
 use crate::router::Session;
@@ -129,10 +130,14 @@ async fn bind(
         state.has_carbons = asked.has("enable", ns::CARBONS);
         state.is_inactive = asked.has("inactive", ns::CSI);
     }
-    // The client reads the archive: nothing is sent a second time because it was offline.
+    // The client reads the archive: what stands there is not sent because it was offline.
     let account = who.account;
-    if !xmpp.read(move |tx, _| offline::waiting(tx, account)).await?.is_empty() {
-        xmpp.write(move |tx, _| offline::take(tx, account).map(drop)).await?;
+    let found =
+        xmpp.read(move |tx, _| Ok((offline::count(tx, account)?, messages::ends(tx, account)?)));
+    let (waiting, ends) = found.await?;
+    bound = bound.with_child(mam::ends_told(ends));
+    if waiting > 0 {
+        xmpp.write(move |tx, _| offline::reads_archive(tx, account)).await?;
     }
     let mut hold = None;
     if let Some(enable) = asked.child("enable", ns::SM) {

@@ -1,15 +1,14 @@
 //! Takes connections in.
 
-use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::task::TaskTracker;
 
+use super::sources::{Place, Sources};
 use super::{ByteStream, Transport, Wire, accept, tls};
 use crate::face::Xmpp;
 use crate::limits;
@@ -33,7 +32,7 @@ pub async fn serve_tls(xmpp: Xmpp, listener: TcpListener) {
 }
 
 async fn take_in(xmpp: Xmpp, listener: TcpListener, is_direct_tls: bool) {
-    let sources = Arc::new(Sources::default());
+    let sources = Arc::new(Sources::new(PER_SOURCE_MAX));
     let tasks = TaskTracker::new();
     loop {
         let accepted = tokio::select! {
@@ -90,39 +89,4 @@ async fn carry(
 /// Stanzas are written whole; waiting for more would only delay them.
 fn prepare(io: &TcpStream) -> io::Result<()> {
     io.set_nodelay(true)
-}
-
-/// How many connections come from where.
-#[derive(Default)]
-struct Sources(Mutex<HashMap<IpAddr, u32>>);
-
-/// A place among the connections from one address.
-struct Place {
-    sources: Arc<Sources>,
-    address: IpAddr,
-}
-
-impl Sources {
-    fn enter(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
-        let mut sources = self.0.lock();
-        let count = sources.entry(address).or_default();
-        if *count >= PER_SOURCE_MAX {
-            metrics::counter!("weir_xmpp_connections_refused_total").increment(1);
-            return None;
-        }
-        *count += 1;
-        Some(Place { sources: self.clone(), address })
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut sources = self.sources.0.lock();
-        if let Some(count) = sources.get_mut(&self.address) {
-            *count -= 1;
-            if *count == 0 {
-                sources.remove(&self.address);
-            }
-        }
-    }
 }

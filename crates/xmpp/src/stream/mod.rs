@@ -2,6 +2,7 @@
 
 mod authenticate;
 mod begin;
+mod bosh;
 pub mod bytes;
 mod features;
 pub mod listen;
@@ -9,9 +10,11 @@ mod negotiate;
 pub mod resume;
 mod session;
 pub mod sm;
+mod sources;
+mod splice;
 pub mod tls;
 pub mod transport;
-pub mod websocket;
+mod websocket;
 
 use std::future::poll_fn;
 use std::net::IpAddr;
@@ -22,9 +25,16 @@ pub use session::Connection;
 pub use tls::{ChatTls, Wire};
 pub use transport::{Header, Received, Security, Transport};
 
+use axum::Router;
+
 use crate::face::Xmpp;
 use crate::limits;
 use crate::wire::{Element, StreamError, ns, write};
+
+/// What XMPP serves over HTTP.
+pub fn router(xmpp: Xmpp) -> Router {
+    websocket::router(xmpp.clone()).merge(bosh::router(xmpp))
+}
 
 /// Runs a client's connection from its first byte to its last.
 pub async fn accept(xmpp: Xmpp, transport: Box<dyn Transport>, peer: IpAddr) {
@@ -41,8 +51,10 @@ async fn begin_in_time(
     peer: IpAddr,
 ) -> Option<Connection> {
     let negotiation = negotiate::negotiate(xmpp, transport, peer);
+    // It ends by itself, with a word; this is for what hangs elsewhere.
+    let longest = limits::NEGOTIATION + 2 * limits::CLOSE_DEADLINE;
     tokio::select! {
-        begun = tokio::time::timeout(limits::NEGOTIATION, negotiation) => begun.ok().flatten(),
+        begun = tokio::time::timeout(longest, negotiation) => begun.ok().flatten(),
         () = xmpp.shutdown.cancelled() => None,
     }
 }

@@ -3,6 +3,8 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use tokio::time::{Instant, timeout_at};
+
 use super::resume::Hold;
 use super::transport::{Header, Received, Transport};
 use super::{Connection, features, flush, part, queue, receive, resume};
@@ -21,6 +23,8 @@ pub(super) struct Stream<'x> {
     pub(super) transport: Box<dyn Transport>,
     pub(super) peer: IpAddr,
     opened: bool,
+    /// When it must have become a session.
+    deadline: Instant,
 }
 
 /// What a log-in led to.
@@ -47,22 +51,26 @@ pub(super) async fn negotiate(
     mut transport: Box<dyn Transport>,
     peer: IpAddr,
 ) -> Option<Connection> {
+    let deadline = Instant::now() + limits::NEGOTIATION;
     loop {
-        let mut stream = Stream { xmpp, transport, peer, opened: false };
+        let mut stream = Stream { xmpp, transport, peer, opened: false, deadline };
         match stream.lead().await {
             Ok(Some(begun)) => {
                 let mut transport = stream.transport;
                 transport.set_element_bytes_max(limits::STANZA_BYTES_MAX);
                 return Some(begun.connection(xmpp, transport));
             }
-            Ok(None) => match stream.transport.start_tls(xmpp.tls.clone()?).await {
-                Ok(encrypted) => transport = encrypted,
-                Err(error) => {
-                    metrics::counter!("weir_xmpp_tls_failures_total").increment(1);
-                    tracing::debug!(%peer, %error, "a TLS handshake failed");
-                    return None;
+            Ok(None) => {
+                let started = timeout_at(deadline, stream.transport.start_tls(xmpp.tls.clone()?));
+                match started.await.unwrap_or_else(|slow| Err(slow.into())) {
+                    Ok(encrypted) => transport = encrypted,
+                    Err(error) => {
+                        metrics::counter!("weir_xmpp_tls_failures_total").increment(1);
+                        tracing::debug!(%peer, %error, "a TLS handshake failed");
+                        return None;
+                    }
                 }
-            },
+            }
             Err(error) => {
                 if !stream.opened && error.is_some() {
                     // A stream error stands within a stream (RFC 6120 section 4.9.1.1).
@@ -155,7 +163,7 @@ impl Stream<'_> {
 
     pub(super) async fn header(&mut self) -> Result<Element, Ended> {
         let header = loop {
-            match receive(&mut *self.transport).await {
+            match self.received().await? {
                 Received::Open(header) => break header,
                 Received::Space => {}
                 Received::Bad(error) => return Err(Some(error)),
@@ -193,7 +201,7 @@ impl Stream<'_> {
 
     pub(super) async fn element(&mut self) -> Result<Element, Ended> {
         loop {
-            match receive(&mut *self.transport).await {
+            match self.received().await? {
                 Received::Element(element) => return Ok(element),
                 Received::Space => {}
                 Received::Bad(error) => return Err(Some(error)),
@@ -205,8 +213,21 @@ impl Stream<'_> {
         }
     }
 
+    /// What comes next, in time.
+    async fn received(&mut self) -> Result<Received, Ended> {
+        let received = timeout_at(self.deadline, receive(&mut *self.transport)).await;
+        received.map_err(|_| {
+            metrics::counter!("weir_xmpp_slow_negotiations_total").increment(1);
+            let text = format!("log in and bind within {} s", limits::NEGOTIATION.as_secs());
+            Some(StreamError::new(StreamCondition::ConnectionTimeout).text(text))
+        })
+    }
+
     pub(super) async fn flush(&mut self) -> Result<(), Ended> {
-        flush(&mut *self.transport).await.map_err(|_| None)
+        match timeout_at(self.deadline, flush(&mut *self.transport)).await {
+            Ok(Ok(())) => Ok(()),
+            _ => Err(None),
+        }
     }
 }
 

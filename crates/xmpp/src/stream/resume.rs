@@ -14,6 +14,7 @@ use super::{Connection, pause, queue};
 use crate::face::Xmpp;
 use crate::limits;
 use crate::log_in::Authenticated;
+use crate::message::offline;
 use crate::router::{Closed, Out, Session};
 use crate::wire::{Condition, Element, Jid, ns};
 
@@ -79,7 +80,7 @@ impl Taken {
         }
         // What found no room meanwhile waits where everything waits.
         let (peer, account) = (self.session.peer.clone(), self.session.account);
-        let handing = crate::message::offline::hand_over(xmpp.clone(), peer, account);
+        let handing = offline::hand_over(xmpp.clone(), peer, account);
         xmpp.spawn(Some(Box::pin(handing)));
         Connection::new(xmpp.clone(), transport, self.session, Some(self.hold))
     }
@@ -188,10 +189,11 @@ pub(crate) async fn resume(
         let mut state = session.state();
         state.is_inactive = false;
         let sm = state.sm().ok_or_else(unknown)?;
-        sm.acknowledge(h).map(|_| sm.received())
+        sm.acknowledge(h).map(|done| (done, sm.received()))
     };
     match acknowledged {
-        Ok(received) => {
+        Ok((done, received)) => {
+            xmpp.spawn(offline::let_go(xmpp, &session, &done));
             metrics::counter!("weir_xmpp_resumptions_total").increment(1);
             let answer = Element::new("resumed", ns::SM)
                 .with_attr("h", received.to_string())

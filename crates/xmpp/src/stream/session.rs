@@ -15,7 +15,7 @@ use super::transport::{Received, Transport};
 use super::{part, queue};
 use crate::face::{Work, Xmpp};
 use crate::limits;
-use crate::message;
+use crate::message::{self, offline};
 use crate::router::{Closed, Found, Out, Session};
 use crate::wire::stanza::NoStanza;
 use crate::wire::{Element, Stanza, StreamCondition, StreamError, ns};
@@ -37,6 +37,8 @@ pub struct Connection {
     /// The last words.
     parting: Option<Work>,
     heard: bool,
+    /// Messages that waited are being written, and are let go when they are.
+    is_writing_waited: bool,
     quiet_beats: u8,
 }
 
@@ -69,6 +71,7 @@ impl Connection {
             hold,
             parting: None,
             heard: true,
+            is_writing_waited: false,
             quiet_beats: 0,
         }
     }
@@ -162,6 +165,7 @@ impl Connection {
         match transport.poll_flush(context) {
             Poll::Ready(Ok(())) => {
                 self.deadline = None;
+                self.wrote_waited();
                 Ok(Poll::Ready(()))
             }
             Poll::Ready(Err(_)) => Err(End::Lost),
@@ -191,8 +195,15 @@ impl Connection {
             out.write(&self.session, |parts| transport.queue(parts));
         }
         let mut state = self.session.state();
-        let Some(sm) = state.sm() else { return Ok(()) };
-        let has_message = list.iter().any(|out| matches!(out, Out::Message(..)));
+        let Some(sm) = state.sm() else {
+            let waited: Vec<Id> = list.iter().filter_map(Out::waited).collect();
+            if !waited.is_empty() {
+                state.more().writing.extend(waited);
+                self.is_writing_waited = true;
+            }
+            return Ok(());
+        };
+        let has_message = list.iter().any(|out| matches!(out, Out::Message(..) | Out::Waited(..)));
         let mut is_time = false;
         for out in list {
             is_time |= sm.send(out);
@@ -202,6 +213,14 @@ impl Connection {
             transport.queue(&[b"<r xmlns='urn:xmpp:sm:3'/>"]);
         }
         if is_full { Err(End::Lost) } else { Ok(()) }
+    }
+
+    /// All that waited is written. Who acknowledges nothing has it then, as far as anybody knows.
+    fn wrote_waited(&mut self) {
+        if std::mem::take(&mut self.is_writing_waited) {
+            let written = std::mem::take(&mut self.session.state().more().writing);
+            self.xmpp.spawn(offline::let_go_of(&self.xmpp, &self.session, written));
+        }
     }
 
     /// All messages that were on their way to the disk are there: the client that asked is told.
@@ -328,10 +347,15 @@ impl Connection {
                     Some(sm) => sm.acknowledge(h),
                     None => Ok(Vec::new()),
                 };
-                if let Err(TooMuch { h, sent }) = done {
-                    let text = format!("{h} acknowledged, {sent} sent");
-                    let condition = StreamCondition::UndefinedCondition;
-                    return Err(End::Error(StreamError::new(condition).text(text)));
+                match done {
+                    Ok(done) => {
+                        self.xmpp.spawn(offline::let_go(&self.xmpp, &self.session, &done));
+                    }
+                    Err(TooMuch { h, sent }) => {
+                        let text = format!("{h} acknowledged, {sent} sent");
+                        let condition = StreamCondition::UndefinedCondition;
+                        return Err(End::Error(StreamError::new(condition).text(text)));
+                    }
                 }
             }
             _ => {
@@ -424,15 +448,7 @@ pub(crate) fn finish(xmpp: &Xmpp, session: &Arc<Session>) {
     // Before it is forgotten whose contacts those are.
     xmpp.spawn(crate::presence::left(xmpp, session));
     xmpp.router.unbind(session);
-    let unread = {
-        let mut state = session.state();
-        let mut unread: Vec<Id> = state.sm().map(|sm| sm.unacked_messages()).unwrap_or_default();
-        let message = |out: Out| match out {
-            Out::Message(_, id) => Some(id),
-            _ => None,
-        };
-        unread.extend(state.take_all().into_iter().filter_map(message));
-        unread
-    };
-    xmpp.spawn(crate::message::offline::return_unread(xmpp, session, unread));
+    let (unread, waited) = session.state().unread();
+    xmpp.spawn(offline::return_unread(xmpp, session, unread));
+    xmpp.spawn(offline::give_up(xmpp, session, &waited));
 }

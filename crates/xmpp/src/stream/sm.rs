@@ -3,8 +3,6 @@
 
 use std::collections::VecDeque;
 
-use weir_base::Id;
-
 use crate::limits;
 use crate::router::Out;
 
@@ -96,15 +94,6 @@ impl Sm {
     /// What was sent and not acknowledged, oldest first, to be sent again on a new connection.
     pub fn unacked(&self) -> impl Iterator<Item = &Out> {
         self.unacked.iter()
-    }
-
-    /// The kept messages among what was not acknowledged.
-    pub fn unacked_messages(&self) -> Vec<Id> {
-        let id = |out: &Out| match out {
-            Out::Message(_, id) => Some(*id),
-            _ => None,
-        };
-        self.unacked.iter().filter_map(id).collect()
     }
 }
 

@@ -18,8 +18,8 @@ use weir_live::socket::{
     self, HandshakeError, Message, Socket, SocketError, SocketLimits, Sockets, close_code,
 };
 
-use super::accept;
 use super::transport::{Header, Received, Security, Transport};
+use super::{accept, splice};
 use crate::face::Xmpp;
 use crate::limits;
 use crate::sasl::Bindings;
@@ -27,13 +27,9 @@ use crate::wire::{StreamCondition, StreamError, ns, parse, write};
 
 /// The subprotocol (RFC 7395, 3.1).
 const PROTOCOL: &str = "xmpp";
-/// What is declared in each stanza (RFC 7395, 3.3.3).
-const CLIENT: &str = " xmlns='jabber:client'";
-/// And in what is of the stream itself.
-const STREAM: &str = " xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'";
 
-/// What XMPP serves over HTTP.
-pub fn router(xmpp: Xmpp) -> Router {
+/// What is served at `/xmpp-websocket`.
+pub(super) fn router(xmpp: Xmpp) -> Router {
     let sockets = Sockets::new(SocketLimits {
         message_bytes_max: limits::STANZA_BYTES_MAX as usize,
         ..SocketLimits::default()
@@ -127,12 +123,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> WebSocket<S> {
     }
 }
 
-/// Where to put the declaration of a namespace into an element that has none: behind its name.
-fn undeclared(element: &[u8]) -> Option<usize> {
-    let end = element.iter().position(|byte| matches!(byte, b' ' | b'>' | b'/'))?;
-    (!element[end..].starts_with(b" xmlns=")).then_some(end)
-}
-
 impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Transport for WebSocket<S> {
     fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<Received> {
         let message = std::task::ready!(self.socket.poll_recv(context, &mut self.timer));
@@ -163,14 +153,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Transport for WebSocket
         };
         // Whatever is written here is text.
         let Ok(text) = std::str::from_utf8(element) else { return };
-        match undeclared(element) {
-            None => self.put(&[text]),
-            Some(at) => {
-                let (name, rest) = text.split_at(at);
-                let declared = if name.starts_with("<stream:") { STREAM } else { CLIENT };
-                self.put(&[name, declared, rest]);
-            }
-        }
+        let parts = splice::declared(text.as_bytes());
+        // Cut before and behind a name.
+        let parts = parts.map(|part| std::str::from_utf8(part).unwrap_or_default());
+        self.put(&parts);
     }
 
     fn open(&mut self, header: &Header<'_>) {
@@ -221,18 +207,5 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Transport for WebSocket
 
     fn set_element_bytes_max(&mut self, bytes: u32) {
         self.element_bytes_max = bytes as usize;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_namespace_is_declared_where_there_is_none() {
-        assert_eq!(undeclared(b"<message to='x'/>"), Some(8));
-        assert_eq!(undeclared(b"<presence/>"), Some(9));
-        assert_eq!(undeclared(b"<iq>"), Some(3));
-        assert_eq!(undeclared(b"<success xmlns='urn:ietf:params:xml:ns:xmpp-sasl'/>"), None);
     }
 }

@@ -31,6 +31,12 @@ namespaces! {
     BIDI = "urn:xmpp:bidi";
     /// The same, as a stream feature.
     BIDI_FEATURE = "urn:xmpp:features:bidi";
+    /// What people call themselves (XEP-0172).
+    NICK = "http://jabber.org/protocol/nick";
+    /// Around stanzas in requests of HTTP (XEP-0124).
+    HTTP_BIND = "http://jabber.org/protocol/httpbind";
+    /// What of XMPP stands in them (XEP-0206).
+    XBOSH = "urn:xmpp:xbosh";
     /// The stream itself.
     STREAM = "http://etherx.jabber.org/streams";
     /// What `xml:` stands for.

@@ -3,7 +3,7 @@
 use weir_db::{Class, Dialect, params};
 
 use super::dialogue::{play, play_at};
-use super::place::{Place, places};
+use super::place::{App, Place, places};
 
 const SAID: &str = "
     alice is here
@@ -177,5 +177,29 @@ async fn where_the_disk_is_full_the_sender_is_told_and_nobody_sees_what_is_not_k
                <iq type='result' id='m'><fin xmlns='urn:xmpp:mam:2' complete='true'/></iq>"
         );
         play_at(&mut place, &script).await;
+
+/// How many messages the archive shows.
+async fn archived(app: &mut App) -> usize {
+    app.send("<iq type='set' id='m'><query xmlns='urn:xmpp:mam:2'/></iq>").await;
+    let heard = app.until_ping().await;
+    heard.iter().filter(|one| one.has("result", "urn:xmpp:mam:2")).count()
+}
+
+#[tokio::test]
+async fn a_page_ends_before_a_message_that_is_still_on_its_way() {
+    for mut place in places().await {
+        let mut alice = place.logged_in("alice", "home").await;
+        let mut bob = place.logged_in("bob", "home").await;
+        bob.send("<presence/>").await;
+        bob.until_ping().await;
+        let community = place.community.clone();
+        let env = community.env();
+        // As if another message got its id, and took longer to be stored.
+        let other = env.chat_writing.begin(&env.ids);
+        alice.send("<message to='bob@weir.test' type='chat'><body>hi</body></message>").await;
+        bob.receive().await;
+        assert_eq!(archived(&mut bob).await, 0);
+        drop(other);
+        assert_eq!(archived(&mut bob).await, 1);
     }
 }

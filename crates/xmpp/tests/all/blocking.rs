@@ -1,6 +1,52 @@
 //! The blocking command (XEP-0191).
 
+use weir_community::{accounts, relationships};
+use weir_db::Class;
+
 use super::dialogue::play;
+use super::place::{Place, places};
+
+/// Alice blocks bob among posts, or ends that.
+async fn block_in_posts(place: &Place, on: bool) {
+    let changed = place.community.write(Class::Interactive, move |tx, env| {
+        let id = |tx: &mut _, name| {
+            Ok::<_, weir_community::Error>(accounts::by_address(tx, name, "")?.unwrap().id)
+        };
+        let (alice, bob) = (id(tx, "alice")?, id(tx, "bob")?);
+        match on {
+            true => relationships::block(tx, env, alice, bob, ""),
+            false => relationships::unblock(tx, env, alice, bob),
+        }
+    });
+    changed.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_block_made_among_posts_counts_in_chat_at_once() {
+    for mut place in places().await {
+        let mut alice = place.logged_in("alice", "home").await;
+        alice.send("<presence/>").await;
+        let list = "<iq type='get' id='l'><blocklist xmlns='urn:xmpp:blocking'/></iq>";
+        alice.send(list).await;
+        alice.until_ping().await;
+        let mut bob = place.logged_in("bob", "home").await;
+        let message = "<message to='alice@weir.test' type='chat' id='x'><body>hi</body></message>";
+        for on in [true, false] {
+            block_in_posts(&place, on).await;
+            // Her apps are told; from then on it counts.
+            let push = alice.receive().await;
+            let name = if on { "block" } else { "unblock" };
+            let change = push.child(name, "urn:xmpp:blocking").unwrap();
+            let item = change.child("item", "urn:xmpp:blocking").unwrap();
+            assert_eq!(item.attr("jid"), Some("bob@weir.test"));
+            bob.send(message).await;
+            match on {
+                true => assert_eq!(bob.receive().await.attr("type"), Some("error")),
+                false => assert_eq!(alice.receive().await.attr("id"), Some("x")),
+            }
+        }
+    }
+}
 
 #[tokio::test]
 async fn who_is_blocked_is_not_heard_until_unblocked() {
@@ -37,7 +83,8 @@ async fn who_is_blocked_is_not_heard_until_unblocked() {
          alice/phone receives
            <iq type='result' id='u'/>
          alice/desk receives
-           <iq type='set'><unblock xmlns='urn:xmpp:blocking'/></iq>
+           <iq type='set'><unblock xmlns='urn:xmpp:blocking'>
+           <item jid='bob@weir.test'/></unblock></iq>
          bob sends
            <message to='alice@weir.test/phone' type='chat'><body>again</body></message>
          alice/phone receives

@@ -7,7 +7,7 @@ use weir_db::Class;
 use super::dialogue::{play, play_at};
 use super::place::{Place, places};
 
-async fn is_staff(place: &mut Place, name: &'static str, role: Role) {
+pub async fn is_staff(place: &mut Place, name: &'static str, role: Role) {
     place.person(name).await;
     let set = place.community.write(Class::Interactive, move |tx, env| {
         let account = accounts::by_address(tx, name, "")?.unwrap().id;

@@ -1,6 +1,9 @@
 //! Rosters and subscriptions (RFC 6121 sections 2 and 3).
 
-use super::dialogue::play;
+use weir_db::Class;
+
+use super::dialogue::{play, play_at};
+use super::place::places;
 
 /// Alice and bob see each other.
 pub const FRIENDS: &str = "
@@ -219,4 +222,27 @@ async fn a_contact_that_is_removed_sees_nothing_any_more() {
          alice hears nothing"
     );
     play(&script).await;
+}
+
+#[tokio::test]
+async fn who_asks_to_be_a_contact_says_by_which_name() {
+    for mut place in places().await {
+        place.person("alice").await;
+        let named = place.community.write(Class::Interactive, |tx, _| {
+            let sql = "UPDATE accounts SET display_name = 'Alice' WHERE username_key = 'alice'";
+            Ok(tx.execute(sql, &[])?)
+        });
+        named.await.unwrap();
+        play_at(
+            &mut place,
+            "bob is here
+             alice is here
+             alice sends
+               <presence to='bob@weir.test' type='subscribe'/>
+             bob receives
+               <presence from='alice@weir.test' type='subscribe'>
+               <nick xmlns='http://jabber.org/protocol/nick'>Alice</nick></presence>",
+        )
+        .await;
+    }
 }

@@ -89,7 +89,7 @@ async fn a_stream_turns_to_tls_and_binds_the_log_in_to_it() {
             assert_eq!(answer.name, outcome, "{header} {}", place.name);
             if outcome == "success" {
                 assert_eq!(answer.text(), expected);
-                return;
+                break;
             }
         }
     }
@@ -105,6 +105,19 @@ async fn tls_from_the_first_byte_serves_a_whole_session() {
         app.bind("phone").await;
         assert!(app.until_ping().await.is_empty());
     }
+}
+
+#[tokio::test]
+async fn a_renewed_certificate_counts_for_those_who_come_and_disturbs_nobody_who_is_here() {
+    let mut place = places().await.remove(0);
+    place.person("alice").await;
+    let before = place.tls.tls().certificate().unwrap();
+    let mut early = app(&place).await;
+    place.renew_certificate();
+    assert_ne!(place.tls.tls().certificate().unwrap(), before);
+    // Believes the new one alone.
+    app(&place).await;
+    early.log_in("alice").await;
 }
 
 #[tokio::test]

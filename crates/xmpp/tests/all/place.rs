@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -34,7 +35,7 @@ pub struct Place {
     pub clock: Clock,
     shutdown: CancellationToken,
     hashes: HashMap<String, users::KeptPassword>,
-    _data: tempfile::TempDir,
+    data: tempfile::TempDir,
     _fixture: Fixture,
 }
 
@@ -68,7 +69,9 @@ impl Place {
         };
         let community = Community::open(setup).unwrap();
         let shutdown = CancellationToken::new();
-        let tls = weir_http::Tls::self_made(vec![domain.into()]).unwrap();
+        write_certificate(data.path(), domain);
+        let (cert, key) = (data.path().join("cert.pem"), data.path().join("key.pem"));
+        let tls = weir_http::Tls::from_files(&cert, &key).unwrap();
         let tls = ChatTls::new(tls).unwrap();
         let xmpp = weir_xmpp::Xmpp::start(weir_xmpp::Setup {
             community: community.clone(),
@@ -79,6 +82,8 @@ impl Place {
             sessions_max: 1_000,
             shutdown: shutdown.clone(),
         });
+        let told = weir_community::streams::run(community.clone(), shutdown.clone());
+        tokio::spawn(told);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         tokio::spawn(weir_xmpp::stream::listen::serve(xmpp.clone(), listener));
@@ -98,7 +103,7 @@ impl Place {
             clock,
             shutdown,
             hashes,
-            _data: data,
+            data,
             _fixture: fixture,
         }
     }
@@ -126,6 +131,12 @@ impl Place {
             .community
             .write(Class::Interactive, move |tx, env| accounts::create(tx, env, &new));
         made.await.unwrap();
+    }
+
+    /// The certificate is another, and the server is told to read it.
+    pub fn renew_certificate(&self) {
+        write_certificate(self.data.path(), self.domain);
+        self.tls.tls().reload().unwrap();
     }
 
     /// The server stops.
@@ -314,6 +325,13 @@ impl App {
     pub async fn vanish(mut self) {
         let _ = self.io.shutdown().await;
     }
+}
+
+/// Makes a certificate of this domain, in files.
+fn write_certificate(folder: &Path, domain: &str) {
+    let made = rcgen::generate_simple_self_signed(vec![domain.into()]).unwrap();
+    std::fs::write(folder.join("cert.pem"), made.cert.pem()).unwrap();
+    std::fs::write(folder.join("key.pem"), made.signing_key.serialize_pem()).unwrap();
 }
 
 /// What apps need for calls.

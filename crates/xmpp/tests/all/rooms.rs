@@ -1,6 +1,15 @@
 //! Rooms (XEP-0045).
 
-use super::dialogue::play;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use weir_community::users::Role;
+use weir_xmpp::wire::{Jid, Stanza, parse};
+
+use super::commands::is_staff;
+use super::dialogue::{play, play_at};
+use super::place::places;
 
 /// Alice makes a room that stays, and is in it.
 pub const ROOM: &str = "
@@ -387,4 +396,87 @@ async fn a_room_that_is_destroyed_tells_why_and_is_gone() {
            xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></iq>"
     ))
     .await;
+}
+
+#[tokio::test]
+async fn rooms_of_the_community_stand_first_in_the_list() {
+    for mut place in places().await {
+        is_staff(&mut place, "carol", Role::Moderator).await;
+        play_at(
+            &mut place,
+            &format!(
+                "{ROOM}
+         carol is here
+         carol sends
+           <presence to='bread@conference.weir.test/ca'>
+           <x xmlns='http://jabber.org/protocol/muc'/></presence>
+         carol receives
+           <presence from='bread@conference.weir.test/ca'/>
+         carol receives
+           <message type='groupchat'/>
+         carol sends
+           <iq type='set' id='o' to='bread@conference.weir.test'>
+           <query xmlns='http://jabber.org/protocol/muc#owner'><x xmlns='jabber:x:data'
+           type='submit'/></query></iq>
+         carol receives
+           <iq type='result' id='o'/>
+         carol sends
+           <iq type='set' to='weir.test' id='c'><command node='urn:weir:chat:community-rooms'
+           xmlns='http://jabber.org/protocol/commands'><x xmlns='jabber:x:data' type='submit'>
+           <field var='rooms'><value>tea@conference.weir.test</value></field></x></command></iq>
+         carol receives
+           <iq type='result' id='c'/>
+         carol sends
+           <iq type='get' id='l' to='conference.weir.test'>
+           <query xmlns='http://jabber.org/protocol/disco#items'>
+           <set xmlns='http://jabber.org/protocol/rsm'><max>1</max></set></query></iq>
+         carol receives
+           <iq type='result' id='l'><query xmlns='http://jabber.org/protocol/disco#items'>
+           <item jid='tea@conference.weir.test' name='Tea time'/></query></iq>"
+            ),
+        )
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn a_newcomer_and_a_crowd_are_told_of_each_other() {
+    const CROWD: usize = 510;
+    let mut place = places().await.remove(0);
+    let told = Arc::new(AtomicUsize::new(0));
+    let count = told.clone();
+    place.xmpp.set_remote(Box::new(move |_, stanza| {
+        let from = stanza.from.as_ref().and_then(Jid::resource);
+        count.fetch_add(usize::from(from == Some("bo")), Relaxed);
+    }));
+    let mut alice = place.logged_in("alice", "home").await;
+    let room = "crowd@conference.weir.test";
+    let muc = "<x xmlns='http://jabber.org/protocol/muc'/>";
+    alice.send(&format!("<presence to='{room}/al'>{muc}</presence>")).await;
+    alice.until_ping().await;
+    let instant = "<query xmlns='http://jabber.org/protocol/muc#owner'>\
+         <x xmlns='jabber:x:data' type='submit'/></query>";
+    alice.send(&format!("<iq type='set' id='o' to='{room}'>{instant}</iq>")).await;
+    alice.until_ping().await;
+    for number in 0..CROWD {
+        let enters = format!(
+            "<presence xmlns='jabber:client' from='u{number}@far.test/x' to='{room}/n{number}'>\
+             {muc}</presence>"
+        );
+        let stanza = Stanza::of(parse::element(&enters).unwrap()).unwrap();
+        place.xmpp.receive_remote(stanza).unwrap().await;
+        alice.until_ping().await;
+    }
+    let mut bob = place.logged_in("bob", "home").await;
+    bob.send(&format!("<presence to='{room}/bo'>{muc}</presence>")).await;
+    let mut seen = BTreeSet::new();
+    loop {
+        let next = bob.receive().await;
+        if next.name == "message" {
+            break;
+        }
+        assert!(seen.insert(next.attr("from").unwrap().to_owned()), "each once");
+    }
+    assert_eq!(seen.len(), CROWD + 2);
+    assert_eq!(told.load(Relaxed), CROWD);
 }

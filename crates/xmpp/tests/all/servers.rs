@@ -17,6 +17,11 @@ use crate::place::{App, Place};
 
 /// Two communities on each database, which find each other.
 async fn pairs(trusts: bool) -> Vec<(Place, Place, SocketAddr)> {
+    pairs_where(trusts, false).await
+}
+
+/// The same, where certificates alone may prove who a server is.
+async fn pairs_where(trusts: bool, certificates_only: bool) -> Vec<(Place, Place, SocketAddr)> {
     let mut pairs = Vec::new();
     for (one, two) in fixture::databases().into_iter().zip(fixture::databases()) {
         let a = Place::named(one, true, "a.test").await;
@@ -36,6 +41,7 @@ async fn pairs(trusts: bool) -> Vec<(Place, Place, SocketAddr)> {
                 trust: Trust::new(&pems),
                 finding,
                 allowlist: false,
+                certificates_only,
                 allow_plain: false,
             };
             let servers = Servers::start(&place.xmpp, setup).unwrap();
@@ -64,8 +70,8 @@ async fn available(app: &mut App) {
     app.until_ping().await;
 }
 
-async fn alice_and_bob_talk(trusts: bool) {
-    for (mut a, mut b, _) in pairs(trusts).await {
+async fn alice_and_bob_talk(trusts: bool, certificates_only: bool) {
+    for (mut a, mut b, _) in pairs_where(trusts, certificates_only).await {
         let mut alice = a.logged_in("alice", "phone").await;
         let mut bob = b.logged_in("bob", "desk").await;
         available(&mut alice).await;
@@ -90,12 +96,24 @@ async fn alice_and_bob_talk(trusts: bool) {
 
 #[tokio::test]
 async fn alice_and_bob_talk_across_servers_that_certificates_prove() {
-    alice_and_bob_talk(true).await;
+    alice_and_bob_talk(true, false).await;
+    alice_and_bob_talk(true, true).await;
 }
 
 #[tokio::test]
 async fn alice_and_bob_talk_across_servers_that_dialback_proves() {
-    alice_and_bob_talk(false).await;
+    alice_and_bob_talk(false, false).await;
+}
+
+#[tokio::test]
+async fn where_certificates_are_demanded_dialback_proves_nobody() {
+    for (mut a, mut b, _) in pairs_where(false, true).await {
+        let mut alice = a.logged_in("alice", "phone").await;
+        b.person("bob").await;
+        alice.send("<message to='bob@b.test' id='x' type='chat'><body>hi</body></message>").await;
+        let error = alice.receive().await;
+        assert_eq!((error.attr("id"), error.attr("type")), (Some("x"), Some("error")));
+    }
 }
 
 #[tokio::test]

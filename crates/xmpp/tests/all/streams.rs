@@ -1,5 +1,9 @@
 //! How streams begin and end (RFC 6120).
 
+use std::net::Ipv4Addr;
+
+use weir_xmpp::limits;
+use weir_xmpp::stream::{ByteStream, accept};
 use weir_xmpp::wire::ns;
 
 use super::dialogue::play;
@@ -59,6 +63,19 @@ async fn streams_that_are_no_streams_end_with_the_right_condition() {
         app.send(&text).await;
         assert_eq!(app.stream_error().await, condition, "{text}");
     }
+}
+
+#[tokio::test]
+async fn who_does_not_log_in_in_time_is_told_so() {
+    let place = places().await.remove(0);
+    let (ours, theirs) = tokio::io::duplex(64 * 1024);
+    let transport = Box::new(ByteStream::plain(theirs));
+    tokio::spawn(accept(place.xmpp.clone(), transport, Ipv4Addr::LOCALHOST.into()));
+    let mut app = App::on(Box::new(ours));
+    app.open().await;
+    tokio::time::pause();
+    tokio::time::advance(limits::NEGOTIATION).await;
+    assert_eq!(app.stream_error().await, "connection-timeout");
 }
 
 #[tokio::test]

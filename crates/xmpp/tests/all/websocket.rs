@@ -11,7 +11,6 @@ use tokio::net::{TcpListener, TcpStream};
 use weir_base::Random;
 use weir_live::socket::client::{self, Client, ConnectError};
 use weir_live::socket::{Message, Sockets};
-use weir_xmpp::stream::websocket;
 
 use crate::place::{Place, places};
 
@@ -19,11 +18,11 @@ const SASL: &str = "urn:ietf:params:xml:ns:xmpp-sasl";
 const OPEN: &str =
     "<open xmlns='urn:ietf:params:xml:ns:xmpp-framing' to='weir.test' version='1.0'/>";
 
-async fn serve(place: &Place) -> SocketAddr {
+pub async fn serve(place: &Place) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let serving = weir_http::Serving {
-        router: websocket::router(place.xmpp.clone()),
+        router: weir_xmpp::stream::router(place.xmpp.clone()),
         tls: None,
         limits: weir_http::Limits::default(),
         trusted_proxies: Arc::from([]),

@@ -66,6 +66,7 @@ const ALL: Query = Query {
     end: None,
     after: None,
     before: None,
+    until: None,
     backwards: false,
     limit: 100,
 };
@@ -186,17 +187,26 @@ async fn each_side_chooses_for_itself_what_is_archived() {
 }
 
 #[tokio::test]
-async fn what_waited_is_taken_once_and_in_order() {
+async fn what_waited_is_read_in_order_and_let_go() {
     for talk in talks().await {
         let bob = talk.bob;
         talk.archive(bob, Archive { default: Keep::Never, ..Archive::default() }).await;
         talk.archive(talk.alice, Archive { default: Keep::Never, ..Archive::default() }).await;
         talk.tell("alice@weir.test/a", "bob@weir.test", "one", true).await;
         talk.tell("alice@weir.test/a", "bob@weir.test", "two", true).await;
-        let taken = talk.place.write(move |tx, _| offline::take(tx, bob)).await.unwrap();
-        assert_eq!(texts(&Page { messages: taken, ..Page::default() }), ["one", "two"]);
-        let taken = talk.place.write(move |tx, _| offline::take(tx, bob)).await.unwrap();
-        assert_eq!(taken, []);
+        let read = talk.place.read(move |tx, _| offline::waiting(tx, bob, &[])).await.unwrap();
+        let list: Vec<Id> = read.messages.iter().map(|message| message.id).collect();
+        assert_eq!(texts(&Page { messages: read.messages, ..Page::default() }), ["one", "two"]);
+        let first = list[0];
+        let rest = talk.place.read(move |tx, _| offline::waiting(tx, bob, &[first]));
+        let rest = rest.await.unwrap().messages;
+        assert_eq!(texts(&Page { messages: rest, ..Page::default() }), ["two"]);
+        talk.place.write(move |tx, _| offline::reads_archive(tx, bob)).await.unwrap();
+        let left = talk.place.read(move |tx, _| offline::count(tx, bob)).await.unwrap();
+        assert_eq!(left, 2, "what stands in no archive waits on");
+        talk.place.write(move |tx, _| offline::received(tx, bob, &list)).await.unwrap();
+        let left = talk.place.read(move |tx, _| offline::count(tx, bob)).await.unwrap();
+        assert_eq!(left, 0);
         let sql = "SELECT count(*) FROM chat_messages";
         let rows = talk.place.read(move |tx, _| Ok(tx.value::<i64>(sql, &[])?)).await.unwrap();
         assert_eq!(rows, Some(0), "what is in nobody's archive goes when it was received");
@@ -226,7 +236,9 @@ async fn so_many_messages_wait_and_no_more() {
             .unwrap();
         assert_eq!(stored.iter().filter(|stored| stored.full).count(), 3);
         let bob = talk.bob;
-        let waiting = talk.place.read(move |tx, _| offline::waiting(tx, bob)).await.unwrap();
-        assert_eq!(waiting.len(), most);
+        let waiting = talk.place.read(move |tx, _| offline::count(tx, bob)).await.unwrap();
+        assert_eq!(waiting, most);
+        let read = talk.place.read(move |tx, _| offline::waiting(tx, bob, &[])).await.unwrap();
+        assert_eq!((read.messages.len(), read.has_more), (offline::READ_MAX, true));
     }
 }

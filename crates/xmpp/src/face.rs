@@ -194,8 +194,9 @@ impl Xmpp {
                 account = changes.recv() => account,
             };
             let Some(account) = account else { return };
-            if let Some(peer) = self.router.of_account(account) {
-                self.router.close_all(peer.jid(), StreamCondition::Reset);
+            let bare = self.read(move |tx, env| address::of_account(tx, env, account)).await;
+            if let Ok(Some(bare)) = bare {
+                self.router.close_all(&bare, StreamCondition::Reset);
             }
         }
     }

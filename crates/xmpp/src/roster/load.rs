@@ -11,8 +11,8 @@ use moka::sync::Cache;
 use weir_base::Id;
 use weir_community::chat::contacts::{self, Roster};
 use weir_community::chat::{blocks, offline};
-use weir_live::admission::Permit;
 use weir_live::SingleFlight;
+use weir_live::admission::Permit;
 
 use crate::face::Xmpp;
 use crate::router::{Contacts, Session};

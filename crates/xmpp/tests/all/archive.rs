@@ -177,6 +177,8 @@ async fn where_the_disk_is_full_the_sender_is_told_and_nobody_sees_what_is_not_k
                <iq type='result' id='m'><fin xmlns='urn:xmpp:mam:2' complete='true'/></iq>"
         );
         play_at(&mut place, &script).await;
+    }
+}
 
 /// How many messages the archive shows.
 async fn archived(app: &mut App) -> usize {

@@ -67,9 +67,11 @@ impl Parts {
             site,
             data: data.to_owned(),
         })?;
+        let retention = &config.retention;
         let keep = Keep {
-            remote_days: config.retention.remote_days,
-            chat_days: config.retention.chat_days,
+            remote_days: retention.remote_days,
+            chat_days: retention.chat_days,
+            notification_days: retention.notification_days,
         };
         Ok(Self { db, jobs, community, keep, random })
     }

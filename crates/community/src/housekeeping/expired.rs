@@ -1,5 +1,5 @@
-//! What has had its time: tokens and sessions, sign-ups that were never confirmed, keys of
-//! requests, tombstones, and the memory that makes the order of messages irrelevant.
+//! What has had its time: notifications, tokens and sessions, sign-ups that were never confirmed,
+//! keys of requests, tombstones, and the memory that makes the order of messages irrelevant.
 
 use weir_base::Id;
 use weir_db::{Tx, params};
@@ -14,6 +14,20 @@ const PER_STEP: i64 = 200;
 const APP_TOKEN_MS: i64 = 90 * DAY_MS;
 /// How long a sign-up waits to be confirmed, in ms.
 const UNCONFIRMED_MS: i64 = 14 * DAY_MS;
+
+pub(super) const NOTIFICATIONS: Chore = Chore {
+    name: "notifications",
+    removes: "old notifications",
+    every_ms: DAY_MS,
+    slice: |tx, env, keep, _| match keep.notifications_before(env) {
+        Some(before) => expire(tx, OLD_NOTIFICATIONS, Id::first_at(before), PER_STEP),
+        None => Ok(Slice::default()),
+    },
+    statements: &[&[OLD_NOTIFICATIONS]],
+};
+
+const OLD_NOTIFICATIONS: &str = "DELETE FROM notifications WHERE id IN (
+   SELECT id FROM notifications WHERE id < ?1 ORDER BY id LIMIT ?2)";
 
 pub(super) const GRANTS: Chore = Chore {
     name: "codes",

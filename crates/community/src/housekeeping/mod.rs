@@ -11,12 +11,14 @@
 //! | --- | --- |
 //! | `posts` | posts and boosts of other servers |
 //! | `accounts` | accounts of other servers |
+//! | `elsewhere` | emoji of other servers, what is noted of them |
 //! | `unused` | hashtags, link previews, apps |
-//! | `expired` | tokens, sessions, sign-ups, keys of requests, tombstones, the memory of order |
+//! | `expired` | notifications, tokens, sessions, sign-ups, keys, tombstones, the memory of order |
 //! | `messages` | messages of chat, where they are not kept for good |
 //! | `figures` | what the runs did, and how large the database is |
 
 mod accounts;
+mod elsewhere;
 mod expired;
 mod figures;
 mod messages;
@@ -49,6 +51,8 @@ pub struct Keep {
     pub remote_days: u32,
     /// Days for which messages of chat stay in archives; 0: for good.
     pub chat_days: u32,
+    /// Days for which notifications are kept; 0: for good.
+    pub notification_days: u32,
 }
 
 impl Keep {
@@ -62,6 +66,12 @@ impl Keep {
     fn chat_before(self, env: &Env) -> Option<Id> {
         (self.chat_days > 0)
             .then(|| Id::first_at(env.clock.now().plus_ms(-DAY_MS * i64::from(self.chat_days))))
+    }
+
+    /// Notifications from before it go; none where all are kept.
+    fn notifications_before(self, env: &Env) -> Option<Timestamp> {
+        (self.notification_days > 0)
+            .then(|| env.clock.now().plus_ms(-DAY_MS * i64::from(self.notification_days)))
     }
 }
 
@@ -80,8 +90,11 @@ pub struct Chore {
 
 /// All chores, in the order in which they are done: what goes frees what comes after it.
 pub const CHORES: &[Chore] = &[
+    expired::NOTIFICATIONS,
     posts::CHORE,
     accounts::CHORE,
+    elsewhere::EMOJIS,
+    elsewhere::HOSTS,
     unused::TAGS,
     unused::CARDS,
     unused::APPS,

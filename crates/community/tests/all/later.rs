@@ -153,7 +153,11 @@ async fn keys_of_requests_are_forgotten_after_an_hour_and_not_before() {
         };
         let first = send("one").await;
         let running = place.start(|registry, community| {
-            housekeeping::register(registry, community, Keep { remote_days: 0, chat_days: 0 });
+            housekeeping::register(
+                registry,
+                community,
+                Keep { remote_days: 0, chat_days: 0, notification_days: 0 },
+            );
         });
         assert_eq!(send("one").await, first);
         place.clock.advance(30 * MINUTE_MS);

@@ -6,6 +6,7 @@ mod chat;
 mod chat_log_ins;
 mod emojis;
 mod fanout;
+mod growth;
 mod hostile_html;
 mod housekeeping;
 mod later;

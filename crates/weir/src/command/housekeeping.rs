@@ -65,6 +65,7 @@ async fn status(parts: &Parts) -> Result<Value, Error> {
         "free_bytes": free_bytes,
         "remote_days": parts.keep.remote_days,
         "chat_days": parts.keep.chat_days,
+        "notification_days": parts.keep.notification_days,
         "chores": rows,
     }))
 }

@@ -228,6 +228,8 @@ settings! {
         remote_days: u32 = 30;
         /// Days for which chat messages stay in the archives of people and rooms. 0: for good.
         chat_days: u32 = 0;
+        /// Days for which notifications are kept. 0: for good.
+        notification_days: u32 = 180;
     }
 
     /// Who may sign up. What staff sets while the server runs wins over this.

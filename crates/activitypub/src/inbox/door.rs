@@ -233,6 +233,7 @@ impl Message<'_> {
             signed_at: checked.signed_at,
             arrived: now,
             seq: None,
+            looked_up: false,
         };
         let kept = match is_late(activity, now) {
             true => face.inbox().late.keep(face.community(), Late(inbound)).await,

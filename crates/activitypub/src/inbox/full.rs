@@ -125,6 +125,7 @@ impl Full {
         self.free_bytes = (self.free_disk)();
         self.inbound = look(super::work::QUEUE.name, LANES);
         self.inbound.add(look(super::work::LATE_QUEUE.name, LANES));
+        self.inbound.add(look(super::look_up::QUEUE.name, LANES));
         self.unknown = look(super::unknown::QUEUE.name, UNKNOWN_LANES);
         self.hearsay = look(AskOrigin::QUEUE_NAME, LANES);
         let inbound = &self.inbound.lanes;

@@ -15,12 +15,14 @@ mod door;
 mod full;
 mod gather;
 mod hearsay;
+mod look_up;
 mod seen;
 mod sources;
 mod unknown;
 mod work;
 
 pub use full::FreeDisk;
+pub use look_up::LookUp;
 pub use unknown::{RefetchKey, Unverified};
 pub use work::{Inbound, Late};
 
@@ -79,4 +81,5 @@ pub(crate) fn register(registry: &mut Registry, face: &ActivityPub) {
     work::register(registry, face);
     unknown::register(registry, face);
     hearsay::register(registry, face);
+    look_up::register(registry, face);
 }

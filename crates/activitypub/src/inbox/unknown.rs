@@ -104,7 +104,8 @@ impl ActivityPub {
             .map_err(|error: crate::wire::WireError| Failure::Discard(error.to_string()))?;
         let mut known = self.key_owner(&job.key_id, false).await.map_err(RemoteError::from)?;
         if known.is_none() {
-            self.refresh(&actor).await.inspect_err(|error| {
+            // Of all that waits for the same actor one message has it fetched.
+            self.refresh_since(&actor, job.arrived).await.inspect_err(|error| {
                 if !error.is_passing() {
                     dropped("unknown");
                 }
@@ -155,6 +156,7 @@ impl ActivityPub {
             signed_at: checked.signed_at,
             arrived: job.arrived,
             seq: Some(seq),
+            looked_up: false,
         };
         let late = wire::parse_activity(inbound.body.as_bytes())
             .is_ok_and(|activity| is_late(&activity, inbound.arrived));

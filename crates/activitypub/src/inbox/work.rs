@@ -12,10 +12,10 @@ use weir_community::{Env, Error};
 use weir_db::{Class, Tx};
 use weir_jobs::{Claimed, Job, Outcome, Prepared, Queue, Registry, Retry};
 
+use super::look_up::LookUp;
 use crate::ActivityPub;
 use crate::deed::{self, Meaning};
 use crate::read;
-use crate::resolver::RemoteError;
 use crate::wire;
 
 /// Where they wait.
@@ -42,6 +42,9 @@ pub struct Inbound {
     pub(crate) arrived: Timestamp,
     /// The door's sequence number, where it is not this job's own id.
     pub(crate) seq: Option<Id>,
+    /// Whether what it needs besides itself was looked up.
+    #[serde(default)]
+    pub(crate) looked_up: bool,
 }
 
 impl Job for Inbound {
@@ -101,9 +104,17 @@ pub(super) fn register(registry: &mut Registry, face: &ActivityPub) {
     registry.unit(prepare, move |tx: &mut Tx, batch: &[Work]| run(tx, &env, batch));
 }
 
+/// What is done for a message.
+#[derive(Debug)]
+enum Work {
+    Message(Box<Message>),
+    /// It goes its own way, so that nothing else waits for what another server answers.
+    LookUp(Box<LookUp>),
+}
+
 /// A message, read; and what is needed to pass it on, where that may be this server's part.
 #[derive(Debug)]
-struct Work {
+struct Message {
     incoming: Incoming,
     passable: Option<Passable>,
 }
@@ -118,12 +129,20 @@ fn run(tx: &mut Tx, env: &Env, batch: &[Work]) -> Result<Vec<Outcome>, weir_db::
 }
 
 fn together(tx: &mut Tx, env: &Env, batch: &[Work]) -> Result<(), Error> {
-    let mut senders = Senders::read(tx, batch.iter().map(|work| &work.incoming))?;
-    let messages: Vec<(&Incoming, Option<&Passable>)> =
-        batch.iter().map(|work| (&work.incoming, work.passable.as_ref())).collect();
+    let (mut messages, mut look_ups) = (Vec::with_capacity(batch.len()), Vec::new());
+    for work in batch {
+        match work {
+            Work::Message(one) => messages.push((&one.incoming, one.passable.as_ref())),
+            Work::LookUp(one) => look_ups.push(&**one),
+        }
+    }
+    for look_up in look_ups {
+        env.jobs.enqueue(tx, look_up)?;
+    }
+    let mut senders = Senders::read(tx, messages.iter().map(|(incoming, _)| *incoming))?;
     let done = federation::receive_plain(tx, env, &mut senders, &messages)?;
-    let left = batch.iter().zip(done).filter(|(_, done)| !done);
-    for (Work { incoming, passable }, _) in left {
+    let left = messages.into_iter().zip(done).filter(|(_, done)| !done);
+    for ((incoming, passable), _) in left {
         let senders = &mut senders;
         let receipt = match passable {
             Some(passable) => {
@@ -151,11 +170,7 @@ fn one_by_one(tx: &mut Tx, env: &Env, batch: &[Work]) -> Result<Vec<Outcome>, we
 
 /// What parsing made of a message.
 enum Parsed {
-    Ready(Box<Work>),
-    Profile(Box<wire::Actor>),
-    Move(wire::Uri, Box<Work>),
-    /// The actor is not known any more, though its key was when the message came.
-    Unknown(wire::Uri),
+    Ready(Work),
     Nothing(String),
 }
 
@@ -181,48 +196,17 @@ impl ActivityPub {
             Ok(parsed) => parsed,
             Err(error) => return again(&error.to_string()),
         };
-        let mut prepared = Vec::with_capacity(parsed.len());
-        for one in parsed {
-            prepared.push(self.complete(one).await);
-        }
-        prepared
+        parsed.into_iter().map(prepared).collect()
     }
+}
 
-    /// Looks up what a message needs besides itself.
-    async fn complete(&self, parsed: Parsed) -> Prepared<Work> {
-        let failed = |error: RemoteError| {
-            Prepared::Not(match error.is_passing() {
-                true => {
-                    Outcome::Retry { after_ms: error.retry_after_ms(), reason: error.to_string() }
-                }
-                false => Outcome::Discard(error.to_string()),
-            })
-        };
-        match parsed {
-            Parsed::Ready(work) => Prepared::Run(*work),
-            Parsed::Nothing(why) => {
-                metrics::counter!("weir_activitypub_inbound_meaningless_total").increment(1);
-                tracing::debug!(why, "nothing to do");
-                Prepared::Not(Outcome::Done)
-            }
-            Parsed::Unknown(actor) => match self.refresh(&actor).await {
-                Ok(_) => {
-                    let reason = "its actor was fetched again".into();
-                    Prepared::Not(Outcome::Retry { reason, after_ms: Some(0) })
-                }
-                Err(error) => failed(error),
-            },
-            // The profile in the message may be of another name: its server is asked.
-            Parsed::Profile(actor) => match self.refresh(&actor.id).await {
-                Ok(_) => Prepared::Not(Outcome::Done),
-                Err(error) => failed(error),
-            },
-            // To somebody here: nothing is to be asked.
-            Parsed::Move(target, work) if self.urls().is_own(&target) => Prepared::Run(*work),
-            Parsed::Move(target, work) => match self.refresh(&target).await {
-                Ok(_) => Prepared::Run(*work),
-                Err(error) => failed(error),
-            },
+fn prepared(parsed: Parsed) -> Prepared<Work> {
+    match parsed {
+        Parsed::Ready(work) => Prepared::Run(work),
+        Parsed::Nothing(why) => {
+            metrics::counter!("weir_activitypub_inbound_meaningless_total").increment(1);
+            tracing::debug!(why, "nothing to do");
+            Prepared::Not(Outcome::Done)
         }
     }
 }
@@ -233,15 +217,24 @@ fn parse(
     urls: &wire::Urls,
 ) -> Parsed {
     let job = &claimed.job;
+    let look_up = |account: &str, goes_on: bool| {
+        let seq = Some(job.seq.unwrap_or(claimed.id));
+        let then = goes_on.then(|| Inbound { seq, looked_up: true, ..job.clone() });
+        let (host, account) = (job.host.clone(), account.to_owned());
+        Parsed::Ready(Work::LookUp(Box::new(LookUp { host, account, then })))
+    };
     let Some(by) = known.get(&job.actor) else {
-        let nobody = |_| Parsed::Nothing("the actor is not known".into());
-        return job.actor.parse().map_or_else(nobody, Parsed::Unknown);
+        // It is not known any more, though its key was when the message came.
+        return match job.looked_up {
+            true => Parsed::Nothing("the actor is not known".into()),
+            false => look_up(&job.actor, true),
+        };
     };
     let activity = match wire::parse_activity(job.body.as_bytes()) {
         Ok(activity) => activity,
         Err(error) => return Parsed::Nothing(error.to_string()),
     };
-    let incoming = |deed: Deed| {
+    let message = |deed: Deed| {
         let passable = passable(&activity, &job.body, &deed, urls);
         let incoming = Incoming {
             actor: job.actor.clone(),
@@ -250,21 +243,23 @@ fn parse(
             arrived: job.arrived,
             deed,
         };
-        Box::new(Work { incoming, passable })
+        Parsed::Ready(Work::Message(Box::new(Message { incoming, passable })))
     };
     match deed::meaning(&activity, by, urls) {
-        Meaning::Deed(deed) => Parsed::Ready(incoming(deed)),
+        Meaning::Deed(deed) => message(deed),
         Meaning::Profile(actor) if actor.username == by.username => {
             match read::account(&actor, &by.domain).cleaned() {
-                Ok(account) => Parsed::Ready(incoming(Deed::Profile(Box::new(account)))),
+                Ok(account) => message(Deed::Profile(Box::new(account))),
                 Err(error) => Parsed::Nothing(error.to_string()),
             }
         }
-        Meaning::Profile(actor) => Parsed::Profile(actor),
-        Meaning::Move(target) => {
-            let deed = Deed::Move { target: target.to_string() };
-            Parsed::Move(target, incoming(deed))
+        // The profile in the message is of another name: its server is asked.
+        Meaning::Profile(actor) => look_up(actor.id.as_str(), false),
+        // Of somebody here nothing is to be asked.
+        Meaning::Move(target) if !job.looked_up && !urls.is_own(&target) => {
+            look_up(target.as_str(), true)
         }
+        Meaning::Move(target) => message(Deed::Move { target: target.to_string() }),
         Meaning::Nothing(why) => Parsed::Nothing(why.into()),
     }
 }

@@ -43,10 +43,18 @@ impl ActivityPub {
 
     /// Fetches the account with this actor id, whatever is known of it.
     pub(crate) async fn refresh(&self, uri: &Uri) -> Result<Id, RemoteError> {
-        let began = self.now();
+        self.refresh_since(uri, self.now()).await
+    }
+
+    /// The same, unless it was fetched since `since`.
+    pub(crate) async fn refresh_since(
+        &self,
+        uri: &Uri,
+        since: Timestamp,
+    ) -> Result<Id, RemoteError> {
         let _alone = self.finder().budgets.alone(uri.as_str()).await;
         if let Some(account) = self.known_account(uri.as_str()).await?
-            && account.fetched_at >= began
+            && account.fetched_at >= since
         {
             return Ok(account.id);
         }

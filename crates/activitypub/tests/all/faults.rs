@@ -9,7 +9,7 @@ use weir_activitypub::signature::key::PrivateKey;
 
 use crate::inbox::{INBOX, actor_of, create, send};
 use crate::peer::Peer;
-use crate::place::{Place, places, until};
+use crate::place::{Place, patient_places, places, until};
 
 /// Sends notes `numbers` of `name`, signed with `key` (none: the peer's); each must be taken.
 async fn flood(
@@ -133,6 +133,82 @@ async fn a_key_that_comes_a_byte_at_a_time_holds_up_nobody_else() {
         until("all others", async || place.count("statuses").await == 15).await;
         slow.abort();
         drop(hang_up);
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn what_asks_a_silent_server_holds_up_nothing_that_came_with_it() {
+    for place in patient_places() {
+        let peer = Peer::start().await;
+        let alice = place.person("alice").await;
+        let alice = actor_of(&place, alice).await;
+        place.stranger(&peer, "bob").await;
+        // Connections are taken by the system, and nothing is ever answered.
+        let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let elsewhere = format!("http://{}/users/bob", silent.local_addr().unwrap());
+        let bob = peer.actor("bob");
+        let moved = json!({
+            "@context": "https://www.w3.org/ns/activitystreams",
+            "id": format!("{bob}#moved"), "type": "Move", "actor": bob, "object": bob,
+            "target": elsewhere,
+        });
+        assert_eq!(send(&place, &peer, Form::Cavage, "bob", &moved).await, 202);
+        flood(&place, &peer, "bob", &alice, 0..10, None).await;
+        let running = place.start();
+        until("all others", async || place.count("statuses").await == 10).await;
+        until("it waits by itself", async || {
+            place.count("jobs WHERE kind = 'look_up'").await == 1 && place.count("jobs").await == 1
+        })
+        .await;
+        drop(silent);
+        running.stop().await;
+    }
+}
+
+/// How many signatures are forged in one test.
+fn forgeries() -> usize {
+    if std::env::var_os("WEIR_TEST_LONG").is_some() { 100_000 } else { 1_000 }
+}
+
+#[tokio::test]
+async fn a_network_that_forges_signatures_costs_a_few_looks_and_slows_nobody_else() {
+    for place in places() {
+        let peer = Peer::start().await;
+        let alice = place.person("alice").await;
+        let alice = actor_of(&place, alice).await;
+        place.stranger(&peer, "bob").await;
+        place.stranger(&peer, "carol").await;
+        let running = place.start();
+        let forger = PrivateKey::generate_rsa().unwrap();
+        let (mut taken, mut refused) = (0, 0);
+        for number in 0..forgeries() {
+            // By turns as one who is known and as ever other ones who are not.
+            let name = if number % 2 == 0 { "bob".into() } else { format!("nobody{number}") };
+            let body = create(&peer, &name, number, &alice).to_string().into_bytes();
+            let now = place.clock.now();
+            let headers = peer.sign_post(Form::Cavage, Some(&forger), &name, INBOX, &body, now);
+            match place.send_from([198, 51, 100, 7], "/inbox", headers, body).await {
+                StatusCode::ACCEPTED => taken += 1,
+                _ => refused += 1,
+            }
+            // Meanwhile others get through, from elsewhere and with the names that were forged.
+            if number % 100 == 99 {
+                let body = create(&peer, "bob", 1_000_000 + number, &alice);
+                let body = body.to_string().into_bytes();
+                let headers = peer.sign_post(Form::Cavage, None, "bob", INBOX, &body, now);
+                assert_eq!(place.send("/inbox", headers, body).await, 202);
+            }
+        }
+        assert!(refused > 0, "{taken} were taken");
+        let good = forgeries() / 100;
+        until("the good ones", async || place.count("statuses").await == good as i64).await;
+        until("all was looked at", async || place.count("jobs").await == 0).await;
+        assert_eq!(place.count("statuses").await, good as i64, "nothing forged came in");
+        assert_eq!(place.count("jobs_dead").await, 0);
+        // So many requests to one server are made in a minute.
+        let looks = peer.fetched().len();
+        assert!(looks <= 300, "{looks} looks for {} forgeries", forgeries());
         running.stop().await;
     }
 }

@@ -381,7 +381,7 @@ CREATE TABLE hosts (
   -- While deliveries wait for it to answer again: failures in a row, and when it is asked next.
   failures BIGINT NOT NULL DEFAULT 0,
   next_try_at BIGINT,
-  -- Whether older deliveries wait, which edits and deletions must not overtake.
+  -- Whether older deliveries wait, which follow step by step.
   behind BIGINT NOT NULL DEFAULT 0
 );
 CREATE TABLE idempotency_keys (
@@ -645,6 +645,8 @@ CREATE TABLE oauth_tokens (
 CREATE TABLE payloads (
   id BIGINT NOT NULL PRIMARY KEY,
   account_id BIGINT NOT NULL,
+  -- What it is about: what one account says about one thing goes to an inbox in order of id.
+  subject BIGINT NOT NULL,
   body TEXT NOT NULL,
   -- Whether it is another server's message that is only passed on.
   passed_on BIGINT NOT NULL DEFAULT 0
@@ -929,6 +931,7 @@ CREATE INDEX oauth_tokens_by_account ON oauth_tokens (account_id);
 CREATE INDEX oauth_tokens_by_app ON oauth_tokens (app_id);
 CREATE UNIQUE INDEX oauth_tokens_by_token ON oauth_tokens (token_hash);
 CREATE INDEX oauth_tokens_of_apps ON oauth_tokens (last_used_at) WHERE account_id IS NULL;
+CREATE INDEX payloads_by_subject ON payloads (account_id, subject, id);
 CREATE INDEX poll_votes_by_account ON poll_votes (account_id);
 CREATE INDEX push_subscriptions_by_account ON push_subscriptions (account_id);
 CREATE UNIQUE INDEX push_subscriptions_by_token ON push_subscriptions (token_id);

@@ -33,7 +33,7 @@ weir_db::record! {
         pub failures: u32,
         /// When it is asked again, meanwhile.
         pub next_try_at: Option<Timestamp>,
-        /// Whether deliveries wait that edits and deletions must not overtake.
+        /// Whether older deliveries wait, which follow step by step.
         pub behind: bool,
     }
 }
@@ -408,7 +408,7 @@ pub fn is_down(
     Ok(())
 }
 
-/// Deliveries wait for the server `host` that edits and deletions must not overtake.
+/// Older deliveries wait for the server `host`, which follow step by step.
 ///
 /// # Errors
 /// The database's.

@@ -12,6 +12,7 @@ use weir_community::{Env, hosts};
 use weir_db::{Class, Tx};
 use weir_jobs::{Claimed, Failure, Job, Queue};
 
+use super::patience::Patience;
 use super::redeliver::{self, Redeliver};
 use super::round::{Item, Round};
 use super::signer::Haste;
@@ -20,6 +21,8 @@ use crate::ActivityPub;
 /// Hosts that are delivered to at once. Those that are known to be slow or silent are not among
 /// them.
 const HOSTS_MAX: usize = 512;
+/// Of these, those that take long to answer, or do not.
+pub(super) const WAITED_FOR_MAX: usize = HOSTS_MAX / 4;
 /// The same, for all but the first inboxes of hosts: as many, or those that turn out to be slow
 /// would hold up all others.
 const REST_HOSTS_MAX: usize = HOSTS_MAX;
@@ -84,13 +87,15 @@ pub fn jobs(
 /// Works a first try: what may work later is left to [`Redeliver`].
 pub async fn first(face: ActivityPub, claim: Claimed<Deliver>) -> Result<(), Failure> {
     let is_anew = is_anew(&face, &claim);
-    deliver(face, claim.job, is_anew, Haste::First).await
+    let patience = &face.outbound().first;
+    deliver(&face, claim.job, is_anew, Haste::First, patience).await
 }
 
 /// The same for all but the first inboxes of a host.
 pub async fn rest(face: ActivityPub, claim: Claimed<DeliverRest>) -> Result<(), Failure> {
     let is_anew = is_anew(&face, &claim);
-    deliver(face, claim.job.0, is_anew, Haste::Later).await
+    let patience = &face.outbound().rest;
+    deliver(&face, claim.job.0, is_anew, Haste::Later, patience).await
 }
 
 /// Whether it was never begun, as far as is known.
@@ -99,10 +104,11 @@ fn is_anew<J>(face: &ActivityPub, claim: &Claimed<J>) -> bool {
 }
 
 async fn deliver(
-    face: ActivityPub,
+    face: &ActivityPub,
     job: Deliver,
     is_anew: bool,
     haste: Haste,
+    patience: &Patience,
 ) -> Result<(), Failure> {
     let Deliver { payload, host, mut inboxes } = job;
     let outbound = face.outbound();
@@ -116,7 +122,7 @@ async fn deliver(
     }
     let peer = outbound.peers.get(&host).await.map_err(Failure::retry)?;
     let failing_until = peer.failing_until();
-    if failing_until.is_some() || peer.is_slow() {
+    if failing_until.is_some() || peer.is_slow() || peer.is_waited_for() {
         let unit = move |tx: &mut Tx, env: &Env| {
             let untried = |(inbox, _): &(String, String)| outgoing::Tried {
                 payload,
@@ -133,5 +139,5 @@ async fn deliver(
     }
     let item = |(inbox, domain)| Item { payload, inbox, domain, tries: 0 };
     let items = inboxes.into_iter().map(item).collect();
-    Round::new(&face, &host, peer, haste).run(items).await.map(|_| ())
+    Round::new(face, &host, peer, haste).patient(patience).run(items).await.map(|_| ())
 }

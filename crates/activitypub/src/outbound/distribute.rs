@@ -8,6 +8,7 @@ use weir_jobs::{Claimed, Outcome, Prepared};
 
 use super::compose::{self, Composed};
 use super::ship::{self, Sent};
+use super::subject;
 use crate::wire::write;
 use crate::{ActivityPub, Signing};
 
@@ -41,7 +42,6 @@ async fn plan(face: &ActivityPub, claim: Claimed<Distribute>) -> Result<Option<P
         | Message::Boost { status } => Some(status),
         _ => None,
     };
-    let may_overtake = matches!(claim.job.message, Message::Create { .. } | Message::Boost { .. });
     let read = face.community().read(Class::Inbound, move |tx: &mut Tx, env| {
         let composed = compose::compose(tx, env, this.urls(), &claim, key.as_ref())?;
         let mut all = Vec::new();
@@ -51,8 +51,9 @@ async fn plan(face: &ActivityPub, claim: Claimed<Distribute>) -> Result<Option<P
                 continue;
             }
             let (id, body) = (env.ids.next(), write::activity(&activity).to_string());
-            let shipment = Shipment { id, by, body, passed_on: false, about };
-            all.push(Sent { shipment, reach, may_overtake });
+            let subject = subject::of(&activity).to_owned();
+            let shipment = Shipment { id, by, body, subject, passed_on: false, about };
+            all.push(Sent { shipment, reach });
         }
         Ok(Some(Plan(all)).filter(|plan| !plan.0.is_empty()))
     });

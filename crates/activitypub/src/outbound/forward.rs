@@ -10,7 +10,8 @@ use weir_db::{Class, Tx};
 use weir_jobs::{Claimed, Outcome, Prepared};
 
 use super::ship::{self, Sent};
-use crate::ActivityPub;
+use super::subject;
+use crate::{ActivityPub, wire};
 
 /// A message, handed on by each person here in whose conversation it is.
 pub struct Plan(Vec<Sent>);
@@ -31,6 +32,8 @@ pub async fn prepare(face: ActivityPub, jobs: Vec<Claimed<Forward>>) -> Vec<Prep
 async fn plan(face: &ActivityPub, job: Forward) -> Result<Plan, Error> {
     let allowlist = face.is_allowlist();
     let Forward { by, body, origin } = job;
+    let activity = wire::parse_activity(body.as_bytes());
+    let subject = activity.as_ref().map_or("", subject::of).to_owned();
     let read = face.community().read(Class::Outbound, move |tx: &mut Tx, env| {
         let (mut told, mut hands) = (BTreeSet::new(), Vec::new());
         for speaker in &by {
@@ -42,10 +45,9 @@ async fn plan(face: &ActivityPub, job: Forward) -> Result<Plan, Error> {
             });
             if !reach.inboxes.is_empty() {
                 let (id, body) = (env.ids.next(), body.clone());
-                let by = *speaker;
-                let shipment = Shipment { id, by, body, passed_on: true, about: None };
-                // It may change or delete what was passed on before.
-                hands.push(Sent { shipment, reach, may_overtake: false });
+                let (by, subject) = (*speaker, subject.clone());
+                let shipment = Shipment { id, by, body, subject, passed_on: true, about: None };
+                hands.push(Sent { shipment, reach });
             }
         }
         Ok(Plan(hands))

@@ -16,6 +16,7 @@ mod compose;
 mod deliver;
 mod distribute;
 mod forward;
+mod patience;
 mod payloads;
 mod peers;
 mod redeliver;
@@ -23,6 +24,7 @@ mod round;
 mod send;
 mod ship;
 mod signer;
+mod subject;
 
 use weir_base::Timestamp;
 use weir_community::federation::{Distribute, Forward};
@@ -32,6 +34,7 @@ use weir_jobs::{Claimed, Job, Registry};
 
 use crate::ActivityPub;
 pub use deliver::{Deliver, DeliverRest};
+use patience::Patience;
 pub(crate) use payloads::Payloads;
 pub use payloads::PrunePayloads;
 pub(crate) use peers::Peers;
@@ -46,6 +49,10 @@ pub(crate) struct Outbound {
     pub payloads: Payloads,
     pub peers: Peers,
     pub signer: Signer,
+    /// First tries that wait long, the same but for the first inboxes of hosts, and further tries.
+    first: Patience,
+    rest: Patience,
+    again: Patience,
     /// What was enqueued before may have been tried already.
     pub started_at: Timestamp,
 }
@@ -56,6 +63,9 @@ impl Outbound {
             payloads: Payloads::new(community.clone()),
             peers: Peers::new(community.clone()),
             signer: Signer::new(),
+            first: Patience::new(deliver::WAITED_FOR_MAX),
+            rest: Patience::new(deliver::WAITED_FOR_MAX),
+            again: Patience::new(redeliver::WAITED_FOR_MAX),
             started_at: community.env().clock.now(),
         }
     }

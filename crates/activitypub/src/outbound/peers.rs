@@ -2,6 +2,7 @@
 //! whether it answers, and how quickly. Written down when it changes, not with each delivery.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use weir_base::{Random, Timestamp};
@@ -40,6 +41,7 @@ pub struct Peers {
 pub struct Peer {
     state: Mutex<State>,
     turn: Mutex<TurnState>,
+    waited_for: AtomicBool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -87,6 +89,15 @@ impl Turn {
 impl Drop for Turn {
     fn drop(&mut self) {
         *self.0.turn.lock() = TurnState::default();
+    }
+}
+
+/// A first try that waits for an answer which takes long: one at a time does.
+pub struct WaitedFor<'p>(&'p Peer);
+
+impl Drop for WaitedFor<'_> {
+    fn drop(&mut self) {
+        self.0.waited_for.store(false, Ordering::Release);
     }
 }
 
@@ -150,7 +161,7 @@ impl Peers {
 }
 
 impl Peer {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let long_ago = Timestamp::from_ms(0);
         let state = State {
             form: None,
@@ -161,7 +172,11 @@ impl Peer {
             written_at: long_ago,
             heard_at: long_ago,
         };
-        Self { state: Mutex::new(state), turn: Mutex::default() }
+        Self {
+            state: Mutex::new(state),
+            turn: Mutex::default(),
+            waited_for: AtomicBool::new(false),
+        }
     }
 
     fn is_believed(&self, now: Timestamp) -> bool {
@@ -196,6 +211,22 @@ impl Peer {
     /// Whether its answers take long.
     pub fn is_slow(&self) -> bool {
         self.state.lock().took_ms > SLOW_MS
+    }
+
+    /// A first try waits long for its answer: none when another one does already.
+    pub fn wait_for(&self) -> Option<WaitedFor<'_>> {
+        (!self.waited_for.swap(true, Ordering::AcqRel)).then(|| WaitedFor(self))
+    }
+
+    /// Whether a first try waits long for its answer: no other one is begun.
+    pub fn is_waited_for(&self) -> bool {
+        self.waited_for.load(Ordering::Acquire)
+    }
+
+    /// It did not answer soon, and there was no place to wait for it: it counts as slow.
+    pub fn put_off(&self) {
+        let mut state = self.state.lock();
+        state.took_ms = state.took_ms.max(SLOW_MS + 1);
     }
 
     /// Takes the turn for further tries; none when another job has it, which is told.

@@ -22,6 +22,8 @@ use crate::ActivityPub;
 
 /// Hosts that are tried again at once.
 const HOSTS_MAX: usize = 128;
+/// Of these, those that take long to answer, or do not.
+pub(super) const WAITED_FOR_MAX: usize = HOSTS_MAX * 3 / 4;
 /// How often a host that catches up is given some of what waits, in ms.
 const STEP_MS: i64 = 1_000;
 /// Deliveries of the first step, and of one step at most: it takes this many in a second.
@@ -85,7 +87,7 @@ pub fn retry_host(tx: &mut Tx, env: &Env, host: &str) -> Result<bool, Error> {
     let now = env.clock.now();
     let failing = hosts::ask_again(tx, host, now)?;
     outgoing::answers_again(tx, host)?;
-    let waits = outgoing::next_due(tx, host)?.is_some();
+    let waits = outgoing::waits(tx, host)?;
     if failing || waits {
         ask(tx, env, &Redeliver { at_once: true, ..Redeliver::of(host) }, now)?;
     }
@@ -110,10 +112,15 @@ pub async fn again(face: ActivityPub, claim: Claimed<Redeliver>) -> Result<(), F
     let (host, at_once) = (job.host.clone(), job.at_once);
     let failing_until = peer.failing_until();
     let pace = job.pace.clamp(1, PACE_MAX);
+    let patience = &face.outbound().again;
+    let is_doubtful = failing_until.is_some() || peer.is_slow();
+    let waits_in = patience.place().filter(|_| is_doubtful);
+    let must_wait = is_doubtful && waits_in.is_none();
     let look = move |tx: &mut Tx, env: &Env| {
         let now = env.clock.now();
         Ok(match failing_until {
             Some(until) if until > now && !at_once => Step::Wait(until),
+            _ if must_wait => Step::Wait(now.plus_ms(STEP_MS)),
             Some(_) => Step::Try(outgoing::probe(tx, &host)?.into_iter().collect()),
             None => Step::Try(outgoing::due(tx, &host, now, pace)?),
         })
@@ -134,6 +141,7 @@ pub async fn again(face: ActivityPub, claim: Claimed<Redeliver>) -> Result<(), F
     if at_once || failing_until.is_some() {
         waiting.iter().for_each(|it| forgive(&face, &it.inbox));
     }
+    let is_full = failing_until.is_some() || waiting.len() >= pace;
     let item = |it: Waiting| Item {
         payload: it.payload_id,
         inbox: it.inbox,
@@ -141,15 +149,27 @@ pub async fn again(face: ActivityPub, claim: Claimed<Redeliver>) -> Result<(), F
         tries: it.tries,
     };
     let items = waiting.into_iter().map(item).collect();
-    let went =
-        Round::new(&face, &job.host, peer.clone(), Haste::Later).in_order().run(items).await?;
-    // After a probe that was taken the steps begin; each that is taken is followed by a wider one.
-    let pace = if failing_until.is_some() { PACE_FIRST } else { (2 * pace).min(PACE_MAX) };
+    let round = Round::new(&face, &job.host, peer.clone(), Haste::Later).again();
+    let round = if waits_in.is_some() { round } else { round.patient(patience) };
+    let went = round.run(items).await?;
+    drop(waits_in);
+    // After a probe that was taken the steps begin; a full one that is taken is followed by a wider
+    // one in its time, any other by what became due meanwhile.
+    let pace = match failing_until {
+        Some(_) => PACE_FIRST,
+        None if is_full => (2 * pace).min(PACE_MAX),
+        None => pace,
+    };
+    let rest_ms = if is_full { STEP_MS } else { 0 };
     let next = Redeliver { pace, ..Redeliver::of(&job.host) };
+    let host = job.host.clone();
+    let look = move |tx: &mut Tx, env: &Env| left(tx, env, &host);
+    let left = face.community().read(Class::Outbound, look).await.map_err(Failure::retry)?;
     let wanted = turn.end();
     let unit = move |tx: &mut Tx, env: &Env| match went {
         Went::Down if !wanted => Ok(()),
-        Went::Through if !wanted => go_on(tx, env, &next),
+        Went::Through if !wanted => go_on(tx, env, &next, left, rest_ms),
+        Went::Through => ask(tx, env, &next, env.clock.now().plus_ms(rest_ms)),
         _ => ask(tx, env, &next, env.clock.now().plus_ms(STEP_MS)),
     };
     face.community().write(Class::Outbound, unit).await.map_err(Failure::retry)
@@ -162,16 +182,32 @@ fn forgive(face: &ActivityPub, inbox: &str) {
     }
 }
 
-/// Plans the next step, if anything that is due waits. Otherwise nothing can be overtaken any more,
-/// and what is left has its time.
-fn go_on(tx: &mut Tx, env: &Env, next: &Redeliver) -> Result<(), Error> {
-    let (host, now) = (&next.host, env.clock.now());
-    if !outgoing::due(tx, host, now, 1)?.is_empty() {
-        return ask(tx, env, next, now.plus_ms(STEP_MS));
+/// What waits for a host after a step.
+#[derive(Clone, Copy)]
+enum Left {
+    /// More that is due.
+    Due,
+    /// Something that has its time.
+    Later(Timestamp),
+    Nothing,
+}
+
+/// What waits for `host`: looked up by itself, as it may be much.
+fn left(tx: &mut Tx, env: &Env, host: &str) -> Result<Left, Error> {
+    if !outgoing::due(tx, host, env.clock.now(), 1)?.is_empty() {
+        return Ok(Left::Due);
     }
-    hosts::is_behind_no_more(tx, host)?;
-    match outgoing::next_due(tx, host)? {
-        Some(at) => ask(tx, env, &Redeliver::of(host), at),
-        None => Ok(()),
-    }
+    Ok(outgoing::next_due(tx, host)?.map_or(Left::Nothing, Left::Later))
+}
+
+/// Plans the next step, if anything that is due waits. Otherwise nothing follows step by step any
+/// more, and what is left has its time.
+fn go_on(tx: &mut Tx, env: &Env, next: &Redeliver, left: Left, rest_ms: i64) -> Result<(), Error> {
+    let at = match left {
+        Left::Due => return ask(tx, env, next, env.clock.now().plus_ms(rest_ms)),
+        Left::Later(at) => Some(at),
+        Left::Nothing => None,
+    };
+    hosts::is_behind_no_more(tx, &next.host)?;
+    at.map_or(Ok(()), |at| ask(tx, env, &Redeliver::of(&next.host), at))
 }

@@ -12,9 +12,10 @@ use weir_community::{Env, Error, federation, hosts};
 use weir_db::{Class, Tx};
 use weir_jobs::Failure;
 
+use super::patience::Patience;
 use super::peers::{self, Peer, Took};
 use super::redeliver::{self, Redeliver};
-use super::send::{self, Fault, Tried};
+use super::send::{self, Fault, Tried, Way};
 use super::signer::Haste;
 use crate::ActivityPub;
 use crate::resolver::Standing;
@@ -62,11 +63,13 @@ pub struct Round<'f> {
     host: &'f str,
     peer: Arc<Peer>,
     haste: Haste,
+    patience: Option<&'f Patience>,
+    /// Whether these are further tries, each followed by a look at what else waits.
+    is_again: bool,
     tries: Vec<outgoing::Tried>,
     gone: Vec<(String, String)>,
     news: Option<News>,
     taken: usize,
-    width_max: usize,
     /// Nothing more is begun.
     over: bool,
     failure: Option<Failure>,
@@ -92,19 +95,25 @@ impl<'f> Round<'f> {
             host,
             peer,
             haste,
+            patience: None,
+            is_again: false,
             tries,
             gone,
             news: None,
             taken: 0,
-            width_max: WIDTH_MAX,
             over: false,
             failure: None,
         }
     }
 
-    /// One after the other: what is to come later may undo what comes before it.
-    pub fn in_order(self) -> Self {
-        Self { width_max: 1, ..self }
+    /// Where answers take long, they are waited for within `patience`.
+    pub fn patient(self, patience: &'f Patience) -> Self {
+        Self { patience: Some(patience), ..self }
+    }
+
+    /// These are further tries.
+    pub fn again(self) -> Self {
+        Self { is_again: true, ..self }
     }
 
     /// Tries `items` in their order, and writes down what became of them.
@@ -119,11 +128,20 @@ impl<'f> Round<'f> {
         loop {
             while !self.over && running.len() < width && begun.elapsed() < BEGUN_WITHIN {
                 let Some(item) = left.next() else { break };
-                running.push(attempt(self.face, item, self.peer.form(), self.haste));
+                running.push(attempt(
+                    self.face,
+                    item,
+                    self.peer.clone(),
+                    self.haste,
+                    self.patience,
+                ));
             }
             let Some(attempt) = running.next().await else { break };
             self.note(attempt);
-            width = (1 + self.taken / WIDER_EACH).min(self.width_max);
+            width = match self.peer.is_slow() {
+                true => 1,
+                false => (1 + self.taken / WIDER_EACH).min(WIDTH_MAX),
+            };
         }
         drop(running);
         let mut untried = false;
@@ -177,8 +195,11 @@ impl<'f> Round<'f> {
                 self.gone.push((item.domain.clone(), item.inbox.clone()));
                 self.tried(&item, End::Failed(reason));
             }
-            Tried::Later { fault: Fault::Here, .. } => {
-                count("later");
+            Tried::Later { fault: fault @ (Fault::Here | Fault::Slow), .. } => {
+                count(if fault == Fault::Slow { "put_off" } else { "later" });
+                if fault == Fault::Slow {
+                    self.peer.put_off();
+                }
                 self.over = true;
                 self.tried(&item, End::Untried);
             }
@@ -203,10 +224,13 @@ impl<'f> Round<'f> {
 
     /// Writes down what became of everything, in one transaction.
     async fn settle(self) -> Result<(), Failure> {
-        let Self { host, tries, gone, news, failure, .. } = self;
+        let Self { host, tries, gone, news, failure, is_again, .. } = self;
         let host = host.to_owned();
-        let unit =
-            move |tx: &mut Tx, env: &Env| write(tx, env, &host, &tries, &gone, news.as_ref());
+        let unit = move |tx: &mut Tx, env: &Env| {
+            write(tx, env, &host, &tries, &gone, news.as_ref())?;
+            // After further tries it is looked anyhow.
+            if is_again { Ok(()) } else { go_on(tx, env, &host, &tries) }
+        };
         self.face.community().write(Class::Outbound, unit).await.map_err(Failure::retry)?;
         failure.map_or(Ok(()), Err)
     }
@@ -253,6 +277,15 @@ fn write(
     }
 }
 
+/// Has what waited for first tries that ended now go next.
+fn go_on(tx: &mut Tx, env: &Env, host: &str, tries: &[outgoing::Tried]) -> Result<(), Error> {
+    let ended = tries.iter().filter(|tried| matches!(tried.end, End::Taken | End::Failed(_)));
+    if outgoing::is_waited_for(tx, &ended.map(|tried| tried.payload).collect())? {
+        redeliver::ask(tx, env, &Redeliver::of(host), env.clock.now())?;
+    }
+    Ok(())
+}
+
 /// How long a message waits that failed `tries` times before.
 fn wait_ms_after(tries: u32) -> i64 {
     SECOND_TRY_AFTER_MS.saturating_mul(1 << tries.min(20)).min(NEXT_TRY_AFTER_MS_MAX)
@@ -265,8 +298,15 @@ struct Attempt {
     took_ms: i64,
 }
 
-async fn attempt(face: &ActivityPub, item: Item, form: Form, haste: Haste) -> Attempt {
-    let tried = try_once(face, &item, form, haste).await;
+async fn attempt(
+    face: &ActivityPub,
+    item: Item,
+    peer: Arc<Peer>,
+    haste: Haste,
+    patience: Option<&Patience>,
+) -> Attempt {
+    let way = Way { haste, peer: &peer, patience };
+    let tried = try_once(face, &item, peer.form(), &way).await;
     let took_ms = tried.as_ref().map_or(0, |(.., took_ms)| *took_ms);
     let tried = tried.map(|(tried, form, _)| (tried, form));
     Attempt { item, tried, took_ms }
@@ -276,7 +316,7 @@ async fn try_once(
     face: &ActivityPub,
     item: &Item,
     form: Form,
-    haste: Haste,
+    way: &Way<'_>,
 ) -> Result<(Tried, Form, i64), Failure> {
     let refused = |why: &str| Ok((Tried::Refused(why.to_owned()), form, 0));
     if face.standing(&item.domain).await.map_err(Failure::retry)? == Standing::Refused {
@@ -286,7 +326,7 @@ async fn try_once(
     let Some(payload) = payload.map_err(Failure::retry)? else {
         return refused("its body is gone");
     };
-    match send::try_once(face, &payload, &item.inbox, form, haste).await {
+    match send::try_once(face, &payload, &item.inbox, form, way).await {
         Ok(tried) => Ok(tried),
         Err(Error::NotFound(_) | Error::Gone(_)) => refused("who sent it is gone"),
         Err(error) => Err(Failure::retry(error)),

@@ -7,7 +7,9 @@ use url::Url;
 use weir_community::Error as CommunityError;
 use weir_fetch::{Error, Request, Response};
 
+use super::patience::Patience;
 use super::payloads::Payload;
+use super::peers::Peer;
 use super::signer::Haste;
 use crate::signature::{self, Form, Outgoing};
 use crate::wire::MEDIA_TYPE;
@@ -45,6 +47,18 @@ pub enum Fault {
     Host,
     /// Of this side, which has too much to do.
     Here,
+    /// Of the other side, which takes long while too many do.
+    Slow,
+}
+
+/// How a delivery goes its way.
+pub struct Way<'a> {
+    /// Whether it is signed before others.
+    pub haste: Haste,
+    /// To whom.
+    pub peer: &'a Peer,
+    /// What it may wait; none where it has a place to wait in already.
+    pub patience: Option<&'a Patience>,
 }
 
 /// Delivers `payload` to `inbox`, signed as `peer` takes it, and tells in which form that was, and
@@ -58,7 +72,7 @@ pub async fn try_once(
     payload: &Payload,
     inbox: &str,
     known: Form,
-    haste: Haste,
+    way: &Way<'_>,
 ) -> Result<(Tried, Form, i64), CommunityError> {
     let mut took_ms = 0;
     let Ok(url) = Url::parse(inbox) else {
@@ -69,7 +83,12 @@ pub async fn try_once(
     let (mut tried, mut form) = (Tried::Taken, known);
     for next in [known, other] {
         form = next;
-        let answer = post(face, payload, &url, &signing, form, haste, &mut took_ms).await;
+        let Some(answer) = post(face, payload, &url, &signing, form, way, &mut took_ms).await
+        else {
+            let reason = "it takes long to answer, and many do".to_owned();
+            let tried = Tried::Later { reason, fault: Fault::Slow, after_ms: None };
+            return Ok((tried, form, took_ms));
+        };
         let doubted = matches!(&answer, Ok(answer) if is_doubt(answer.status));
         tried = judge(face, answer);
         if !doubted {
@@ -90,9 +109,9 @@ async fn post(
     url: &Url,
     signing: &Signing,
     form: Form,
-    haste: Haste,
+    way: &Way<'_>,
     took_ms: &mut i64,
-) -> Result<Response, Error> {
+) -> Option<Result<Response, Error>> {
     let (key, body) = (signing.clone(), payload.body.clone());
     let clock = face.community().env().clock.clone();
     let sign = move |method: &Method, url: &Url| {
@@ -106,9 +125,10 @@ async fn post(
     // Where there are redirects, the later ones are signed when they are known.
     let (sign, first) = (std::sync::Arc::new(sign), url.clone());
     let (signing, target) = (sign.clone(), url.clone());
-    let ready = face.outbound().signer.run(haste, move || signing(&Method::POST, &target)).await;
+    let ready =
+        face.outbound().signer.run(way.haste, move || signing(&Method::POST, &target)).await;
     let Some(ready) = ready else {
-        return Err(Error::Busy { host: url.host_str().unwrap_or_default().to_owned() });
+        return Some(Err(Error::Busy { host: url.host_str().unwrap_or_default().to_owned() }));
     };
     let signer = move |method: &Method, url: &Url| {
         if *method == Method::POST && *url == first { ready.clone() } else { sign(method, url) }
@@ -118,7 +138,11 @@ async fn post(
         .limit_bytes(ANSWER_BYTES_MAX)
         .sign(std::sync::Arc::new(signer));
     let begun = Instant::now();
-    let answer = face.fetch().post(request, payload.body.clone()).await;
+    let asked = face.fetch().post(request, payload.body.clone());
+    let answer = match way.patience {
+        Some(patience) => patience.bear(way.peer, asked).await,
+        None => Some(asked.await),
+    };
     *took_ms += i64::try_from(begun.elapsed().as_millis()).unwrap_or(i64::MAX);
     answer
 }

@@ -1,5 +1,7 @@
 //! What is to be sent, written down with the jobs that send it.
 
+use std::collections::BTreeSet;
+
 use weir_community::federation::outgoing::{self, Shipment};
 use weir_community::federation::{Inbox, Reach};
 use weir_community::{Env, Error};
@@ -15,16 +17,15 @@ pub struct Sent {
     pub shipment: Shipment,
     /// Where it goes.
     pub reach: Reach,
-    /// Whether it may overtake what still waits for a host: a new post may, its deletion may not.
-    pub may_overtake: bool,
 }
 
 /// Writes the body, a row for each inbox, and a job for each host that is to be tried now.
 fn write(tx: &mut Tx, env: &Env, sent: &Sent) -> Result<(), Error> {
-    let Sent { shipment, reach, may_overtake } = sent;
+    let Sent { shipment, reach } = sent;
+    // A new post may overtake what still waits for a host; its edits and its deletion not the post.
+    let waiting = outgoing::waiting_for(tx, shipment)?;
     let held = |inbox: &Inbox| {
-        let host = inbox.host();
-        reach.failing.contains_key(host) || (!may_overtake && reach.behind.contains(host))
+        reach.failing.contains_key(inbox.host()) || waiting.contains_key(&inbox.url)
     };
     outgoing::ship(tx, env, shipment, reach, held)?;
     let (first, mut rest) = deliver::jobs(shipment.id, reach, held);
@@ -38,10 +39,10 @@ fn write(tx: &mut Tx, env: &Env, sent: &Sent) -> Result<(), Error> {
     for (host, until) in &reach.failing {
         redeliver::ask(tx, env, &Redeliver::of(host), *until)?;
     }
-    if !may_overtake {
-        for host in &reach.behind {
-            redeliver::ask(tx, env, &Redeliver::of(host), env.clock.now())?;
-        }
+    // Whatever ends the wait of those others has the host asked then; it may have ended already.
+    let behind: BTreeSet<&String> = waiting.values().collect();
+    for host in behind.into_iter().filter(|host| !reach.failing.contains_key(*host)) {
+        redeliver::ask(tx, env, &Redeliver::of(host), env.clock.now())?;
     }
     Ok(())
 }

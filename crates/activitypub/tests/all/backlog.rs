@@ -1,17 +1,21 @@
 //! What waits for servers that do not answer, and what is told of it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use http::{StatusCode, header};
 use weir_activitypub::retry_host;
 use weir_base::Id;
 use weir_community::federation::outgoing::{self, Arrival, Arrivals};
+use weir_community::federation::{Message, send};
 use weir_community::hosts::{self, Condition, Host};
 use weir_community::statuses::Visibility;
+use weir_db::params;
 
 use crate::deliveries::follows;
 use crate::peer::Peer;
-use crate::place::{Place, places, until};
+use crate::place::{Place, patient_places, places, until};
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 const NO: StatusCode = StatusCode::SERVICE_UNAVAILABLE;
@@ -136,8 +140,8 @@ async fn a_server_that_is_back_gets_what_waits_in_order_of_age_and_in_growing_st
             digits.parse().unwrap()
         };
         let numbers: Vec<usize> = old.iter().map(number).collect();
-        // The first is the one that it was asked with.
-        let sorted = numbers[1..].windows(2).all(|pair| pair[0] < pair[1]);
+        // The first is the one that it was asked with; of the others a few are sent at once.
+        let sorted = numbers[1..].windows(7).all(|some| some[0] < some[6]);
         assert!(sorted, "in order of age: {numbers:?}");
         let place_of_fresh = texts(&peer)[before..].iter().position(is_fresh);
         assert!(place_of_fresh.unwrap() < 60, "what is new went before what is old");
@@ -146,6 +150,97 @@ async fn a_server_that_is_back_gets_what_waits_in_order_of_age_and_in_growing_st
             condition(&place, &peer).await == Condition::Well
         })
         .await;
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn of_what_waits_for_a_server_that_is_back_several_are_on_their_way_at_once() {
+    for place in patient_places() {
+        let peer = Peer::start().await;
+        let alice = followed(&place, &peer).await;
+        let running = place.start();
+        until("the follow is answered", async || !peer.activities("Accept").is_empty()).await;
+        silence(&place, &peer, alice, 40).await;
+        // The first of all is a probe, the next ones go one by one.
+        let (held, mut answered) = (peer.clone(), 0);
+        peer.answer(move |_| {
+            answered += 1;
+            if answered == 5 {
+                held.hold_until_open(2);
+            }
+            StatusCode::ACCEPTED
+        });
+        next_try(&place, &peer).await;
+        until("nothing waits", async || {
+            place.clock.advance(100);
+            place.count("deliveries").await == 0
+        })
+        .await;
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn an_edit_does_not_overtake_its_post_that_was_not_taken_once() {
+    for place in places() {
+        let peer = Peer::start().await;
+        let alice = followed(&place, &peer).await;
+        let running = place.start();
+        until("the follow is answered", async || !peer.activities("Accept").is_empty()).await;
+        until("nothing waits", async || place.count("deliveries").await == 0).await;
+        let mut answers = [StatusCode::INTERNAL_SERVER_ERROR].into_iter();
+        peer.answer(move |_| answers.next().unwrap_or(StatusCode::ACCEPTED));
+        let post = place.post(alice, "first words", Visibility::Public).await;
+        until("it is not taken", async || place.count("deliveries WHERE tries = 1").await == 1)
+            .await;
+        assert_eq!(condition(&place, &peer).await, Condition::Well, "once is no habit");
+        let edit = Message::UpdateStatus { status: post };
+        place.write(move |tx, env| send(tx, env, alice, edit.clone())).await.unwrap();
+        // What is of something else goes by.
+        place.post(alice, "other words", Visibility::Public).await;
+        until("the other is taken", async || texts(&peer).iter().any(|it| it.contains("other")))
+            .await;
+        until("the edit was looked at", async || {
+            place.count("jobs").await == 0 && place.count("deliveries").await == 2
+        })
+        .await;
+        assert!(peer.activities("Update").is_empty(), "it waits for its post");
+        until("nothing waits", async || {
+            place.clock.advance(1_000);
+            place.count("deliveries").await == 0
+        })
+        .await;
+        let kinds: Vec<String> = peer.delivered().iter().map(|it| it.kind()).collect();
+        assert_eq!(kinds[1..], ["Create", "Create", "Create", "Update"], "the first is an Accept");
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn what_follows_a_post_waits_for_its_first_try_and_goes_right_after() {
+    for place in patient_places() {
+        let peer = Peer::start().await;
+        let alice = followed(&place, &peer).await;
+        let running = place.start();
+        until("nothing waits", async || {
+            place.count("deliveries").await == 0 && !peer.activities("Accept").is_empty()
+        })
+        .await;
+        peer.hold_until_open(2);
+        let post = place.post(alice, "first words", Visibility::Public).await;
+        until("it is on its way", async || place.count("deliveries").await == 1).await;
+        let edit = Message::UpdateStatus { status: post };
+        place.write(move |tx, env| send(tx, env, alice, edit.clone())).await.unwrap();
+        until("the edit waits", async || {
+            place.count("deliveries").await == 2
+                && place.count("jobs WHERE kind IN ('distribute', 'redeliver')").await == 0
+        })
+        .await;
+        peer.hold_until_open(0);
+        until("both are taken", async || place.count("deliveries").await == 0).await;
+        let kinds: Vec<String> = peer.delivered().iter().map(|it| it.kind()).collect();
+        assert_eq!(kinds[1..], ["Create", "Update"]);
         running.stop().await;
     }
 }
@@ -272,6 +367,69 @@ async fn servers_that_answer_wait_for_none_that_does_not() {
         drop(silent);
         running.stop().await;
     }
+}
+
+/// More servers than are delivered to at once, none of which answers; and how many requests they
+/// hold.
+struct Silent {
+    bases: Vec<String>,
+    held: Arc<AtomicUsize>,
+    holds: tokio::task::JoinHandle<()>,
+}
+
+async fn silent(count: usize) -> Silent {
+    let listener = tokio::net::TcpListener::bind("0.0.0.0:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let held = Arc::new(AtomicUsize::new(0));
+    let counted = held.clone();
+    let holds = tokio::spawn(async move {
+        let mut open = Vec::new();
+        while let Ok((socket, _)) = listener.accept().await {
+            open.push(socket);
+            counted.store(open.len(), Ordering::Relaxed);
+        }
+    });
+    let base = |number| format!("http://127.0.{}.{}:{port}", 1 + number / 200, 1 + number % 200);
+    Silent { bases: (0..count).map(base).collect(), held, holds }
+}
+
+#[tokio::test]
+async fn more_silent_servers_than_there_are_places_do_not_hold_up_one_that_answers() {
+    for place in patient_places() {
+        let peer = Peer::start().await;
+        let alice = followed(&place, &peer).await;
+        let dave = place.person("dave").await;
+        let silent = silent(600).await;
+        for base in &silent.bases {
+            let carol = place.stranger_at(base, &peer.public_pem(), "carol").await;
+            follow_quietly(&place, carol, dave).await;
+        }
+        let running = place.start();
+        until("the follow is answered", async || !peer.activities("Accept").is_empty()).await;
+        place.post(dave, "is anybody there?", Visibility::Public).await;
+        until("all places are taken", async || silent.held.load(Ordering::Relaxed) >= 512).await;
+        place.post(alice, "here", Visibility::Public).await;
+        until("it comes where it is taken", async || !texts(&peer).is_empty()).await;
+        assert!(place.count("deliveries WHERE tries = 0").await >= 600, "none of them failed");
+        assert_eq!(
+            place.count("jobs_later WHERE kind = 'deliver'").await,
+            0,
+            "nor ran out of time"
+        );
+        silent.holds.abort();
+        running.stop().await;
+    }
+}
+
+/// The same as [`follows`], without an answer to deliver.
+async fn follow_quietly(place: &Place, follower: Id, target: Id) {
+    place
+        .write(move |tx, env| {
+            let sql = "INSERT INTO follows (id, account_id, target_id) VALUES (?1, ?2, ?3)";
+            Ok(tx.execute(sql, params![env.ids.next(), follower, target])?)
+        })
+        .await
+        .unwrap();
 }
 
 #[tokio::test]

@@ -14,6 +14,7 @@ use http::{HeaderMap, Method, StatusCode, Uri, header};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use url::Url;
 use weir_activitypub::signature::key::PrivateKey;
 use weir_activitypub::signature::{self, Form, Outgoing};
@@ -51,6 +52,9 @@ pub struct Peer {
 struct Inner {
     delivered: Mutex<Vec<Delivered>>,
     answers: Mutex<Answers>,
+    /// Deliveries that are open now, and how many have to be before any is answered.
+    open: watch::Sender<usize>,
+    together: watch::Sender<usize>,
     fetched: Mutex<Vec<String>>,
     notes: Mutex<Vec<Value>>,
     /// What stands at a path instead of what would.
@@ -64,6 +68,8 @@ impl Peer {
         let inner = Inner {
             delivered: Mutex::default(),
             answers: Mutex::new(Box::new(|_| StatusCode::ACCEPTED.into_response())),
+            open: watch::Sender::new(0),
+            together: watch::Sender::new(0),
             fetched: Mutex::default(),
             notes: Mutex::default(),
             instead: Mutex::default(),
@@ -133,6 +139,11 @@ impl Peer {
         mut answers: impl FnMut(&Delivered) -> A + Send + 'static,
     ) {
         *self.inner.answers.lock() = Box::new(move |it| answers(it).into_response());
+    }
+
+    /// Answers no delivery from now on before `count` are open at once.
+    pub fn hold_until_open(&self, count: usize) {
+        self.inner.together.send_replace(count);
     }
 
     /// Answers whoever asks for `path` with this document from now on.
@@ -250,6 +261,13 @@ async fn note(State(peer): State<Peer>, Path(number): Path<usize>) -> Response {
 
 async fn inbox(State(peer): State<Peer>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
     let delivered = Delivered { path: uri.path().to_owned(), headers, body };
+    let Inner { open, together, .. } = &*peer.inner;
+    open.send_modify(|open| *open += 1);
+    if *open.borrow() >= *together.borrow() {
+        together.send_replace(0);
+    }
+    let _ = together.subscribe().wait_for(|together| *together == 0).await;
+    open.send_modify(|open| *open -= 1);
     let answer = (peer.inner.answers.lock())(&delivered);
     peer.inner.delivered.lock().push(delivered);
     answer

@@ -20,6 +20,7 @@ use weir_community::users::{KeptPassword, NewUser, Role};
 use weir_community::{Community, Env, Error, Setup, Site, cards, moderation, search};
 use weir_db::{Class, Tx};
 use weir_fetch::{Fetch, Options};
+use weir_http::ClientIp;
 use weir_jobs::{Jobs, Registry, Workers};
 use weir_storm::fixture::{self, Fixture};
 
@@ -51,6 +52,13 @@ pub fn places() -> Vec<Place> {
     fixture::databases().into_iter().map(|fixture| Place::on(fixture, false)).collect()
 }
 
+/// The same, which give up no request before a test does.
+pub fn patient_places() -> Vec<Place> {
+    let ages = Options { deadline_ms: 600_000, ..Options::default() };
+    let on = |fixture| Place::with(fixture, false, ages.clone());
+    fixture::databases().into_iter().map(on).collect()
+}
+
 /// One on SQLite, that wants what is fetched to be signed.
 pub fn strict_place() -> Place {
     Place::on(fixture::sqlite(), true)
@@ -58,6 +66,10 @@ pub fn strict_place() -> Place {
 
 impl Place {
     fn on(fixture: Fixture, require_signed_fetch: bool) -> Self {
+        Self::with(fixture, require_signed_fetch, Options::default())
+    }
+
+    fn with(fixture: Fixture, require_signed_fetch: bool, options: Options) -> Self {
         let clock = Clock::manual(Timestamp::from_ms(1_700_000_000_000));
         let random = Random::seeded(7);
         let jobs = Jobs::open(fixture.db.clone(), clock.clone(), random.clone()).unwrap();
@@ -71,7 +83,7 @@ impl Place {
             data: data.path().to_owned(),
         })
         .unwrap();
-        let options = Options { allow_private: true, allow_http: true, ..Options::default() };
+        let options = Options { allow_private: true, allow_http: true, ..options };
         let face = ActivityPub::new(FaceSetup {
             community: community.clone(),
             fetch: Fetch::new(Options { clock: clock.clone(), ..options }).unwrap(),
@@ -114,7 +126,19 @@ impl Place {
     }
 
     pub async fn send(&self, path: &str, headers: HeaderMap, body: Vec<u8>) -> StatusCode {
+        self.send_from([192, 0, 2, 1], path, headers, body).await
+    }
+
+    /// The same, from another address.
+    pub async fn send_from(
+        &self,
+        address: [u8; 4],
+        path: &str,
+        headers: HeaderMap,
+        body: Vec<u8>,
+    ) -> StatusCode {
         let mut request = Request::post(path).body(Body::from(body)).unwrap();
+        request.extensions_mut().insert(ClientIp(address.into()));
         request.headers_mut().extend(headers);
         self.router.clone().oneshot(request).await.unwrap().status()
     }

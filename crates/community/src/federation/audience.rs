@@ -104,8 +104,6 @@ pub struct Reach {
     pub inboxes: Vec<Inbox>,
     /// Hosts of those among them that do not answer, by when they are asked again.
     pub failing: BTreeMap<String, Timestamp>,
-    /// Hosts that answer, and for which older messages still wait.
-    pub behind: BTreeSet<String>,
     /// Hosts that are left out, because they have not answered for long.
     pub dead: BTreeSet<String>,
 }
@@ -165,10 +163,7 @@ pub fn reach(tx: &mut Tx, env: &Env, audience: &Audience, allowlist: bool) -> Re
             Condition::Dead | Condition::Failing => {
                 reach.failing.insert(host.domain, host.next_try_at.unwrap_or(now));
             }
-            Condition::CatchingUp => {
-                reach.behind.insert(host.domain);
-            }
-            Condition::Well => {}
+            Condition::CatchingUp | Condition::Well => {}
         }
     }
     if !reach.dead.is_empty() {

@@ -703,7 +703,7 @@ CREATE TABLE hosts (
   -- While deliveries wait for it to answer again: failures in a row, and when it is asked next.
   failures BIGINT NOT NULL DEFAULT 0,
   next_try_at BIGINT,
-  -- Whether older deliveries wait, which edits and deletions must not overtake.
+  -- Whether older deliveries wait, which follow step by step.
   behind BIGINT NOT NULL DEFAULT 0
 );
 
@@ -743,10 +743,13 @@ CREATE TABLE meetings (
 CREATE TABLE payloads (
   id BIGINT NOT NULL PRIMARY KEY,
   account_id BIGINT NOT NULL,
+  -- What it is about: what one account says about one thing goes to an inbox in order of id.
+  subject BIGINT NOT NULL,
   body TEXT NOT NULL,
   -- Whether it is another server's message that is only passed on.
   passed_on BIGINT NOT NULL DEFAULT 0
 );
+CREATE INDEX payloads_by_subject ON payloads (account_id, subject, id);
 -- Inboxes that wait for them, host by host in order of age.
 CREATE TABLE deliveries (
   host TEXT NOT NULL,

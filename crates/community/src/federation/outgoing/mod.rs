@@ -11,12 +11,12 @@
 
 mod report;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use weir_base::{Id, Timestamp};
 use weir_db::{ToValue, Tx, Value, ids, params};
 
-use super::{Inbox, Reach};
+use super::{Inbox, Reach, order};
 use crate::{Env, Error};
 
 pub use report::{
@@ -50,6 +50,8 @@ pub struct Shipment {
     pub by: Id,
     /// The activity.
     pub body: String,
+    /// The address of what it is about: what one account says about one thing arrives in its order.
+    pub subject: String,
     /// Whether it is another server's message that is only passed on.
     pub passed_on: bool,
     /// The post that it is about, whose author may ask what became of it.
@@ -68,10 +70,11 @@ pub fn ship(
     reach: &Reach,
     held: impl Fn(&Inbox) -> bool,
 ) -> Result<(), Error> {
-    let Shipment { id, by, body, passed_on, about } = shipment;
+    let Shipment { id, by, body, subject, passed_on, about } = shipment;
     tx.execute(
-        "INSERT INTO payloads (id, account_id, body, passed_on) VALUES (?1, ?2, ?3, ?4)",
-        params![id, by, body, passed_on],
+        "INSERT INTO payloads (id, account_id, subject, body, passed_on)
+         VALUES (?1, ?2, ?3, ?4, ?5)",
+        params![id, by, number(subject), body, passed_on],
     )?;
     let first_try_till = env.clock.now().plus_ms(FIRST_TRY_MS);
     for chunk in reach.inboxes.chunks(ROWS_PER_STATEMENT) {
@@ -129,6 +132,50 @@ fn names<'h>(hosts: impl IntoIterator<Item = &'h str>) -> String {
     text
 }
 
+/// What a message is about, as the rows have it.
+fn number(subject: &str) -> i64 {
+    order::hash(subject).cast_signed()
+}
+
+/// The inboxes, each with its host, that still wait for what was said before `shipment` about the
+/// same thing. Their rows are held, so that whoever ends one of these waits at the same time learns
+/// of this message, or this one of the end.
+///
+/// # Errors
+/// The database's.
+pub fn waiting_for(tx: &mut Tx, shipment: &Shipment) -> Result<BTreeMap<String, String>, Error> {
+    let inboxes: Vec<(String, String)> = tx.query(
+        "UPDATE deliveries SET tries = tries WHERE payload_id IN (
+           SELECT id FROM payloads WHERE account_id = ?1 AND subject = ?2)
+         RETURNING inbox, host",
+        params![shipment.by, number(&shipment.subject)],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
+    Ok(inboxes.into_iter().collect())
+}
+
+/// Whether something was said after the messages `payloads` about the same things, and may have
+/// waited for them.
+///
+/// # Errors
+/// The database's.
+pub fn is_waited_for(tx: &mut Tx, payloads: &BTreeSet<Id>) -> Result<bool, Error> {
+    let found: Option<i64> = tx.value(
+        "SELECT 1 FROM payloads p WHERE p.id IN ids(?1) AND EXISTS (
+           SELECT 1 FROM payloads q
+           WHERE q.account_id = p.account_id AND q.subject = p.subject AND q.id > p.id) LIMIT 1",
+        &[ids(payloads)],
+    )?;
+    Ok(found.is_some())
+}
+
+/// Whether `d` waits for nothing that was said before about the same thing.
+const FIRST: &str = "NOT EXISTS (
+  SELECT 1 FROM payloads p JOIN payloads q
+    ON q.account_id = p.account_id AND q.subject = p.subject AND q.id < p.id
+    JOIN deliveries e ON e.host = d.host AND e.payload_id = q.id AND e.inbox = d.inbox
+  WHERE p.id = d.payload_id)";
+
 /// A body, and whose it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Body {
@@ -167,16 +214,17 @@ weir_db::record! {
     }
 }
 
-/// What waits for `host` and may be tried now, the oldest first.
+/// What waits for `host` and may be tried now, the oldest first; of what was said about one thing
+/// only the first, so that all of it may be tried beside each other.
 ///
 /// # Errors
 /// The database's.
 pub fn due(tx: &mut Tx, host: &str, now: Timestamp, limit: usize) -> Result<Vec<Waiting>, Error> {
-    Ok(tx.records(
-        "SELECT {} FROM deliveries WHERE host = ?1 AND next_at <= ?2
-         ORDER BY payload_id LIMIT ?3",
-        params![host, now, limit],
-    )?)
+    let sql = format!(
+        "SELECT {{}} FROM deliveries d WHERE host = ?1 AND next_at <= ?2 AND {FIRST}
+         ORDER BY payload_id LIMIT ?3"
+    );
+    Ok(tx.records(&sql, params![host, now, limit])?)
 }
 
 /// What `host` is tried with while it does not answer: the oldest of what was tried least, so that
@@ -185,10 +233,11 @@ pub fn due(tx: &mut Tx, host: &str, now: Timestamp, limit: usize) -> Result<Vec<
 /// # Errors
 /// The database's.
 pub fn probe(tx: &mut Tx, host: &str) -> Result<Option<Waiting>, Error> {
-    Ok(tx.record(
-        "SELECT {} FROM deliveries WHERE host = ?1 ORDER BY tries, payload_id LIMIT 1",
-        params![host],
-    )?)
+    let sql = format!(
+        "SELECT {{}} FROM deliveries d WHERE host = ?1 AND {FIRST}
+         ORDER BY tries, payload_id LIMIT 1"
+    );
+    Ok(tx.record(&sql, params![host])?)
 }
 
 /// The inboxes of `host` that still wait for a message.
@@ -208,9 +257,17 @@ pub fn still_waiting(tx: &mut Tx, host: &str, payload: Id) -> Result<BTreeSet<St
 /// # Errors
 /// The database's.
 pub fn next_due(tx: &mut Tx, host: &str) -> Result<Option<Timestamp>, Error> {
-    let next: Option<Option<Timestamp>> =
-        tx.value("SELECT min(next_at) FROM deliveries WHERE host = ?1", params![host])?;
-    Ok(next.flatten())
+    let sql = format!("SELECT min(next_at) FROM deliveries d WHERE host = ?1 AND {FIRST}");
+    Ok(tx.value::<Option<Timestamp>>(&sql, params![host])?.flatten())
+}
+
+/// Whether anything waits for `host`.
+///
+/// # Errors
+/// The database's.
+pub fn waits(tx: &mut Tx, host: &str) -> Result<bool, Error> {
+    let sql = "SELECT 1 FROM deliveries WHERE host = ?1 LIMIT 1";
+    Ok(tx.value::<i64>(sql, params![host])?.is_some())
 }
 
 /// What became of one try.

@@ -140,7 +140,7 @@ async fn a_server_that_is_back_gets_what_waits_in_order_of_age_and_in_growing_st
             digits.parse().unwrap()
         };
         let numbers: Vec<usize> = old.iter().map(number).collect();
-        // The first is the one that it was asked with; the others overtake each other within a step.
+        // The first is the one that it was asked with; others overtake each other in a step.
         let sorted = numbers[1..].windows(33).all(|some| some[0] < some[32]);
         assert!(sorted, "in order of age: {numbers:?}");
         let place_of_fresh = texts(&peer)[before..].iter().position(is_fresh);

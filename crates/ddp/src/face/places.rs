@@ -1,7 +1,7 @@
 //! The places of posts in a timeline, and what becomes of them when a new one comes: decided in
 //! memory, so that a new post costs its readers no reading.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use weir_base::Id;
 use weir_community::statuses::View;
@@ -15,7 +15,6 @@ pub(crate) struct Places {
     /// A post stands there once, as itself or by its newest boost.
     once: bool,
     by_id: BTreeMap<Id, Place>,
-    uses: HashMap<Noun, usize>,
 }
 
 struct Place {
@@ -47,7 +46,7 @@ pub(crate) fn nouns_of(view: &View) -> Vec<Noun> {
 impl Places {
     /// No posts yet of at most `limit`.
     pub(crate) fn new(timeline: String, limit: usize, once: bool) -> Self {
-        Self { timeline, limit, once, by_id: BTreeMap::new(), uses: HashMap::new() }
+        Self { timeline, limit, once, by_id: BTreeMap::new() }
     }
 
     /// Whether the post or boost `id` has a place.
@@ -72,9 +71,6 @@ impl Places {
         if same.is_some_and(|other| other > id) {
             return None;
         }
-        for noun in &nouns {
-            *self.uses.entry(*noun).or_default() += 1;
-        }
         self.by_id.insert(id, Place { post, nouns });
         let mut displaced = Displaced::default();
         if let Some(other) = same {
@@ -93,15 +89,9 @@ impl Places {
         if !place.nouns.is_empty() {
             displaced.entries.push(id);
         }
-        for noun in place.nouns {
-            if let Some(uses) = self.uses.get_mut(&noun) {
-                *uses -= 1;
-                if *uses == 0 {
-                    self.uses.remove(&noun);
-                    displaced.nouns.push(noun);
-                }
-            }
-        }
+        // Counted when it matters: this is held for each timeline that is open.
+        let is_shown = |noun: &Noun| self.by_id.values().any(|one| one.nouns.contains(noun));
+        displaced.nouns.extend(place.nouns.into_iter().filter(|noun| !is_shown(noun)));
     }
 }
 

@@ -90,13 +90,28 @@ impl<R: Eq + Hash + Clone + Ord> Presence<R> {
     pub fn leave(&self, room: &R, identity: i64) {
         let mut state = self.state.lock();
         let state = &mut *state;
-        let known = state.rooms.get_mut(room).and_then(|people| people.get_mut(&identity));
-        let Some(place) = known else { return };
+        let Some(people) = state.rooms.get_mut(room) else { return };
+        let Some(place) = people.get_mut(&identity) else { return };
         place.connections = place.connections.saturating_sub(1);
-        if place.connections == 0 {
+        if place.connections > 0 {
+            return;
+        }
+        if place.told {
             place.left_at = self.clock.now();
             state.restless.insert((room.clone(), identity));
+            return;
         }
+        // Nobody was told, so there is nothing to tell, and nothing is held where nobody ticks.
+        people.remove(&identity);
+        if people.is_empty() {
+            state.rooms.remove(room);
+        }
+        state.places -= 1;
+        state.restless.remove(&(room.clone(), identity));
+        if state.restless.is_empty() {
+            state.restless.shrink_to_fit();
+        }
+        self.places.set(state.places as f64);
     }
 
     /// Who is in `room`, as it was told so far, ascending.

@@ -2,7 +2,7 @@
 //! there is nobody to tell.
 
 use weir_activitypub::{
-    Deliver, DeliverRest, Inbound, Late, PrunePayloads, Redeliver, RefetchKey, Unverified,
+    Deliver, DeliverRest, Inbound, Late, LookUp, PrunePayloads, Redeliver, RefetchKey, Unverified,
 };
 use weir_base::Id;
 use weir_community::federation::{
@@ -50,6 +50,7 @@ pub fn register(registry: &mut Registry) {
     drop_all::<PrunePayloads>(registry);
     drop_all::<Inbound>(registry);
     drop_all::<Late>(registry);
+    drop_all::<LookUp>(registry);
     drop_all::<Unverified>(registry);
     drop_all::<RefetchKey>(registry);
     drop_all::<AskOrigin>(registry);

@@ -50,7 +50,8 @@ impl Unverified {
 impl Job for Unverified {
     const KIND: &'static str = "unverified";
     const QUEUE: Queue = QUEUE;
-    const RETRY: Retry = Retry { attempts_max: 5, delay: Delay::Growing, last: Last::Discard };
+    /// It was answered with 202, and its server may be away or busy: about three hours.
+    const RETRY: Retry = Retry { attempts_max: 10, delay: Delay::Growing, last: Last::Discard };
 
     fn lane(&self) -> Cow<'_, str> {
         Cow::Owned(self.lane_name())

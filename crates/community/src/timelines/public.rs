@@ -8,7 +8,7 @@ use weir_db::{Tx, Value};
 use super::Range;
 use crate::relationships::{self, Bonds};
 use crate::statuses::{self, View};
-use crate::{Env, Error};
+use crate::{Env, Error, users};
 
 /// Rounds of reading candidates before a page is given short.
 const ROUNDS_MAX: usize = 10;
@@ -37,7 +37,8 @@ pub struct AccountPage {
     pub tag: Option<Id>,
 }
 
-/// A page of the public posts, the newest first.
+/// A page of the public posts, the newest first: for somebody who chose languages, those in one of
+/// them, or in none that is known.
 ///
 /// # Errors
 /// The database's.
@@ -58,10 +59,17 @@ pub fn public(
     if page.only_media {
         filter.push_str(" AND media_ids <> '[]'");
     }
+    let user = reader.and_then(|reader| users::by_account(tx, reader).ok());
+    let chosen = user.map(|user| user.settings.0.chosen_languages).unwrap_or_default();
+    let mut more = Vec::new();
+    if !chosen.is_empty() {
+        filter.push_str(" AND (language IS NULL OR language IN texts(?4))");
+        more.push(weir_db::texts(&chosen));
+    }
     let (order, bounds) = range.sql("id", 1);
     let sql =
         format!("SELECT id FROM statuses WHERE {filter} AND {bounds} ORDER BY id {order} LIMIT ?3");
-    collect(tx, env, reader, range, &sql, &[])
+    collect(tx, env, reader, range, &sql, &more)
 }
 
 /// A page of the public posts with one of `any`, all of `all` and none of `none` hashtags.

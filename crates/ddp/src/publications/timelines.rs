@@ -228,7 +228,9 @@ impl Timeline {
             Which::Home => sets.comes_home(view),
             Which::List(_) => return None,
             Which::Public { only_media, .. } => {
-                (!only_media || !view.media.is_empty()) && sets.is_public_for(view)
+                (!only_media || !view.media.is_empty())
+                    && sets.understands(view)
+                    && sets.is_public_for(view)
             }
             Which::Tag { .. } => sets.is_public_for(view),
             Which::Account { only_media, exclude_replies, exclude_reblogs, .. } => {

@@ -1,7 +1,8 @@
 use http::Method;
 use serde_json::{Value, json};
 use weir_community::instance;
-use weir_community::statuses::Visibility;
+use weir_community::statuses::{self, Draft, Visibility};
+use weir_community::users::{self, Preferences};
 
 use crate::place::{Place, Someone, places};
 
@@ -108,5 +109,23 @@ async fn links_and_lists_have_timelines() {
         let path = format!("/api/v1/timelines/list/{list}");
         assert_eq!(texts(&place, &path, &alice).await, ["listed"]);
         assert_eq!(place.refused(Method::GET, &path, &bob, Value::Null).await.0, 404);
+    }
+}
+
+#[tokio::test]
+async fn who_chose_languages_sees_the_public_posts_in_them_and_in_none() {
+    for place in places() {
+        let (alice, bob) = (place.person("alice").await, place.person("bob").await);
+        for (text, language) in [("hello", Some("en")), ("hallo", Some("de")), ("…", None)] {
+            let draft =
+                Draft { text: text.into(), language: language.map(Into::into), ..Draft::default() };
+            place.write(move |tx, env| statuses::publish(tx, env, bob.id, &draft)).await;
+        }
+        let path = "/api/v1/timelines/public";
+        assert_eq!(texts(&place, path, &alice).await, ["…", "hallo", "hello"]);
+        let chosen = Preferences { chosen_languages: vec!["de".into()], ..Preferences::default() };
+        let id = alice.id;
+        place.write(move |tx, env| users::set_preferences(tx, env, id, &chosen, "en")).await;
+        assert_eq!(texts(&place, path, &alice).await, ["…", "hallo"]);
     }
 }

@@ -33,7 +33,7 @@ pub struct Setup {
     /// What else of this server host-meta tells: relations and addresses.
     pub host_links: Vec<HostLink>,
     /// Where what other servers send is judged: on threads that give way to those who are here.
-    pub beneath: Handle,
+    pub door: Handle,
 }
 
 /// Something at an address of this server, by its relation to it.
@@ -92,7 +92,7 @@ impl ActivityPub {
         let inner = Inner {
             keys: Keys::new(setup.community.clone()),
             finder: Finder::new(setup.community.env().clock.clone()),
-            inbox: Inbox::new(setup.free_disk, setup.beneath),
+            inbox: Inbox::new(setup.free_disk, setup.door),
             outbound: Outbound::new(&setup.community),
             usage: Usage::default(),
             community: setup.community,

@@ -17,7 +17,7 @@ pub fn face(
     checked: &Checked,
     parts: &Parts,
     outside: &Outside,
-    beneath: &Handle,
+    door: &Handle,
 ) -> Result<Option<ActivityPub>, SetupError> {
     let federation = &checked.config.federation;
     if federation.mode == FederationMode::Off {
@@ -31,7 +31,7 @@ pub fn face(
         registrations: options::registrations(checked),
         free_disk: free_disk(checked, parts),
         host_links: host_links(checked, parts),
-        beneath: beneath.clone(),
+        door: door.clone(),
     };
     ActivityPub::new(setup).map(Some)
 }

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use axum::Router;
 use tokio::net::{TcpListener, TcpSocket};
-use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -17,6 +16,7 @@ use weir_community::{Community, Site, streams};
 use weir_db::Dialect;
 use weir_http::{Limits, Serving, Tls, TlsError};
 
+use crate::beneath::Beneath;
 use crate::config::{Checked, Config, Loaded, Role};
 use crate::control::ControlSocket;
 use crate::data_dir::{DataDir, DataDirError};
@@ -24,7 +24,7 @@ use crate::demo::DemoError;
 use crate::outside::{Outside, OutsideError};
 use crate::parts::{Parts, PartsError};
 use crate::site::{self, SiteError};
-use crate::{beneath, demo, federation, log, metrics, output, process, routes, work, xmpp};
+use crate::{demo, federation, log, metrics, output, process, routes, work, xmpp};
 
 /// How long the end may take; what is cut off then is as after a crash: nothing accepted is lost.
 const END_MAX: Duration = Duration::from_secs(9);
@@ -105,12 +105,13 @@ pub fn run(loaded: &Loaded, checked: &Checked, extra_ca: Option<&Path>) -> Resul
     log::start(loaded);
     announce(loaded, checked);
     let refused = |source| ServeError::System { what: "start threads", source };
-    let beneath = beneath::start().map_err(refused)?;
+    let beneath = Beneath::start().map_err(refused)?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(refused)?;
-    let served = runtime.block_on(serve(checked, extra_ca, beneath.handle()));
+    let served = runtime.block_on(serve(checked, extra_ca, &beneath));
     runtime.shutdown_timeout(Duration::from_secs(1));
-    beneath.shutdown_timeout(Duration::from_secs(1));
+    beneath.door.shutdown_timeout(Duration::from_secs(1));
+    beneath.jobs.shutdown_timeout(Duration::from_secs(1));
     served
 }
 
@@ -137,7 +138,7 @@ struct Listeners {
 async fn serve(
     checked: &Checked,
     extra_ca: Option<&Path>,
-    beneath: &Handle,
+    beneath: &Beneath,
 ) -> Result<(), ServeError> {
     let config = &checked.config;
     let descriptors_max = process::raise_descriptor_limit();
@@ -155,7 +156,7 @@ async fn serve(
     let parts = Arc::new(open(config.clone(), data.path().to_owned(), site).await?);
     let base = &parts.community.env().site.base;
     let outside = Outside::open(checked, data.path(), base, extra_ca)?;
-    let federation = federation::face(checked, &parts, &outside, beneath)?;
+    let federation = federation::face(checked, &parts, &outside, beneath.door.handle())?;
     if checked.modes.demo {
         demo::populate(&parts.community, data.path()).await?;
     } else {
@@ -170,7 +171,7 @@ async fn serve(
             parts.jobs.set_place(&data.path().display().to_string());
             keep_journal(&parts, data.path()).await;
             let registry = work::registry(config, &parts, &outside, federation.as_ref())?;
-            let _there = beneath.enter();
+            let _there = beneath.jobs.enter();
             Some(work::start(config, &parts.jobs, registry, data.path(), shutdown.clone())?)
         }
         false => None,

@@ -63,8 +63,8 @@ pub(crate) async fn receive(
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    let beneath = face.inbox().beneath.clone();
-    let judged = beneath.spawn(async move {
+    let door = face.inbox().door.clone();
+    let judged = door.spawn(async move {
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
         Message { face: &face, client, path, headers: &headers, body: &body }.judge().await
     });

@@ -49,11 +49,11 @@ pub(crate) struct Inbox {
     late: Gather<Late>,
     unknown: Gather<Unverified>,
     /// Where messages are judged.
-    beneath: Handle,
+    door: Handle,
 }
 
 impl Inbox {
-    pub(crate) fn new(free_disk: FreeDisk, beneath: Handle) -> Self {
+    pub(crate) fn new(free_disk: FreeDisk, door: Handle) -> Self {
         Self {
             seen: Seen::default(),
             full: Mutex::new(Full::new(free_disk)),
@@ -61,7 +61,7 @@ impl Inbox {
             known: Gather::default(),
             late: Gather::default(),
             unknown: Gather::default(),
-            beneath,
+            door,
         }
     }
 }

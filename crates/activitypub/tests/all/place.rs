@@ -91,7 +91,7 @@ impl Place {
             require_signed_fetch,
             registrations: Registrations::Open,
             free_disk: Box::new(|| None),
-            beneath: tokio::runtime::Handle::current(),
+            door: tokio::runtime::Handle::current(),
             host_links: vec![HostLink { rel: "example", href: "wss://weir.test/x?a&b".into() }],
         })
         .unwrap();

@@ -48,11 +48,19 @@ impl Seen {
 }
 
 /// How many groups are committed, and how many of them are followed up.
-#[derive(Default)]
 pub(crate) struct Progress {
     committed: AtomicU64,
     followed: Mutex<Followed>,
     moved: Condvar,
+    waiting: metrics::Gauge,
+}
+
+impl Default for Progress {
+    fn default() -> Self {
+        let waiting = metrics::gauge!("weir_db_answers_waiting_reads");
+        let (committed, followed) = (AtomicU64::default(), Mutex::default());
+        Self { committed, followed, moved: Condvar::new(), waiting }
+    }
 }
 
 #[derive(Default)]
@@ -81,6 +89,7 @@ impl Progress {
         let groups = followed.groups;
         let ready = followed.reads.iter().take_while(|(seen, _)| *seen <= groups).count();
         let ready: Vec<(u64, Seen)> = followed.reads.drain(..ready).collect();
+        self.waiting.set(followed.reads.len() as f64);
         drop(followed);
         self.moved.notify_all();
         ready.into_iter().for_each(|(_, seen)| seen.answer());
@@ -95,7 +104,8 @@ impl Progress {
         // Under the lock, so that the numbers of those who wait only grow.
         let committed = self.committed.load(Ordering::Acquire);
         if followed.groups < committed && followed.reads.len() < READS_MAX {
-            return followed.reads.push_back((committed, seen));
+            followed.reads.push_back((committed, seen));
+            return self.waiting.set(followed.reads.len() as f64);
         }
         while followed.groups < committed {
             self.moved.wait(&mut followed);

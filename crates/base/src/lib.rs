@@ -1,14 +1,16 @@
-//! What everything in Weir names: time-ordered ids, the injected clock and random source, and
-//! secrets that do not print. Nothing here does input or output.
+//! What everything in Weir names: time-ordered ids, the injected clock and random source, secrets
+//! that do not print, and how threads are let at the processor. Nothing here does input or output.
 
 mod clock;
 mod id;
+mod processor;
 mod random;
 mod secret;
 mod time;
 
 pub use clock::Clock;
 pub use id::{Id, IdGenerator, ParseIdError};
+pub use processor::Turns;
 pub use random::Random;
 pub use secret::Secret;
 pub use time::{ParseTimeError, Timestamp};

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 pub(crate) use connection::PgConnection;
 use growth::Growth;
 use tls::Tls;
+use weir_base::Turns;
 
 use crate::hooks::{CommitOrder, Hook};
 use crate::meters::Meters;
@@ -66,6 +67,7 @@ pub(crate) fn open(url: &str, options: &Options) -> Result<(Queue, Vec<JoinHandl
         };
         let tell = tell.clone();
         let body = move || {
+            Turns::Short.take();
             let first = server.connect();
             let refused = first.is_err();
             let _ = tell.send(first);

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use rusqlite::config::DbConfig;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{ErrorCode, OpenFlags, ffi};
+use weir_base::Turns;
 
 use crate::log::{Log, Snapshot};
 use crate::meters::Meters;
@@ -73,18 +74,26 @@ pub(crate) fn open(path: &Path, options: &Options) -> Result<Opened, Error> {
         failed,
     );
     let beside = log.clone();
-    let mut bodies: Vec<(String, Body)> =
-        vec![("db-checkpoint".into(), Box::new(move || beside.run_checkpoints(&checkpoints)))];
+    let mut bodies: Vec<(String, Turns, Body)> = vec![(
+        "db-checkpoint".into(),
+        Turns::Usual,
+        Box::new(move || beside.run_checkpoints(&checkpoints)),
+    )];
     for (number, (connection, snapshot)) in readers.into_iter().zip(snapshots).enumerate() {
         let (queue, log, progress) = (reads.clone(), log.clone(), progress.clone());
         let body = move || read_units(&connection, &queue, &log, &snapshot, &progress);
-        bodies.push((format!("db-read-{number}"), Box::new(body)));
+        bodies.push((format!("db-read-{number}"), Turns::Short, Box::new(body)));
     }
-    bodies.push(("db-writer".into(), Box::new(move || writer.run())));
-    bodies.push(("db-sync".into(), Box::new(move || disk.run(&follow))));
+    bodies.push(("db-writer".into(), Turns::Short, Box::new(move || writer.run())));
+    bodies.push(("db-sync".into(), Turns::Short, Box::new(move || disk.run(&follow))));
     let mut threads = Vec::new();
-    for (name, body) in bodies {
-        match std::thread::Builder::new().name(name).spawn(body) {
+    for (name, turns, body) in bodies {
+        let thread = std::thread::Builder::new().name(name);
+        let started = thread.spawn(move || {
+            turns.take();
+            body();
+        });
+        match started {
             Ok(thread) => threads.push(thread),
             Err(error) => {
                 reads.close();

@@ -142,7 +142,7 @@ impl Batch<'_, '_> {
     fn callback<J: Job>(&mut self, job: &J) -> Result<Id, Error> {
         let row = self.jobs.row(job, Some(rows::NEVER), self.parent)?;
         // Whatever its type says: a callback is neither kept away nor worthless after a time.
-        let row = rows::NewRow { expires_at: None, ..row };
+        let row = rows::NewRow { expires_at: None, unique_key: None, ..row };
         rows::insert_later(
             self.tx,
             rows::NEVER,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, oneshot};
+use weir_base::Turns;
 
 use crate::dispatch::panic_text;
 use crate::{Failure, Outcome};
@@ -30,6 +31,7 @@ impl Pool {
             let waiting = waiting.clone();
             let thread = std::thread::Builder::new().name(format!("job-{number}"));
             let started = thread.spawn(move || {
+                Turns::Usual.take();
                 // The lock is held only while it waits.
                 let next = || waiting.lock().recv();
                 while let Ok(work) = next() {

@@ -1,6 +1,7 @@
 //! The handle: opening and enqueueing.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -35,6 +36,12 @@ const PAYLOAD_BYTES_MAX: usize = 4 * 1024 * 1024;
 #[derive(Clone)]
 pub struct Jobs {
     pub(crate) inner: Arc<Inner>,
+}
+
+/// Jobs of one type that only have to be written; see [`Jobs::pack`].
+pub struct Packed<J> {
+    rows: Vec<NewRow>,
+    of: PhantomData<fn(J)>,
 }
 
 pub(crate) struct Inner {
@@ -145,6 +152,43 @@ impl Jobs {
         self.put_many(tx, jobs, None, None).map(|_| ())
     }
 
+    /// Makes `jobs` ready to be enqueued: what takes time and needs no transaction is done here,
+    /// on the caller's thread, and not on the one thread that writes to SQLite. Hooks on
+    /// enqueueing run here.
+    ///
+    /// # Errors
+    /// As [`enqueue`](Self::enqueue).
+    pub fn pack<J: Job>(&self, jobs: &[J]) -> Result<Packed<J>, weir_db::Error> {
+        let rows = jobs.iter().map(|job| self.row(job, None, None)).collect::<Result<_, _>>()?;
+        Ok(Packed { rows, of: PhantomData })
+    }
+
+    /// Enqueues what was packed, as [`enqueue_many`](Self::enqueue_many) does: the jobs wait from
+    /// now on.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub fn enqueue_packed<J: Job>(
+        &self,
+        tx: &mut Tx,
+        packed: &mut Packed<J>,
+    ) -> Result<(), weir_db::Error> {
+        let now = self.inner.clock.now();
+        for row in &mut packed.rows {
+            // In the order of commits, and their time runs from here.
+            row.id = self.inner.ids.next();
+            row.enqueued_at = now;
+            row.expires_at = expires_at::<J>(now);
+        }
+        if J::UNIQUE != Unique::No {
+            let rows = self.not_kept_away::<J>(tx, packed.rows.clone())?;
+            return self.insert(tx, rows);
+        }
+        rows::insert_ready(tx, &packed.rows)?;
+        self.tell_added(tx, packed.rows.iter().map(|row| (row.queue, row.lane.clone(), row.id)));
+        Ok(())
+    }
+
     /// Enqueues `job` to become ready at `at` (now, when that has passed). What becomes ready
     /// together runs, within a lane, in order of id.
     ///
@@ -208,9 +252,9 @@ impl Jobs {
         at: Option<Timestamp>,
         batch_id: Option<Id>,
     ) -> Result<Id, weir_db::Error> {
-        let mut row = self.row(job, at, batch_id)?;
+        let row = self.row(job, at, batch_id)?;
         let id = row.id;
-        if let Some(other) = self.claim_key(tx, job, &mut row)? {
+        if let Some(other) = self.kept_away_by::<J>(tx, &row)? {
             return Ok(other);
         }
         match at {
@@ -228,13 +272,9 @@ impl Jobs {
         at: Option<Timestamp>,
         batch_id: Option<Id>,
     ) -> Result<usize, weir_db::Error> {
-        let mut rows = Vec::with_capacity(jobs.len());
-        for job in jobs {
-            let mut row = self.row(job, at, batch_id)?;
-            if self.claim_key(tx, job, &mut row)?.is_none() {
-                rows.push(row);
-            }
-        }
+        let row = |job| self.row(job, at, batch_id);
+        let rows = jobs.iter().map(row).collect::<Result<Vec<_>, _>>()?;
+        let rows = self.not_kept_away::<J>(tx, rows)?;
         let count = rows.len();
         match at {
             Some(at) => self.insert_at(tx, at, rows)?,
@@ -243,21 +283,36 @@ impl Jobs {
         Ok(count)
     }
 
-    /// Takes the key of a job whose type is unique; gives the id of the job that has it, if any.
-    fn claim_key<J: Job>(
+    /// Those of `rows` whose keys are free; they are taken.
+    fn not_kept_away<J: Job>(
         &self,
         tx: &mut Tx,
-        job: &J,
-        row: &mut NewRow,
-    ) -> Result<Option<Id>, weir_db::Error> {
+        rows: Vec<NewRow>,
+    ) -> Result<Vec<NewRow>, weir_db::Error> {
         if J::UNIQUE == Unique::No {
-            return Ok(None);
+            return Ok(rows);
         }
-        let Some(key) = job.unique_key() else { return Ok(None) };
-        let key = format!("{}:{key}", J::KIND).replace('\0', "\u{FFFD}");
-        let other = unique::take(tx, J::UNIQUE, &key, row.id, self.inner.clock.now())?;
-        row.unique_key = Some(key);
-        Ok(other)
+        let mut free = Vec::with_capacity(rows.len());
+        for row in rows {
+            if self.kept_away_by::<J>(tx, &row)?.is_none() {
+                free.push(row);
+            }
+        }
+        Ok(free)
+    }
+
+    /// Takes the key of a job whose type is unique; gives the id of the job that has it, if any.
+    fn kept_away_by<J: Job>(
+        &self,
+        tx: &mut Tx,
+        row: &NewRow,
+    ) -> Result<Option<Id>, weir_db::Error> {
+        match &row.unique_key {
+            Some(key) if J::UNIQUE != Unique::No => {
+                unique::take(tx, J::UNIQUE, key, row.id, self.inner.clock.now())
+            }
+            _ => Ok(None),
+        }
     }
 
     fn insert_at(
@@ -277,12 +332,16 @@ impl Jobs {
 
     fn insert(&self, tx: &mut Tx, rows: Vec<NewRow>) -> Result<(), weir_db::Error> {
         rows::insert_ready(tx, &rows)?;
-        let mut added: Vec<_> = rows.into_iter().map(|row| (row.queue, row.lane, row.id)).collect();
+        self.tell_added(tx, rows.into_iter().map(|row| (row.queue, row.lane, row.id)));
+        Ok(())
+    }
+
+    fn tell_added(&self, tx: &mut Tx, rows: impl Iterator<Item = (&'static str, Arc<str>, Id)>) {
+        let mut added: Vec<_> = rows.collect();
         // Lane by lane.
         added.sort();
         let inner = self.inner.clone();
         tx.after_commit(move || inner.added(&added));
-        Ok(())
     }
 
     pub(crate) fn row<J: Job>(
@@ -310,19 +369,24 @@ impl Jobs {
             return Err(refuse(format!("its payload is larger than {PAYLOAD_BYTES_MAX} bytes")));
         }
         let now = self.inner.clock.now();
-        let ready_at = at.map_or(now, |at| at.max(now));
+        let key = if J::UNIQUE == Unique::No { None } else { job.unique_key() };
         Ok(NewRow {
             queue: J::QUEUE.name,
-            lane,
+            lane: lane.into(),
             id: self.inner.ids.next(),
             kind: J::KIND,
             enqueued_at: now,
-            unique_key: None,
+            unique_key: key.map(|key| format!("{}:{key}", J::KIND).replace('\0', "\u{FFFD}")),
             payload,
             batch_id,
-            expires_at: J::EXPIRES_AFTER_MS.map(|ms| ready_at.plus_ms(ms.max(0))),
+            expires_at: expires_at::<J>(at.map_or(now, |at| at.max(now))),
         })
     }
+}
+
+/// When a job that is ready from `ready_at` on is not to be run any more.
+fn expires_at<J: Job>(ready_at: Timestamp) -> Option<Timestamp> {
+    J::EXPIRES_AFTER_MS.map(|ms| ready_at.plus_ms(ms.max(0)))
 }
 
 impl Inner {

@@ -9,9 +9,10 @@ use weir_db::{Dialect, Error, Row, Tx, Value, ids, params};
 use crate::turns::Pick;
 
 /// A job as it is written.
+#[derive(Clone)]
 pub(crate) struct NewRow {
     pub(crate) queue: &'static str,
-    pub(crate) lane: String,
+    pub(crate) lane: Arc<str>,
     pub(crate) id: Id,
     pub(crate) kind: &'static str,
     pub(crate) enqueued_at: Timestamp,
@@ -127,7 +128,7 @@ impl NewRow {
     fn values(&self) -> [Value<'_>; COLUMNS] {
         [
             Value::Text(self.queue.into()),
-            Value::Text(self.lane.as_str().into()),
+            Value::Text((*self.lane).into()),
             Value::Int(self.id.0),
             Value::Text(self.kind.into()),
             Value::Int(0),

@@ -87,6 +87,8 @@ pub fn run(words: Vec<OsString>) -> Result<(), String> {
     // Where something counts already, that goes on.
     let _ = metrics::set_global_recorder(recorder);
     let runtime = tokio::runtime::Builder::new_multi_thread()
+        // What it measures is not to be how late its own threads are.
+        .on_thread_start(|| weir_base::Turns::Short.take())
         .enable_all()
         .build()
         .map_err(|error| error.to_string())?;

@@ -11,7 +11,7 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use weir_base::Random;
+use weir_base::{Random, Turns};
 use weir_community::{Community, Site, streams};
 use weir_db::Dialect;
 use weir_http::{Limits, Serving, Tls, TlsError};
@@ -106,8 +106,11 @@ pub fn run(loaded: &Loaded, checked: &Checked, extra_ca: Option<&Path>) -> Resul
     announce(loaded, checked);
     let refused = |source| ServeError::System { what: "start threads", source };
     let beneath = Beneath::start().map_err(refused)?;
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(refused)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .on_thread_start(|| Turns::Short.take())
+        .enable_all()
+        .build()
+        .map_err(refused)?;
     let served = runtime.block_on(serve(checked, extra_ca, &beneath));
     runtime.shutdown_timeout(Duration::from_secs(1));
     beneath.door.shutdown_timeout(Duration::from_secs(1));

@@ -64,8 +64,7 @@ async fn write_all<J: Job>(state: Arc<Mutex<State<J>>>, community: Community) {
         };
         let (jobs, askers): (Vec<J>, Vec<_>) = some.into_iter().unzip();
         metrics::histogram!("weir_activitypub_inbox_group").record(jobs.len() as f64);
-        let write = move |tx: &mut Tx, env: &Env| Ok(env.jobs.enqueue_many(tx, &jobs)?);
-        let written: Result<(), Error> = community.write(Class::Inbound, write).await;
+        let written = write(&community, &jobs).await;
         if let Err(error) = &written {
             tracing::warn!(%error, messages = askers.len(), "messages could not be taken in");
         }
@@ -74,4 +73,11 @@ async fn write_all<J: Job>(state: Arc<Mutex<State<J>>>, community: Community) {
             let _ = asker.send(written.is_ok());
         }
     }
+}
+
+/// Packed here, so that the thread which writes does nothing else.
+async fn write<J: Job>(community: &Community, jobs: &[J]) -> Result<(), Error> {
+    let mut packed = community.env().jobs.pack(jobs)?;
+    let write = move |tx: &mut Tx, env: &Env| Ok(env.jobs.enqueue_packed(tx, &mut packed)?);
+    community.write(Class::Inbound, write).await
 }

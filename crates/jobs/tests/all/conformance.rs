@@ -559,6 +559,29 @@ impl Job for Only {
 }
 
 #[tokio::test]
+async fn what_is_packed_beforehand_waits_as_what_is_enqueued_at_once() {
+    for place in places() {
+        let jobs = place.house.jobs.clone();
+        let mut packed = jobs.pack(&[Only { number: 1 }, Only { number: 2 }]).unwrap();
+        place.house.advance(59_000);
+        place.house.write(move |tx| jobs.enqueue_packed(tx, &mut packed)).await;
+        // Its minute runs from then on, and the second of its key is kept away.
+        place.house.advance(59_000);
+        let (told, mut runs) = mpsc::unbounded_channel();
+        let mut handlers = Registry::new();
+        handlers.task(move |claimed: Claimed<Only>| {
+            let _ = told.send(claimed.job.number);
+            async { Ok(()) }
+        });
+        let running = place.start(handlers);
+        assert_eq!(soon(runs.recv()).await, Some(1), "{}", place.name());
+        place.empty().await;
+        running.stop().await;
+        assert!(runs.try_recv().is_err(), "{}", place.name());
+    }
+}
+
+#[tokio::test]
 async fn a_key_is_kept_until_the_end_and_what_expired_does_not_run() {
     for place in places() {
         let (told, mut runs) = mpsc::unbounded_channel();

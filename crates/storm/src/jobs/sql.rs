@@ -97,18 +97,28 @@ impl Storming<'_> {
         let total = self.options.jobs;
         let count: Arc<AtomicU64> = Arc::default();
         let watch = Watch::start(name, total, reading(&count));
+        let mut before = None;
         for from in (0..total).step_by(BATCH as usize) {
             let many = BATCH.min(total - from);
             let first = self.numbered;
             self.numbered += many;
-            let jobs = self.jobs.clone();
-            let write = move |tx: &mut Tx| {
-                let batch: Vec<_> =
-                    (first..first + many).map(|number| Storm(Payload::new(number))).collect();
-                jobs.enqueue_many(tx, &batch)
-            };
-            self.db.write::<(), weir_db::Error, _>(Class::Inbound, write).await?;
-            count.fetch_add(many, Ordering::Relaxed);
+            let batch: Vec<_> =
+                (first..first + many).map(|number| Storm(Payload::new(number))).collect();
+            let (db, jobs, count) = (self.db.clone(), self.jobs.clone(), count.clone());
+            let mut packed = jobs.pack(&batch)?;
+            // One is written while the next is packed.
+            let next = tokio::spawn(async move {
+                let write = move |tx: &mut Tx| jobs.enqueue_packed(tx, &mut packed);
+                db.write::<(), weir_db::Error, _>(Class::Inbound, write).await?;
+                count.fetch_add(many, Ordering::Relaxed);
+                Ok::<_, weir_db::Error>(())
+            });
+            if let Some(before) = before.replace(next) {
+                before.await??;
+            }
+        }
+        if let Some(last) = before {
+            last.await??;
         }
         self.enqueued += total;
         Ok(watch.stop(total))

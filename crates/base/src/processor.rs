@@ -53,7 +53,8 @@ fn attributes() -> Option<libc::sched_attr> {
     (read == 0).then_some(now)
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(target_os = "linux")]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -206,3 +206,39 @@ def test_who_is_shut_out_on_one_node_is_cut_off_on_the_other(nodes):
     until(lambda: not documents.client.find("users"), "the DDP session is nobody's")
     assert carol.ask("GET", "/api/v1/timelines/home").status_code in (401, 403)
     documents.client.close()
+
+
+def test_who_was_shut_out_while_the_bus_was_away_is_cut_off_when_it_is_back(nodes, redis):
+    carol, dave = nodes[1].somebody("carol"), nodes[1].somebody("dave")
+    streams, documents = [Stream(one, "user") for one in (carol, dave)], Documents(carol)
+    until(lambda: documents.client.find("users"), "the own document")
+    redis.end()
+    nodes[0].command("account", "set", carol.name, "--disabled", "true")
+    redis.start()
+    until(lambda: redis.listeners() == 2, "both nodes on the bus")
+    assert streams[0].ended.wait(30), "the stream goes on"
+    until(lambda: not documents.client.find("users"), "the DDP session is nobody's")
+    dave.say("still here")
+    until(lambda: streams[1].has("still here"), "the other's stream goes on")
+    documents.client.close()
+    streams[1].answer.close()
+
+
+def test_who_follows_somebody_by_one_node_is_told_to_them_on_the_other(nodes):
+    alice, bob = nodes[0].somebody("alice"), nodes[1].somebody("bob")
+    follower, followed = alice.find(bob.name), bob.find(alice.name)
+    documents = Documents(alice)
+    documents.subscribe("relationships", account_ids=[follower["id"]])
+    documents.subscribe("presence", account_ids=[follower["id"]])
+
+    def bond():
+        return documents.client.find_one("relationships", {"_id": follower["id"]})
+
+    until(bond, "the relationship by DDP")
+    assert not bond()["followed_by"]
+    bob.post(f"/api/v1/accounts/{followed['id']}/follow")
+    until(lambda: bond()["followed_by"], "the new follower by DDP")
+    until(lambda: documents.client.find_one("presence", {"_id": follower["id"]}), "the presence")
+    bob.post(f"/api/v1/accounts/{followed['id']}/unfollow")
+    until(lambda: not bond()["followed_by"], "the follower is gone by DDP")
+    documents.client.close()

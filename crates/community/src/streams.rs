@@ -6,6 +6,7 @@
 //! than what topic they listen to: whether a reader may see an event is decided per session by the
 //! faces, with [`crate::statuses::may_see`].
 
+mod doubts;
 mod nodes;
 mod reader;
 mod readers;
@@ -17,7 +18,7 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
 use serde::{Deserialize, Serialize};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use weir_base::{Clock, Id, Random, Timestamp};
 use weir_db::{Class, Tx};
@@ -127,6 +128,8 @@ pub enum Event {
     FiltersChanged,
     /// Whom the account follows, blocks or mutes changed.
     BondsChanged,
+    /// Somebody follows the account, asks to, or does so no longer: this one.
+    FollowersChanged(Id),
     /// Notification requests were merged into the notifications.
     NotificationsMerged,
     /// The account's archive of chat has something new.
@@ -182,6 +185,10 @@ enum Change {
     },
     /// Log-ins of this account lost their power.
     AccessChanged(Id),
+    /// Log-ins in a browser of this account ended.
+    LogInsChanged(Id),
+    /// Posts lost these hashtags; for other nodes alone.
+    Untagged(Vec<Id>),
     /// What everybody sees of these is another than before; for other nodes alone.
     Touched(Vec<Noun>),
     /// More was changed than could be told; for other nodes alone.
@@ -202,11 +209,14 @@ pub struct Streams {
     receiver: Mutex<Option<mpsc::Receiver<Change>>>,
     prepare: RwLock<Vec<Prepare>>,
     access: RwLock<Vec<Box<dyn Fn(Id) + Send + Sync>>>,
+    log_ins: RwLock<Vec<Box<dyn Fn(Option<Id>) + Send + Sync>>>,
+    /// What another node said of log-ins may have been missed.
+    doubted: Notify,
     bonds: RwLock<Vec<Box<dyn Fn(Option<Id>) + Send + Sync>>>,
     touches: Touches,
     readers: Readers,
     /// There are other nodes, where people may be who are not here.
-    among_others: AtomicBool,
+    among_others: Arc<AtomicBool>,
     /// A change could not be kept until it was told.
     overflowed: Arc<AtomicBool>,
 }
@@ -216,7 +226,8 @@ impl Streams {
         let (sender, receiver) = mpsc::channel(WAITING_MAX);
         let hub = Hub::with(Limits::default(), clock, random);
         let receiver = Mutex::new(Some(receiver));
-        let (prepare, access, bonds) = Default::default();
+        let (prepare, access, log_ins, bonds) = Default::default();
+        let doubted = Notify::new();
         let (among_others, overflowed) = Default::default();
         let (touches, readers) = (Touches::default(), Readers::default());
         let seen = readers.clone();
@@ -227,6 +238,8 @@ impl Streams {
             receiver,
             prepare,
             access,
+            log_ins,
+            doubted,
             bonds,
             touches,
             readers,
@@ -245,6 +258,24 @@ impl Streams {
     /// its own. It must be short.
     pub fn on_access_changed(&self, hear: impl Fn(Id) + Send + Sync + 'static) {
         self.access.write().push(Box::new(hear));
+    }
+
+    /// Calls `hear` with each account of which a log-in may have ended, and without one where
+    /// anybody's may have: for a face that looks itself at those its sessions go by. It must be
+    /// short.
+    pub fn on_log_ins_changed(&self, hear: impl Fn(Option<Id>) + Send + Sync + 'static) {
+        self.log_ins.write().push(Box::new(hear));
+    }
+
+    fn log_ins_changed_of(&self, account: Option<Id>) {
+        self.log_ins.read().iter().for_each(|hear| hear(account));
+    }
+
+    /// Ends what `account` has open: who may come back does.
+    fn shut_out(&self, account: Id) {
+        self.hub.close(account.0);
+        self.access.read().iter().for_each(|hear| hear(account));
+        self.log_ins_changed_of(Some(account));
     }
 
     /// Calls `hear` with each account that follows, blocks or mutes other people than before, for a
@@ -284,10 +315,11 @@ impl Streams {
     }
 
     /// Tells `account` an event that concerns only it, if it is here, or may be at another node.
+    /// Looked at after the commit: who comes until then may have read what was before.
     pub fn tell_if_here(&self, tx: &mut Tx, account: Id, event: Event) {
-        if self.hub.is_here(account.0) || self.among_others.load(Ordering::Relaxed) {
-            self.tell(tx, Topic::Own(account), event);
-        }
+        let (hub, among_others) = (self.hub.clone(), self.among_others.clone());
+        let is_wanted = move || hub.is_here(account.0) || among_others.load(Ordering::Relaxed);
+        self.after_if(tx, Change::To { topic: Topic::Own(account), event }, is_wanted);
     }
 
     /// `account` did something with post `id`, or took it back.
@@ -305,9 +337,18 @@ impl Streams {
     }
 
     fn after(&self, tx: &mut Tx, change: Change) {
+        self.after_if(tx, change, || true);
+    }
+
+    fn after_if(
+        &self,
+        tx: &mut Tx,
+        change: Change,
+        is_wanted: impl FnOnce() -> bool + Send + 'static,
+    ) {
         let (sender, overflowed) = (self.sender.clone(), self.overflowed.clone());
         tx.after_commit(move || {
-            if sender.try_send(change).is_err() {
+            if is_wanted() && sender.try_send(change).is_err() {
                 overflowed.store(true, Ordering::Release);
                 metrics::counter!("weir_community_changes_dropped_total").increment(1);
             }
@@ -335,6 +376,11 @@ impl Streams {
         self.after(tx, change);
     }
 
+    /// Posts lost these hashtags.
+    pub(crate) fn untagged(&self, tx: &mut Tx, tags: &[Id]) {
+        self.after(tx, Change::Untagged(tags.to_vec()));
+    }
+
     /// Tells `event` to those who listen to `topic`, after the commit.
     pub fn tell(&self, tx: &mut Tx, topic: Topic, event: Event) {
         self.after(tx, Change::To { topic, event });
@@ -343,6 +389,16 @@ impl Streams {
     /// Log-ins of `account` lost their power: what it has open ends, and comes back where it may.
     pub(crate) fn access_changed(&self, tx: &mut Tx, account: Id) {
         self.after(tx, Change::AccessChanged(account));
+    }
+
+    /// `by` follows `account`, asks to, or does so no longer.
+    pub(crate) fn followers_changed(&self, tx: &mut Tx, account: Id, by: Id) {
+        self.tell_if_here(tx, account, Event::FollowersChanged(by));
+    }
+
+    /// Log-ins in a browser of `account` ended.
+    pub(crate) fn log_ins_changed(&self, tx: &mut Tx, account: Id) {
+        self.after(tx, Change::LogInsChanged(account));
     }
 
     /// Whom `account` follows, blocks or mutes changed.
@@ -362,6 +418,7 @@ pub async fn run_among(community: Community, nodes: Option<Nodes>, shutdown: Can
     let mut batch = Vec::new();
     let (bus, mut ear) = nodes.map(|nodes| (nodes.bus, nodes.ear)).unzip();
     let streams = &community.env().streams;
+    tokio::spawn(doubts::settle(community.clone(), shutdown.clone()));
     let mut beat = std::pin::pin!(streams.hub.keep_beat(BEAT));
     let mut presence = tokio::time::interval(PRESENCE_TICK);
     presence.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -442,6 +499,7 @@ async fn tell(community: &Community, changes: Vec<Change>) -> Result<(), Error> 
         match change {
             Change::Settled(settled) => waiting.push(settled),
             Change::AccessChanged(account) => shut_out.push(account),
+            Change::LogInsChanged(account) => env.streams.log_ins_changed_of(Some(account)),
             change => all.extend(told(env, &views, change)),
         }
     }
@@ -449,10 +507,7 @@ async fn tell(community: &Community, changes: Vec<Change>) -> Result<(), Error> 
     for Told { topics, event } in all {
         env.streams.hub.publish_to(topics.into_iter(), event);
     }
-    for account in shut_out {
-        env.streams.hub.close(account.0);
-        env.streams.access.read().iter().for_each(|hear| hear(account));
-    }
+    shut_out.into_iter().for_each(|account| env.streams.shut_out(account));
     for done in waiting.into_iter().filter_map(|Settled(waits)| waits.lock().take()) {
         let _ = done.send(());
     }
@@ -469,9 +524,12 @@ fn told(env: &Env, views: &[(View, Vec<Id>)], change: Change) -> Vec<Told> {
     let told = match change {
         Change::Created { id, mentioned } => return told_status(env, views, id, &mentioned, true),
         Change::Edited { id } => return told_status(env, views, id, &[], false),
-        Change::Settled(_) | Change::AccessChanged(_) | Change::Touched(_) | Change::Missed => {
-            return Vec::new();
-        }
+        Change::Settled(_)
+        | Change::AccessChanged(_)
+        | Change::LogInsChanged(_)
+        | Change::Untagged(_)
+        | Change::Touched(_)
+        | Change::Missed => return Vec::new(),
         Change::Deleted { id, author, mentioned, visibility } => {
             let mut topics = audience(env, author, &mentioned);
             if visibility == Visibility::Public {

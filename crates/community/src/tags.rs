@@ -98,6 +98,20 @@ pub fn followed_among(tx: &mut Tx, reader: Id, tags: &[Id]) -> Result<Vec<Id>, E
     )?)
 }
 
+/// Post `status` has these hashtags no longer.
+pub(crate) fn unlink(tx: &mut Tx, env: &Env, status: Id, tags: &[Id]) -> Result<(), Error> {
+    if tags.is_empty() {
+        return Ok(());
+    }
+    tx.execute(
+        "DELETE FROM status_tags WHERE status_id = ?1 AND tag_id IN ids(?2)",
+        &[weir_db::ToValue::to_value(&status), weir_db::ids(tags)],
+    )?;
+    env.feeds.untagged(tx, status, tags);
+    env.streams.untagged(tx, tags);
+    Ok(())
+}
+
 /// `by` follows the hashtag: its public posts come into the home timeline.
 ///
 /// # Errors

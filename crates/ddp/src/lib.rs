@@ -27,7 +27,6 @@ pub mod wire;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio_util::sync::CancellationToken;
 use weir_base::Id;
 
 pub use document::{DocKey, Documents, Revision, Strategy};
@@ -43,9 +42,6 @@ pub use wire::Failure;
 use collections as docs;
 use publications as pubs;
 
-/// How often it is looked whether log-ins have lost their power.
-const LOG_INS_TICK: Duration = Duration::from_secs(1);
-
 /// Weir's DDP server.
 pub fn weir(setup: Setup) -> Server<Face> {
     let mut builder = table().shutdown(setup.shutdown.clone());
@@ -60,32 +56,14 @@ pub fn weir(setup: Setup) -> Server<Face> {
         })
     };
     let guard = |face: &Face, token: Arc<str>| -> Work<'static, bool> {
-        let face = face.clone();
-        Box::pin(async move {
-            // What can't be asked now is asked again at the next doubt.
-            !matches!(methods::log_in::holder(&face, &token).await, Ok(None))
-        })
+        let log_ins = face.log_ins.clone();
+        Box::pin(async move { log_ins.is_good(token).await })
     };
     let builder = builder.settle(settle).guard(guard);
     let server = builder.build(|documents| Face::new(&setup, documents));
-    tokio::spawn(watch_log_ins(server.clone(), setup.shutdown));
+    let doubts = server.doubts();
+    setup.community.env().streams.on_log_ins_changed(doubts);
     server
-}
-
-/// Has sessions look at their log-ins soon after some have lost their power.
-async fn watch_log_ins(server: Server<Face>, shutdown: CancellationToken) {
-    let mut known = server.app().env().log_ins.current();
-    let mut tick = tokio::time::interval(LOG_INS_TICK);
-    loop {
-        tokio::select! {
-            () = shutdown.cancelled() => return,
-            _ = tick.tick() => {}
-        }
-        let now = server.app().env().log_ins.current();
-        if std::mem::replace(&mut known, now) != now {
-            server.doubt_log_ins();
-        }
-    }
 }
 
 /// Everything Weir offers.

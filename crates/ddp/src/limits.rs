@@ -39,6 +39,8 @@ pub struct Limits {
     pub connect_deadline: Duration,
     /// Silence after which a client is asked whether it is there, and how long it may take to say.
     pub heartbeat: Duration,
+    /// How long a message of a client may take from its first byte to its last.
+    pub message_deadline: Duration,
     /// How long a client may take to accept each 64 KiB.
     pub write_deadline: Duration,
     /// How long a session is kept after its connection broke.
@@ -70,6 +72,7 @@ impl Default for Limits {
             message_bytes_max: 64 * KIB,
             connect_deadline: Duration::from_secs(10),
             heartbeat: Duration::from_secs(15),
+            message_deadline: Duration::from_secs(20),
             write_deadline: Duration::from_secs(10),
             grace: Duration::from_secs(15),
             resume_messages_max: 100,

@@ -407,6 +407,7 @@ impl<A: Clone + Send + Sync + 'static> Builder<A> {
         let limits = self.limits;
         let sockets = Sockets::new(SocketLimits {
             message_bytes_max: limits.message_bytes_max,
+            message_deadline: limits.message_deadline,
             write_deadline: limits.write_deadline,
             ..SocketLimits::default()
         });
@@ -545,14 +546,31 @@ impl<A: Clone + Send + Sync + 'static> Server<A> {
         (self.0.guard)(&self.0.app, token.clone())
     }
 
-    /// Some log-ins may have lost their power: every session looks whether its own has.
-    pub fn doubt_log_ins(&self) {
-        self.0.sessions.lock().values().for_each(|door| door.doubt());
+    /// Some log-ins may have lost their power, of this person or of anybody: their sessions look
+    /// whether their own has.
+    pub fn doubt_log_ins(&self, user: Option<Id>) {
+        self.0.doubt_log_ins(user);
+    }
+
+    /// [`doubt_log_ins`](Self::doubt_log_ins) for whoever must not keep the server alive.
+    pub fn doubts(&self) -> impl Fn(Option<Id>) + Send + Sync + 'static {
+        let server = Arc::downgrade(&self.0);
+        move |user| {
+            if let Some(server) = server.upgrade() {
+                server.doubt_log_ins(user);
+            }
+        }
     }
 
     /// How many sessions there are, and how many queries.
     pub fn counts(&self) -> (usize, usize) {
         (self.0.sessions.lock().len(), self.0.observers.lock().len())
+    }
+}
+
+impl<A> Inner<A> {
+    fn doubt_log_ins(&self, user: Option<Id>) {
+        self.sessions.lock().values().for_each(|door| door.doubt(user));
     }
 }
 

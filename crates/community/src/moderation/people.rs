@@ -88,7 +88,7 @@ pub fn suspend(tx: &mut Tx, env: &Env, by: Id, target: Id) -> Result<(), Error> 
         params![target, env.clock.now()],
     )?;
     if account.is_local() {
-        users::end_other_sessions(tx, target, None)?;
+        users::end_other_sessions(tx, env, target, None)?;
         federation::send(tx, env, target, Message::UpdateActor)?;
     } else {
         env.jobs.enqueue(tx, &SeverFollows { account: target, server: None })?;
@@ -172,7 +172,7 @@ pub fn set_disabled(tx: &mut Tx, env: &Env, by: Id, target: Id, on: bool) -> Res
     tx.execute("UPDATE users SET disabled = ?2 WHERE account_id = ?1", params![target, on])?;
     oauth::access_changed(tx, env, target);
     if on {
-        users::end_other_sessions(tx, target, None)?;
+        users::end_other_sessions(tx, env, target, None)?;
     }
     log(by, &account, if on { "disable" } else { "enable" });
     Ok(())

@@ -2,15 +2,17 @@
 
 mod apps;
 mod grants;
+mod held;
 mod scopes;
 mod tokens;
 
 pub use apps::{App, NewApp, app, app_by_client_id, register_app, secret_fits};
 pub use grants::{Authorization, NewGrant, exchange, grant};
+pub use held::{Held, Hold};
 pub use scopes::{Scopes, UnknownScope};
 pub use tokens::{
-    Bearer, LogIns, access_changed, bearer, issue, person_behind, revoke, revoke_all, revoke_by_id,
-    revoke_own, tokens_of, touch,
+    Bearer, LogIns, access_changed, bearer, issue, person_behind, powerless, revoke, revoke_all,
+    revoke_by_id, revoke_own, tokens_of, touch,
 };
 
 use aws_lc_rs::digest::{SHA256, digest};

@@ -1,12 +1,13 @@
 //! Tokens, by which apps act.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use weir_base::{Id, Secret, Timestamp};
-use weir_db::{Tx, params};
+use weir_db::{Error as DbError, Row, Tx, params};
 
-use super::{Authorization, Scopes, hash};
+use super::{Authorization, Held, Scopes, hash};
 use crate::{Env, Error};
 
 /// How old the time of last use may be before it is written again, in ms.
@@ -25,21 +26,32 @@ pub struct Bearer {
     pub scopes: Scopes,
     /// Whether the time of last use is to be written.
     pub stale: bool,
+    /// [`LogIns::current`] before this was read: while that stands, it is true.
+    pub generation: u64,
 }
 
 /// Counts how often tokens lost their power (revoked, account disabled …), so that whoever
-/// remembers tokens knows when to ask again. Clones share the count.
+/// remembers tokens knows when to ask again; and knows by which something is open. Clones are the
+/// same.
 #[derive(Debug, Clone, Default)]
-pub struct LogIns(Arc<AtomicU64>);
+pub struct LogIns {
+    count: Arc<AtomicU64>,
+    held: Held,
+}
 
 impl LogIns {
     /// The count now.
     pub fn current(&self) -> u64 {
-        self.0.load(Ordering::SeqCst)
+        self.count.load(Ordering::SeqCst)
+    }
+
+    /// Tokens by which something is open.
+    pub fn held(&self) -> &Held {
+        &self.held
     }
 
     fn changed(&self, tx: &mut Tx) {
-        let count = self.0.clone();
+        let count = self.count.clone();
         tx.after_commit(move || {
             count.fetch_add(1, Ordering::SeqCst);
         });
@@ -47,7 +59,7 @@ impl LogIns {
 
     /// Another node says that tokens lost their power.
     pub(crate) fn changed_elsewhere(&self) {
-        self.0.fetch_add(1, Ordering::SeqCst);
+        self.count.fetch_add(1, Ordering::SeqCst);
     }
 }
 
@@ -88,56 +100,78 @@ pub fn person_behind(tx: &mut Tx, token: &str) -> Result<Option<Id>, Error> {
     Ok(tx.value::<Option<Id>>(sql, params![hash(token)])?.flatten())
 }
 
+/// What says of a token who is behind it, and whether they may log in.
+const BEARERS: &str = "SELECT t.id, t.app_id, t.account_id, t.scopes, t.last_used_at,
+   u.confirmed_at, u.approved, u.disabled, a.suspended_at, a.deleted_at
+ FROM oauth_tokens t LEFT JOIN users u ON u.account_id = t.account_id
+ LEFT JOIN accounts a ON a.id = t.account_id";
+
+/// Who is behind a token of [`BEARERS`], or in Mastodon's words why they may not log in (any more,
+/// or yet).
+fn judged(row: &Row<'_>, now: Timestamp, generation: u64) -> Result<Judged, DbError> {
+    let account_id: Option<Id> = row.get(2)?;
+    let scopes: String = row.get(3)?;
+    let last_used_at: Timestamp = row.get(4)?;
+    let problem = match account_id {
+        None => None,
+        Some(_) if row.get::<Option<Timestamp>>(9)?.is_some() => Some("This account was deleted"),
+        Some(_) if row.get::<Option<Timestamp>>(5)?.is_none() => {
+            Some("Your login is missing a confirmed e-mail address")
+        }
+        Some(_) if !row.get::<Option<bool>>(6)?.unwrap_or(false) => {
+            Some("Your login is currently pending approval")
+        }
+        Some(_)
+            if row.get::<Option<bool>>(7)?.unwrap_or(true)
+                || row.get::<Option<Timestamp>>(8)?.is_some() =>
+        {
+            Some("Your login is currently disabled")
+        }
+        Some(_) => None,
+    };
+    let bearer = Bearer {
+        token_id: row.get(0)?,
+        app_id: row.get(1)?,
+        account_id,
+        scopes: scopes.parse().unwrap_or_default(),
+        stale: now.since_ms(last_used_at) > LAST_USED_STEP_MS,
+        generation,
+    };
+    Ok(match problem {
+        None => Ok(bearer),
+        Some(problem) => Err(problem),
+    })
+}
+
+type Judged = Result<Bearer, &'static str>;
+
 /// Who is behind `token`.
 ///
 /// # Errors
 /// [`Error::Unauthorized`] when it is unknown or revoked; [`Error::Forbidden`] with Mastodon's
 /// words when the person may not log in (any more, or yet).
 pub fn bearer(tx: &mut Tx, env: &Env, token: &str) -> Result<Bearer, Error> {
-    let found = tx.query_opt(
-        "SELECT t.id, t.app_id, t.account_id, t.scopes, t.last_used_at, u.confirmed_at,
-           u.approved, u.disabled, a.suspended_at, a.deleted_at
-         FROM oauth_tokens t LEFT JOIN users u ON u.account_id = t.account_id
-         LEFT JOIN accounts a ON a.id = t.account_id WHERE t.token_hash = ?1",
-        params![hash(token)],
-        |row| {
-            let account_id: Option<Id> = row.get(2)?;
-            let scopes: String = row.get(3)?;
-            let last_used_at: Timestamp = row.get(4)?;
-            let problem = match account_id {
-                None => None,
-                Some(_) if row.get::<Option<Timestamp>>(9)?.is_some() => {
-                    Some("This account was deleted")
-                }
-                Some(_) if row.get::<Option<Timestamp>>(5)?.is_none() => {
-                    Some("Your login is missing a confirmed e-mail address")
-                }
-                Some(_) if !row.get::<Option<bool>>(6)?.unwrap_or(false) => {
-                    Some("Your login is currently pending approval")
-                }
-                Some(_)
-                    if row.get::<Option<bool>>(7)?.unwrap_or(true)
-                        || row.get::<Option<Timestamp>>(8)?.is_some() =>
-                {
-                    Some("Your login is currently disabled")
-                }
-                Some(_) => None,
-            };
-            let bearer = Bearer {
-                token_id: row.get(0)?,
-                app_id: row.get(1)?,
-                account_id,
-                scopes: scopes.parse().unwrap_or_default(),
-                stale: env.clock.now().since_ms(last_used_at) > LAST_USED_STEP_MS,
-            };
-            Ok((bearer, problem))
-        },
-    )?;
+    // Before the snapshot is taken, by the first statement.
+    let (generation, now) = (env.log_ins.current(), env.clock.now());
+    let sql = format!("{BEARERS} WHERE t.token_hash = ?1");
+    let found = tx.query_opt(&sql, params![hash(token)], |row| judged(row, now, generation))?;
     match found {
         None => Err(Error::Unauthorized("The access token is invalid")),
-        Some((_, Some(problem))) => Err(Error::Forbidden(problem)),
-        Some((bearer, None)) => Ok(bearer),
+        Some(Err(problem)) => Err(Error::Forbidden(problem)),
+        Some(Ok(bearer)) => Ok(bearer),
     }
+}
+
+/// Which of the tokens `ids` are good for nothing (any more).
+///
+/// # Errors
+/// The database's.
+pub fn powerless(tx: &mut Tx, env: &Env, ids: &[Id]) -> Result<Vec<Id>, Error> {
+    let (generation, now) = (env.log_ins.current(), env.clock.now());
+    let sql = format!("{BEARERS} WHERE t.id IN ids(?1)");
+    let found = tx.query(&sql, &[weir_db::ids(ids)], |row| judged(row, now, generation))?;
+    let good: HashSet<Id> = found.into_iter().flatten().map(|bearer| bearer.token_id).collect();
+    Ok(ids.iter().filter(|id| !good.contains(id)).copied().collect())
 }
 
 /// Revokes `token` if it is `app`'s; unknown ones are no error (RFC 7009, 2.2).

@@ -50,6 +50,7 @@ pub fn follow(
     }
     for table in ["follows", "follow_requests"] {
         if update_wish(tx, table, by, target, wish)? {
+            env.streams.bonds_changed(tx, by);
             let asked = table == "follow_requests";
             return Ok(if asked { Following::Requested } else { Following::Yes });
         }
@@ -59,7 +60,9 @@ pub fn follow(
     let table = if waits { "follow_requests" } else { "follows" };
     insert(tx, table, id, by, target, "", wish)?;
     if waits {
+        env.streams.bonds_changed(tx, by);
         if them.is_local() {
+            env.streams.followers_changed(tx, target, by);
             notifications::notify(tx, env, target, Kind::FollowRequest, by, None)?;
         } else {
             federation::send(tx, env, by, Message::Follow { id, target })?;
@@ -143,6 +146,7 @@ fn established(tx: &mut Tx, env: &Env, by: Id, them: &Account) -> Result<(), Err
     env.feeds.followed(tx, by, them);
     env.streams.bonds_changed(tx, by);
     if them.is_local() {
+        env.streams.followers_changed(tx, them.id, by);
         notifications::notify(tx, env, them.id, Kind::Follow, by, None)?;
     }
     Ok(())
@@ -190,6 +194,7 @@ pub fn receive(
     if them.locked || follower.silenced_at.is_some() {
         let id = env.ids.next();
         if insert(tx, "follow_requests", id, by, target, uri, &FollowWish::default())? {
+            env.streams.followers_changed(tx, target, by);
             notifications::notify(tx, env, target, Kind::FollowRequest, by, None)?;
         }
         return Ok(Some(Following::Requested));
@@ -217,7 +222,7 @@ pub fn accept_request(tx: &mut Tx, env: &Env, target: Id, by: Id) -> Result<(), 
          WHERE account_id = ?1 AND target_id = ?2 ON CONFLICT DO NOTHING",
         params![by, target],
     )?;
-    forget_request(tx, by, target)?;
+    forget_request(tx, env, by, target)?;
     if inserted > 0 {
         established(tx, env, by, &them)?;
     }
@@ -227,7 +232,7 @@ pub fn accept_request(tx: &mut Tx, env: &Env, target: Id, by: Id) -> Result<(), 
     Ok(())
 }
 
-pub(super) fn forget_request(tx: &mut Tx, by: Id, target: Id) -> Result<bool, Error> {
+pub(super) fn forget_request(tx: &mut Tx, env: &Env, by: Id, target: Id) -> Result<bool, Error> {
     let removed = tx.execute(
         "DELETE FROM follow_requests WHERE account_id = ?1 AND target_id = ?2",
         params![by, target],
@@ -237,6 +242,10 @@ pub(super) fn forget_request(tx: &mut Tx, by: Id, target: Id) -> Result<bool, Er
            AND from_account_id = ?1",
         params![by, target],
     )?;
+    if removed > 0 {
+        env.streams.bonds_changed(tx, by);
+        env.streams.followers_changed(tx, target, by);
+    }
     Ok(removed > 0)
 }
 
@@ -250,7 +259,7 @@ pub fn reject_request(tx: &mut Tx, env: &Env, target: Id, by: Id) -> Result<(), 
         params![by, target],
     )?;
     let uri = uri.ok_or(Error::NotFound("Follow request"))?;
-    forget_request(tx, by, target)?;
+    forget_request(tx, env, by, target)?;
     refuse_remote(tx, env, target, by, uri)
 }
 
@@ -274,7 +283,7 @@ pub fn unfollow(tx: &mut Tx, env: &Env, by: Id, target: Id) -> Result<bool, Erro
     )?;
     let Some(id) = id else { return Ok(false) };
     end(tx, env, by, target)?;
-    forget_request(tx, by, target)?;
+    forget_request(tx, env, by, target)?;
     let (one, other) = (accounts::by_id(tx, by)?, accounts::by_id(tx, target)?);
     if one.is_local() && !other.is_local() {
         federation::send(tx, env, by, Message::Unfollow { id, target })?;
@@ -292,6 +301,7 @@ pub(super) fn end(tx: &mut Tx, env: &Env, by: Id, target: Id) -> Result<Option<S
         count(tx, env, by, target, -1)?;
         env.feeds.unfollowed(tx, by, target);
         env.streams.bonds_changed(tx, by);
+        env.streams.followers_changed(tx, target, by);
         tx.execute(
             "DELETE FROM list_accounts WHERE account_id = ?2
                AND list_id IN (SELECT id FROM lists WHERE account_id = ?1)",
@@ -307,7 +317,7 @@ pub(super) fn end(tx: &mut Tx, env: &Env, by: Id, target: Id) -> Result<Option<S
 /// The database's.
 pub fn end_quietly(tx: &mut Tx, env: &Env, by: Id, target: Id) -> Result<(), Error> {
     end(tx, env, by, target)?;
-    forget_request(tx, by, target)?;
+    forget_request(tx, env, by, target)?;
     Ok(())
 }
 

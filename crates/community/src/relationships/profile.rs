@@ -13,12 +13,13 @@ const NOTE_CHARACTERS_MAX: usize = 2_000;
 ///
 /// # Errors
 /// [`Error::NotFound`]; [`Error::Invalid`] when the note is too long.
-pub fn set_note(tx: &mut Tx, by: Id, target: Id, comment: &str) -> Result<(), Error> {
+pub fn set_note(tx: &mut Tx, env: &Env, by: Id, target: Id, comment: &str) -> Result<(), Error> {
     accounts::by_id(tx, target)?;
     if comment.chars().count() > NOTE_CHARACTERS_MAX {
         let message = format!("is too long (maximum is {NOTE_CHARACTERS_MAX} characters)");
         return Err(Error::invalid("comment", "ERR_TOO_LONG", message));
     }
+    env.streams.bonds_changed(tx, by);
     if comment.is_empty() {
         tx.execute(
             "DELETE FROM account_notes WHERE account_id = ?1 AND target_id = ?2",
@@ -54,6 +55,7 @@ pub fn endorse(tx: &mut Tx, env: &Env, by: Id, target: Id) -> Result<(), Error> 
          ON CONFLICT DO NOTHING",
         params![by, target, env.ids.next()],
     )?;
+    env.streams.bonds_changed(tx, by);
     Ok(())
 }
 
@@ -61,10 +63,11 @@ pub fn endorse(tx: &mut Tx, env: &Env, by: Id, target: Id) -> Result<(), Error> 
 ///
 /// # Errors
 /// The database's.
-pub fn unendorse(tx: &mut Tx, by: Id, target: Id) -> Result<(), Error> {
+pub fn unendorse(tx: &mut Tx, env: &Env, by: Id, target: Id) -> Result<(), Error> {
     tx.execute(
         "DELETE FROM endorsements WHERE account_id = ?1 AND target_id = ?2",
         params![by, target],
     )?;
+    env.streams.bonds_changed(tx, by);
     Ok(())
 }

@@ -134,7 +134,7 @@ fn establish(
 
 fn end(tx: &mut Tx, env: &Env, by: Id, target: Id) -> Result<(), Error> {
     follow::end(tx, env, by, target)?;
-    follow::forget_request(tx, by, target)?;
+    follow::forget_request(tx, env, by, target)?;
     notifications::withdraw(tx, env, target, Kind::Follow, by, None)
 }
 

@@ -261,10 +261,8 @@ fn relink(tx: &mut Tx, env: &Env, new: &Status, mentioned: &[Id]) -> Result<(), 
     let wanted: Vec<Id> = tags::ensure(tx, env, &names)?.iter().map(|tag| tag.id).collect();
     let had: Vec<Id> =
         tx.column("SELECT tag_id FROM status_tags WHERE status_id = ?1", params![new.id])?;
-    for tag in had.iter().filter(|tag| !wanted.contains(tag)) {
-        let gone = "DELETE FROM status_tags WHERE status_id = ?1 AND tag_id = ?2";
-        tx.execute(gone, params![new.id, *tag])?;
-    }
+    let gone: Vec<Id> = had.into_iter().filter(|tag| !wanted.contains(tag)).collect();
+    tags::unlink(tx, env, new.id, &gone)?;
     publish::link_names(tx, env, new, mentioned, &names)?;
     for person in mentioned.iter().filter(|person| !before.contains(person)) {
         let author = new.account_id;

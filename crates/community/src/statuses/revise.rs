@@ -275,10 +275,7 @@ fn retag(tx: &mut Tx, env: &Env, known: &Status, remote: &RemoteStatus) -> Resul
     let now: Vec<Id> =
         tx.column("SELECT tag_id FROM status_tags WHERE status_id = ?1", params![known.id])?;
     let gone: Vec<Id> = now.iter().filter(|id| !wanted.contains(id)).copied().collect();
-    for tag in &gone {
-        let sql = "DELETE FROM status_tags WHERE status_id = ?1 AND tag_id = ?2";
-        tx.execute(sql, params![known.id, *tag])?;
-    }
+    tags::unlink(tx, env, known.id, &gone)?;
     if wanted.iter().any(|id| !now.contains(id)) {
         publish::link_names(tx, env, known, &[], &names)?;
     }

@@ -83,7 +83,8 @@ pub(super) async fn hear_of(community: &Community, heard: Heard) -> Result<(), E
     let posts: Vec<Id> = changes
         .iter()
         .filter_map(|change| match change {
-            Change::Created { id, .. } => Some(*id),
+            // An edit may have brought a hashtag.
+            Change::Created { id, .. } | Change::Edited { id } => Some(*id),
             _ => None,
         })
         .collect();
@@ -91,6 +92,9 @@ pub(super) async fn hear_of(community: &Community, heard: Heard) -> Result<(), E
         match change {
             Change::Deleted { author, .. } => {
                 community.env().feeds.forget([Source::Author(*author)]);
+            }
+            Change::Untagged(tags) => {
+                community.env().feeds.forget(tags.iter().map(|tag| Source::Tag(*tag)));
             }
             Change::AccessChanged(_) => community.env().log_ins.changed_elsewhere(),
             Change::Touched(nouns) => {
@@ -124,6 +128,7 @@ pub(super) async fn read_anew(community: &Community) -> Result<(), Error> {
     community.read(Class::Live, |tx, env| env.feeds.read_anew(tx)).await?;
     hub.publish(&Topic::Everybody, Shared::sized(Event::Missed, EVENT_BYTES));
     community.env().streams.bonds_changed_of(None);
+    community.env().streams.doubted.notify_one();
     Ok(())
 }
 

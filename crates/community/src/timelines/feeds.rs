@@ -221,9 +221,17 @@ impl Feeds {
     }
 
     pub(crate) fn removed(&self, tx: &mut Tx, author: Id, id: Id, tags: &[Id]) {
-        let tags = tags.to_vec();
+        let tags = tags.iter().map(|tag| Source::Tag(*tag));
+        self.taken_out(tx, id, tags.chain([Source::Author(author)]).collect());
+    }
+
+    /// A post was edited and has these hashtags no longer.
+    pub(crate) fn untagged(&self, tx: &mut Tx, id: Id, tags: &[Id]) {
+        self.taken_out(tx, id, tags.iter().map(|tag| Source::Tag(*tag)).collect());
+    }
+
+    fn taken_out(&self, tx: &mut Tx, id: Id, sources: Vec<Source>) {
         self.after(tx, move |state| {
-            let sources = tags.into_iter().map(Source::Tag).chain([Source::Author(author)]);
             for source in sources {
                 if let Some(list) = state.lists.get_mut(&source)
                     && let Ok(at) = list.ids.binary_search(&id)

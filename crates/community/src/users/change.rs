@@ -56,7 +56,7 @@ pub fn change(tx: &mut Tx, env: &Env, account: Id, change: &UserChange) -> Resul
         )?;
     }
     if change.password.is_some() || change.disabled == Some(true) {
-        super::end_other_sessions(tx, account, None)?;
+        super::end_other_sessions(tx, env, account, None)?;
         forget_chat_tokens(tx, account)?;
     }
     if let Some(password) = &change.password {

@@ -121,7 +121,7 @@ pub fn change_password(
     )?;
     oauth::access_changed(tx, env, account);
     forget_chat_tokens(tx, account)?;
-    end_other_sessions(tx, account, kept_session)?;
+    end_other_sessions(tx, env, account, kept_session)?;
     tokens::end_tokens(tx, account, Purpose::Reset)?;
     mail::send(tx, env, Letter::PasswordChanged { account })
 }

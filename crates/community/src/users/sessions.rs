@@ -143,23 +143,32 @@ pub fn sessions_of(tx: &mut Tx, account: Id) -> Result<Vec<Session>, Error> {
     )?)
 }
 
-/// Ends one of a person's sessions.
+/// Ends one of a person's sessions, and what is open by it.
 ///
 /// # Errors
 /// [`Error::NotFound`] when it is not theirs.
-pub fn end_session(tx: &mut Tx, account: Id, id: Id) -> Result<(), Error> {
+pub fn end_session(tx: &mut Tx, env: &Env, account: Id, id: Id) -> Result<(), Error> {
     let sql = "DELETE FROM web_sessions WHERE id = ?1 AND account_id = ?2";
     match tx.execute(sql, params![id, account])? {
         0 => Err(Error::NotFound("Session")),
-        _ => Ok(()),
+        _ => {
+            env.streams.log_ins_changed(tx, account);
+            Ok(())
+        }
     }
 }
 
-/// Ends all sessions of a person but `kept`.
+/// Ends all sessions of a person but `kept`, and what is open by them.
 ///
 /// # Errors
 /// The database's.
-pub fn end_other_sessions(tx: &mut Tx, account: Id, kept: Option<Id>) -> Result<(), Error> {
+pub fn end_other_sessions(
+    tx: &mut Tx,
+    env: &Env,
+    account: Id,
+    kept: Option<Id>,
+) -> Result<(), Error> {
+    env.streams.log_ins_changed(tx, account);
     let sql = "DELETE FROM web_sessions WHERE account_id = ?1 AND id <> ?2";
     tx.execute(sql, params![account, kept.unwrap_or(Id::ZERO)])?;
     Ok(())

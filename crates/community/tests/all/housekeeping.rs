@@ -450,7 +450,7 @@ async fn accounts_that_nothing_is_known_of_go_and_with_them_their_keys() {
         let decide = move |tx: &mut Tx, env: &Env| {
             relationships::block(tx, env, alice, blocked, "")?;
             relationships::mute(tx, env, alice, muted, true, None)?;
-            relationships::set_note(tx, alice, noted, "met at the river")?;
+            relationships::set_note(tx, env, alice, noted, "met at the river")?;
             tx.execute("UPDATE accounts SET silenced_at = 1 WHERE id = ?1", params![silenced])?;
             tx.execute(
                 "INSERT INTO account_keys (key_id, account_id, algorithm, public_pem)

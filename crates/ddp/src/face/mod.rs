@@ -2,6 +2,7 @@
 
 pub(crate) mod docs;
 pub(crate) mod live;
+mod log_ins;
 pub(crate) mod places;
 mod shelf;
 
@@ -19,6 +20,7 @@ use weir_http::{Asker, Limiter, Rule, Tokens};
 use crate::document::Documents;
 use crate::observer::Trouble;
 use crate::wire::Failure;
+use log_ins::LogIns;
 pub(crate) use shelf::Shelf;
 
 /// Everything: 300 in 5 minutes, as the Mastodon API has it.
@@ -56,6 +58,7 @@ pub struct Inner {
     pub(crate) limiter: Limiter,
     pub(crate) documents: Documents,
     pub(crate) shelf: Shelf,
+    pub(crate) log_ins: LogIns,
 }
 
 impl Deref for Face {
@@ -75,6 +78,7 @@ impl Face {
             limiter: Limiter::new(community.env().clock.clone()),
             documents: documents.clone(),
             shelf,
+            log_ins: LogIns::start(&community, setup.shutdown.clone()),
             resolver: setup.resolver.clone(),
             dev: setup.dev,
             community,

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use weir_base::{Id, Timestamp};
+use weir_community::oauth::Bearer;
 use weir_community::users::{self, NewSession, Standing};
 use weir_community::{accounts, oauth};
 use weir_http::{Asker, Rule};
@@ -164,7 +165,7 @@ async fn resume(face: &Face, token: String) -> Outcome {
 ///
 /// # Errors
 /// The database's.
-pub(crate) async fn holder(face: &Face, token: &str) -> Result<Option<Id>, Failure> {
+async fn holder(face: &Face, token: &str) -> Result<Option<Id>, Failure> {
     let text = token.to_owned();
     let by_session = face.read(move |tx, env| {
         let Some((session, due)) = users::session(tx, env, &text)? else { return Ok(None) };
@@ -184,8 +185,13 @@ pub(crate) async fn holder(face: &Face, token: &str) -> Result<Option<Id>, Failu
         Err(weir_community::Error::Db(error)) => return Err(failure(error.into())),
         Err(_) => return Ok(None),
     };
+    Ok(may_log_in(&bearer))
+}
+
+/// Who is logged in by an app's token, where it may do everything.
+pub(crate) fn may_log_in(bearer: &Bearer) -> Option<Id> {
     let whole = SCOPES.iter().all(|scope| bearer.scopes.allow(scope));
-    Ok(bearer.account_id.filter(|_| whole))
+    bearer.account_id.filter(|_| whole)
 }
 
 /// `logout`: the token is good for nothing from now on.
@@ -196,7 +202,7 @@ pub(crate) async fn log_out(call: Call<Face>, (): ()) -> Outcome {
     call.app
         .write(move |tx, env| {
             if let Some((session, _)) = users::session(tx, env, &token)? {
-                users::end_session(tx, by, session.id)?;
+                users::end_session(tx, env, by, session.id)?;
             }
             oauth::revoke_own(tx, env, by, &token)
         })

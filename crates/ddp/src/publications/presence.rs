@@ -1,8 +1,6 @@
 //! `presence`: which of those who follow the reader are here. That somebody left is told once they
 //! stayed away for a while, for everybody comes and goes all the time.
 
-use std::time::Duration;
-
 use weir_base::Id;
 use weir_community::streams::{Event, Topic};
 use weir_community::{Error, relationships};
@@ -16,9 +14,6 @@ use crate::face::live::{Live, Query, Shown, in_one_unit};
 use crate::observer::Work;
 use crate::server::Opening;
 use crate::wire::Failure;
-
-/// How often it is looked who follows the reader: that is told to nobody else.
-const TICK: Duration = Duration::from_secs(5);
 
 struct Presence {
     reader: Id,
@@ -44,15 +39,15 @@ impl Query for Presence {
     }
 
     fn concerns(&self, event: &Event, _: &Shown) -> bool {
-        matches!(event, Event::BondsChanged | Event::Moved)
+        match event {
+            Event::BondsChanged | Event::Moved => true,
+            Event::FollowersChanged(by) => self.others.binary_search(by).is_ok(),
+            _ => false,
+        }
     }
 
     fn reader(&self) -> Option<Id> {
         Some(self.reader)
-    }
-
-    fn every(&self) -> Option<Duration> {
-        Some(TICK)
     }
 
     fn read(&self, face: &Face) -> Work<'static, Result<Docs, Error>> {

@@ -64,7 +64,11 @@ impl Query for Relationships {
     }
 
     fn concerns(&self, event: &Event, _: &Shown) -> bool {
-        matches!(event, Event::BondsChanged)
+        match event {
+            Event::BondsChanged => true,
+            Event::FollowersChanged(by) => self.others.binary_search(by).is_ok(),
+            _ => false,
+        }
     }
 
     fn reader(&self) -> Option<Id> {

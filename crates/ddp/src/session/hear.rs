@@ -1,10 +1,12 @@
 //! What a client says, and what is done about it.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
+use weir_base::Id;
 
 use super::{Done, Session};
 use crate::server::{Answer, Call, Login};
@@ -165,6 +167,7 @@ impl<A: Clone + Send + Sync + 'static> Session<A> {
 
     /// Asks whether the log-in is still good; who lost it is nobody from then on.
     pub(super) fn check_log_in(&mut self) {
+        self.doubts_next = self.methods > 0;
         if let Some(token) = self.token.clone() {
             let good = self.server.is_good(&token);
             self.working.push(Box::pin(async move { Done::Checked(token, good.await) }));
@@ -173,6 +176,10 @@ impl<A: Clone + Send + Sync + 'static> Session<A> {
 
     fn log_in(&mut self, login: Login) {
         self.token = login.token;
+        self.door.user.store(login.user.unwrap_or(Id::ZERO).0, Ordering::SeqCst);
+        if self.doubts_next {
+            self.check_log_in();
+        }
         if self.user != login.user {
             self.user = login.user;
             self.change_reader();

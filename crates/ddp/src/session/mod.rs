@@ -13,7 +13,7 @@ mod subs;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -39,6 +39,8 @@ use subs::Sub;
 pub(crate) struct Door {
     pub(crate) bell: Arc<Bell>,
     back: Mutex<Option<Back>>,
+    // Who is logged in; 0: nobody (yet).
+    user: AtomicI64,
     // The log-in may have lost its power.
     doubted: AtomicBool,
 }
@@ -52,8 +54,13 @@ struct Back {
 }
 
 impl Door {
-    /// Has the session look whether its log-in is still good.
-    pub(crate) fn doubt(&self) {
+    /// Has the session look whether its log-in is still good, if it is this person's or may be
+    /// about to be.
+    pub(crate) fn doubt(&self, user: Option<Id>) {
+        let mine = self.user.load(Ordering::SeqCst);
+        if user.is_some_and(|user| mine != user.0 && mine != Id::ZERO.0) {
+            return;
+        }
         self.doubted.store(true, Ordering::SeqCst);
         self.bell.wake();
     }
@@ -83,6 +90,8 @@ pub(crate) struct Session<A> {
     waiting: VecDeque<Incoming>,
     working: FuturesUnordered<Work<'static, Done>>,
     methods: usize,
+    // A log-in that was under way when log-ins lost their power is looked at again.
+    doubts_next: bool,
     // The method that holds up those behind it.
     blocked_by: Option<u64>,
     next_method: u64,
@@ -165,6 +174,7 @@ impl<A: Clone + Send + Sync + 'static> Session<A> {
             waiting: VecDeque::new(),
             working: FuturesUnordered::new(),
             methods: 0,
+            doubts_next: false,
             blocked_by: None,
             next_method: 0,
             settled: Vec::new(),

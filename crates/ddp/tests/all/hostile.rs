@@ -1,9 +1,13 @@
 //! Clients that mean no good, or know no better.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use weir_ddp::Limits;
+use weir_live::socket::deflated_from_client;
 
 use crate::client::Ddp;
 use crate::memory::start;
@@ -122,4 +126,122 @@ async fn more_sessions_than_there_is_room_for_are_told_to_come_again() {
     let mut three = Ddp::open(running.address).await;
     three.say(json!({ "msg": "connect", "version": "1", "support": ["1"] })).await;
     assert_eq!(three.next().await, None);
+}
+
+/// A WebSocket of which every byte is the test's own, after its handshake.
+async fn raw(address: SocketAddr) -> TcpStream {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let asked = format!(
+        "GET /websocket HTTP/1.1\r\nHost: {address}\r\nUpgrade: websocket\r\n\
+         Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n\
+         Sec-WebSocket-Extensions: permessage-deflate\r\n\
+         Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    );
+    stream.write_all(asked.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"\r\n\r\n") {
+        answer.push(stream.read_u8().await.unwrap());
+    }
+    assert!(answer.starts_with(b"HTTP/1.1 101"));
+    stream
+}
+
+/// A text message as a client sends it, masked by zeros.
+fn masked(text: &str) -> Vec<u8> {
+    let mut frame = vec![0x81, 0x80 | u8::try_from(text.len()).unwrap(), 0, 0, 0, 0];
+    frame.extend_from_slice(text.as_bytes());
+    frame
+}
+
+/// The code with which the server closes.
+async fn close_code(stream: &mut TcpStream) -> u16 {
+    loop {
+        let [opcode, length] = [stream.read_u8().await.unwrap(), stream.read_u8().await.unwrap()];
+        let mut payload = vec![0; usize::from(length)];
+        stream.read_exact(&mut payload).await.unwrap();
+        if opcode == 0x88 {
+            return u16::from_be_bytes([payload[0], payload[1]]);
+        }
+    }
+}
+
+const CONNECT: &str = r#"{"msg":"connect","version":"1","support":["1"]}"#;
+
+#[tokio::test]
+async fn a_compression_bomb_ends_its_session_as_too_big_and_nobody_else_s() {
+    let limits = Limits { grace: Duration::from_millis(50), ..Limits::default() };
+    let running = start(limits).await;
+    let mut fine = Ddp::connect(running.address).await;
+    let mut bomber = raw(running.address).await;
+    bomber.write_all(&masked(CONNECT)).await.unwrap();
+    // 50 MB that fit into 50 KB.
+    let bomb = deflated_from_client(&vec![b' '; 50_000_000], [0; 4]).unwrap();
+    assert!(bomb.len() < 60_000);
+    bomber.write_all(&bomb).await.unwrap();
+    assert_eq!(close_code(&mut bomber).await, 1009);
+    while running.server.counts().0 > 1 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(fine.call_ping().await, "p");
+}
+
+#[tokio::test]
+async fn a_client_that_reads_a_byte_at_a_time_is_cut_and_others_do_not_notice() {
+    let limits = Limits {
+        write_deadline: Duration::from_millis(200),
+        grace: Duration::from_millis(50),
+        ..Limits::default()
+    };
+    let running = start(limits).await;
+    let text = "x".repeat(20_000);
+    for id in 0..1_500 {
+        running.memory.put("a", &id.to_string(), json!({ "text": text }));
+    }
+    let mut fine = Ddp::connect(running.address).await;
+    let mut slow = raw(running.address).await;
+    slow.write_all(&masked(CONNECT)).await.unwrap();
+    let sub = r#"{"msg":"sub","id":"s","name":"set","params":["a"]}"#;
+    slow.write_all(&masked(sub)).await.unwrap();
+    slow.read_u8().await.unwrap();
+    while running.server.counts().0 > 1 {
+        // One byte for each answer that somebody else gets.
+        let _ = slow.read_u8().await;
+        assert_eq!(fine.call_ping().await, "p");
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_finish_a_message_is_cut() {
+    let limits = Limits {
+        message_deadline: Duration::from_millis(50),
+        grace: Duration::from_millis(50),
+        ..Limits::default()
+    };
+    let running = start(limits).await;
+    let mut slow = raw(running.address).await;
+    slow.write_all(&masked(CONNECT)).await.unwrap();
+    let begun = masked(r#"{"msg":"ping"}"#);
+    slow.write_all(&begun[..begun.len() - 1]).await.unwrap();
+    assert_eq!(close_code(&mut slow).await, 1008);
+    while running.server.counts().0 > 0 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn of_a_half_open_connection_nothing_is_left() {
+    let limits = Limits {
+        heartbeat: Duration::from_millis(50),
+        grace: Duration::from_millis(50),
+        ..Limits::default()
+    };
+    let running = start(limits).await;
+    // It reads nothing and says nothing from here on, and its end is never told.
+    let mut silent = raw(running.address).await;
+    silent.write_all(&masked(CONNECT)).await.unwrap();
+    assert_eq!(silent.read_u8().await.unwrap(), 0x81);
+    assert_eq!(running.server.counts().0, 1);
+    while running.server.counts().0 > 0 {
+        tokio::task::yield_now().await;
+    }
 }

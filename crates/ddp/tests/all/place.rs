@@ -24,8 +24,8 @@ pub struct Place {
     pub address: SocketAddr,
     pub name: &'static str,
     shutdown: CancellationToken,
-    _data: tempfile::TempDir,
-    _fixture: Fixture,
+    data: tempfile::TempDir,
+    fixture: Fixture,
 }
 
 /// Knows no other server.
@@ -56,29 +56,11 @@ pub async fn places() -> Vec<Place> {
 
 impl Place {
     pub async fn on(fixture: Fixture, dev: bool) -> Self {
-        let (clock, random) = (Clock::system(), Random::system());
-        let jobs = Jobs::open(fixture.db.clone(), clock.clone(), random.clone()).unwrap();
         let data = tempfile::tempdir().unwrap();
-        let setup = Setup {
-            db: fixture.db.clone(),
-            jobs,
-            clock,
-            random,
-            site: Site { domain: "weir.test".into(), base: "https://weir.test".into() },
-            data: data.path().to_owned(),
-        };
-        let community = Community::open(setup).unwrap();
         let shutdown = CancellationToken::new();
-        tokio::spawn(streams::run(community.clone(), shutdown.clone()));
-        let server = weir_ddp::weir(weir_ddp::Setup {
-            community: community.clone(),
-            resolver: Arc::new(Alone),
-            dev,
-            shutdown: shutdown.clone(),
-        });
-        let address = serve(router(server), shutdown.clone()).await;
+        let (community, address) = serve_on(&fixture, &data, dev, &shutdown).await;
         let name = fixture.name;
-        Self { community, address, name, shutdown, _data: data, _fixture: fixture }
+        Self { community, address, name, shutdown, data, fixture }
     }
 
     /// A person with this name, whose password is the name and "-password".
@@ -125,11 +107,49 @@ impl Place {
 
     /// A session of somebody.
     pub async fn session(&self, account: Id) -> Ddp {
+        self.session_at(self.address, account).await
+    }
+
+    /// A server beside the first on the same database, with a memory of its own.
+    pub async fn another(&self) -> SocketAddr {
+        serve_on(&self.fixture, &self.data, true, &self.shutdown).await.1
+    }
+
+    /// A session of somebody with the server at `address`.
+    pub async fn session_at(&self, address: SocketAddr, account: Id) -> Ddp {
         let token = self.token(account, "read write follow").await;
-        let mut ddp = Ddp::connect(self.address).await;
+        let mut ddp = Ddp::connect(address).await;
         ddp.call("login", serde_json::json!([{ "resume": token }])).await.unwrap();
         ddp
     }
+}
+
+async fn serve_on(
+    fixture: &Fixture,
+    data: &tempfile::TempDir,
+    dev: bool,
+    shutdown: &CancellationToken,
+) -> (Community, SocketAddr) {
+    let (clock, random) = (Clock::system(), Random::system());
+    let jobs = Jobs::open(fixture.db.clone(), clock.clone(), random.clone()).unwrap();
+    let setup = Setup {
+        db: fixture.db.clone(),
+        jobs,
+        clock,
+        random,
+        site: Site { domain: "weir.test".into(), base: "https://weir.test".into() },
+        data: data.path().to_owned(),
+    };
+    let community = Community::open(setup).unwrap();
+    tokio::spawn(streams::run(community.clone(), shutdown.clone()));
+    let server = weir_ddp::weir(weir_ddp::Setup {
+        community: community.clone(),
+        resolver: Arc::new(Alone),
+        dev,
+        shutdown: shutdown.clone(),
+    });
+    let address = serve(router(server), shutdown.clone()).await;
+    (community, address)
 }
 
 impl Drop for Place {

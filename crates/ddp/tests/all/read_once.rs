@@ -86,3 +86,30 @@ async fn who_follows_the_reader_is_told_to_come_and_to_leave() {
         ddp.hear_until(|ddp| ddp.of("presence")[&bob.to_string()]["online"] == false).await;
     }
 }
+
+#[tokio::test]
+async fn who_begins_and_ceases_to_follow_the_reader_or_asks_to_is_told_at_once() {
+    for place in places().await {
+        let (alice, bob) = (place.person("alice").await, place.person("bob").await);
+        let mut ddp = place.session(alice).await;
+        let people = json!([{ "account_ids": [bob] }]);
+        ddp.sub("r", "relationships", people.clone()).await.unwrap();
+        ddp.sub("p", "presence", people).await.unwrap();
+        let bond =
+            |ddp: &Ddp, field: &str| ddp.of("relationships")[&bob.to_string()][field] == true;
+        let follow = move |tx: &mut weir_db::Tx, env: &weir_community::Env| {
+            relationships::follow(tx, env, bob, alice, &FollowWish::default()).map(|_| ())
+        };
+        place.write(follow).await;
+        ddp.hear_until(|ddp| bond(ddp, "followed_by") && ddp.of("presence").len() == 1).await;
+        place.write(move |tx, env| relationships::unfollow(tx, env, bob, alice)).await;
+        ddp.hear_until(|ddp| !bond(ddp, "followed_by") && ddp.of("presence").is_empty()).await;
+        let lock = "UPDATE accounts SET locked = 1 WHERE id = ?1";
+        place.write(move |tx, _| Ok(tx.execute(lock, weir_db::params![alice])?)).await;
+        place.write(follow).await;
+        ddp.hear_until(|ddp| bond(ddp, "requested_by")).await;
+        place.write(move |tx, env| relationships::reject_request(tx, env, alice, bob)).await;
+        ddp.hear_until(|ddp| !bond(ddp, "requested_by")).await;
+        assert!(ddp.of("presence").is_empty(), "{}", place.name);
+    }
+}

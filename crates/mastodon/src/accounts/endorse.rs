@@ -30,7 +30,7 @@ pub async fn unendorse(
 ) -> Result<Json<Relationship>, Error> {
     let by = person.id;
     let done = face.write(move |tx, env| {
-        changed(tx, env, by, id, |tx, _| relationships::unendorse(tx, by, id))
+        changed(tx, env, by, id, |tx, env| relationships::unendorse(tx, env, by, id))
     });
     Ok(Json(done.await?))
 }

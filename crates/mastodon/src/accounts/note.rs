@@ -27,7 +27,7 @@ pub async fn post(
 ) -> Result<Json<Relationship>, Error> {
     let (by, comment) = (person.id, note.comment.unwrap_or_default());
     let done = face.write(move |tx, env| {
-        changed(tx, env, by, id, |tx, _| relationships::set_note(tx, by, id, &comment))
+        changed(tx, env, by, id, |tx, env| relationships::set_note(tx, env, by, id, &comment))
     });
     Ok(Json(done.await?))
 }

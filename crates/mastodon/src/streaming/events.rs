@@ -5,8 +5,11 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use weir_base::Id;
+use weir_community::Env;
+use weir_community::oauth::{self, Hold};
 use weir_community::statuses::View;
 use weir_community::streams::{Event, Reader, ReaderSets, Topic};
+use weir_db::Tx;
 use weir_live::{Cursor, Lost, Next, Session, Shared};
 
 use super::render::{Payload, Rendered};
@@ -29,6 +32,8 @@ pub(crate) struct Events {
     streams: Vec<Stream>,
     reader: Option<Arc<Reader>>,
     pub(super) wire: Wire,
+    /// What is open by the token is known, for when it may have lost its power unheard.
+    _hold: Option<Hold>,
 }
 
 /// Where a stream begins.
@@ -61,18 +66,38 @@ impl Events {
     /// Opens a session without streams, for somebody who was [let in](super::Arrival).
     ///
     /// # Errors
-    /// 503 when no session is free; the database's.
+    /// 503 when no session is free; 401 when the token was revoked meanwhile; the database's.
     pub(crate) async fn open(face: &Face, listener: Listener, wire: Wire) -> Result<Self, Error> {
         let id = listener.as_ref().and_then(|bearer| bearer.account_id);
         let hub = face.env().streams.hub();
         let session =
             hub.session(id.unwrap_or(Id::ZERO).0).map_err(|full| Error::busy(full.to_string()))?;
+        let log_ins = &face.env().log_ins;
+        let hold = listener.as_ref().and_then(|bearer| log_ins.held().hold(bearer));
+        if let Some(bearer) = &listener
+            && bearer.generation != log_ins.current()
+        {
+            // What is revoked from here on closes the session; what was before did not.
+            let id = bearer.token_id;
+            let look = move |tx: &mut Tx, env: &Env| oauth::powerless(tx, env, &[id]);
+            if !face.read(look).await?.is_empty() {
+                return Err(Error::bad_token());
+            }
+        }
         let readers = face.env().streams.readers();
         let reader = id.map(|id| readers.of(id));
         if let Some(reader) = &reader {
             readers.sets(&face.community, reader).await?;
         }
-        Ok(Self { face: face.clone(), listener, session, streams: Vec::new(), reader, wire })
+        Ok(Self {
+            face: face.clone(),
+            listener,
+            session,
+            streams: Vec::new(),
+            reader,
+            wire,
+            _hold: hold,
+        })
     }
 
     /// Listens to one more stream, and tells where it begins: after `cursor`, if there is one and

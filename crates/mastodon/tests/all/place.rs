@@ -14,6 +14,7 @@ use weir_community::federation::{Found, PortFuture, Resolver};
 use weir_community::instance::Registrations;
 use weir_community::oauth::{self, Scopes};
 use weir_community::statuses::{self, Draft, Visibility};
+use weir_community::streams;
 use weir_community::users::{Door, KeptPassword, NewUser, Role};
 use weir_community::{Community, Env, Error, Setup, Site};
 use weir_db::{Class, Tx};
@@ -147,12 +148,18 @@ impl Place {
 
     /// Serves the API on a port, and tells those who stream what happens.
     pub async fn listen(&self) -> std::net::SocketAddr {
+        self.listen_among(None).await
+    }
+
+    /// The same as one of several nodes, which tell each other over the Redis at `bus`.
+    pub async fn listen_among(&self, bus: Option<&str>) -> std::net::SocketAddr {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let router = self.router.clone();
         tokio::spawn(async move { axum::serve(listener, router).await });
         let ended = tokio_util::sync::CancellationToken::new();
-        tokio::spawn(weir_community::streams::run(self.community.clone(), ended));
+        let nodes = bus.map(|url| streams::Nodes::join(&self.community, url).unwrap());
+        tokio::spawn(streams::run_among(self.community.clone(), nodes, ended));
         address
     }
 

@@ -8,6 +8,7 @@ use tokio::net::TcpStream;
 use weir_base::Random;
 use weir_community::relationships::{self, FollowWish};
 use weir_community::statuses::{self, Visibility};
+use weir_db::params;
 use weir_live::socket::client::{Client, Request, connect};
 use weir_live::socket::{Message, Sockets};
 
@@ -422,5 +423,57 @@ async fn open_streams_end_when_the_token_is_revoked_and_come_back_with_one_that_
         let mut stream = Stream::open(address, Some(&bob), "stream=public").await;
         let id = place.post(&bob, "still here", Visibility::Public).await;
         assert_eq!(stream.next().await.2["id"], id.to_string());
+    }
+}
+
+/// A Redis that is ended with the test.
+struct Redis(std::process::Child);
+
+impl Redis {
+    fn start(port: u16) -> Self {
+        let child = std::process::Command::new("redis-server")
+            .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""])
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .expect("redis-server is installed: `make test` does that");
+        Self(child)
+    }
+}
+
+impl Drop for Redis {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[tokio::test]
+async fn what_was_revoked_while_the_bus_was_away_is_closed_when_it_is_back() {
+    for place in places() {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = free.local_addr().unwrap().port();
+        drop(free);
+        let [alice, bob] = [place.person("alice").await, place.person("bob").await];
+        let carol = place.person("carol").await;
+        let address = place.listen_among(Some(&format!("redis://127.0.0.1:{port}"))).await;
+        let mut of_alice = Stream::open(address, Some(&alice), "stream=user").await;
+        let mut of_carol = Stream::open(address, Some(&carol), "stream=user").await;
+        let mut of_bob = Stream::open(address, Some(&bob), "stream=user").await;
+        // As another node does it, which nobody here hears of.
+        place
+            .write(move |tx, env| {
+                tx.execute("DELETE FROM oauth_tokens WHERE account_id = ?1", params![alice.id])?;
+                let sql = "UPDATE accounts SET suspended_at = ?2 WHERE id = ?1";
+                tx.execute(sql, params![carol.id, env.clock.now()])?;
+                Ok(())
+            })
+            .await;
+        let _redis = Redis::start(port);
+        for stream in [&mut of_alice, &mut of_carol] {
+            assert!(matches!(stream.0.recv().await.unwrap(), Message::Close(_)), "{}", place.name);
+        }
+        let post = place.post(&bob, "still here", Visibility::Public).await;
+        assert_eq!(of_bob.next().await.2["id"], post.to_string());
+        assert!(ask(address, "/api/v1/streaming/user", Some(&alice.token)).await.0.contains("401"));
     }
 }

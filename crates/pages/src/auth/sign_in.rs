@@ -172,7 +172,7 @@ pub async fn start(
         .community
         .write(Class::Interactive, move |tx, env| {
             if let Some((account, session)) = before {
-                match users::end_session(tx, account, session) {
+                match users::end_session(tx, env, account, session) {
                     Ok(()) | Err(Error::NotFound(_)) => {}
                     Err(error) => return Err(error),
                 }

@@ -20,7 +20,7 @@ pub async fn submit(
         let (account, session) = (me.account.id, me.session.id);
         pages
             .community
-            .write(Class::Interactive, move |tx, _| users::end_session(tx, account, session))
+            .write(Class::Interactive, move |tx, env| users::end_session(tx, env, account, session))
             .await?;
     }
     let mut response = Redirect::to("/").into_response();

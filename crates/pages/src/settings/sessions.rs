@@ -103,9 +103,9 @@ pub async fn end(
     };
     pages
         .community
-        .write(Class::Interactive, move |tx, _| match one {
-            Some(id) => users::end_session(tx, account, id),
-            None => users::end_other_sessions(tx, account, Some(this)),
+        .write(Class::Interactive, move |tx, env| match one {
+            Some(id) => users::end_session(tx, env, account, id),
+            None => users::end_other_sessions(tx, env, account, Some(this)),
         })
         .await?;
     Ok(done(PATH, "ended"))

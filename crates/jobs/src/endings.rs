@@ -11,7 +11,7 @@ use weir_db::{Error, Tx};
 use crate::batches::{Change, Changes, change};
 use crate::directory::QueueState;
 use crate::jobs::Inner;
-use crate::retry::bounded_ms;
+use crate::retry::{bounded_ms, postponed_ms};
 use crate::rows::{self, Claim, Removed};
 use crate::{KindStats, Last, Outcome, Retry, Unique, cursors};
 
@@ -39,6 +39,7 @@ impl Totals {
             match *outcome {
                 "done" => stats.done += count,
                 "retry" => stats.retried += count,
+                "postponed" => stats.postponed += count,
                 "discard" => stats.discarded += count,
                 "expired" => stats.expired += count,
                 "cancelled" => stats.cancelled += count,
@@ -138,9 +139,10 @@ pub(crate) fn record(
             *written.ended.entry((claim.kind.clone(), outcome.name())).or_default() += 1;
             match outcome {
                 Settled::Gone(_) => {}
-                Settled::Retry(delay_ms, reason) => {
+                Settled::Retry(delay_ms, reason) | Settled::Postponed(delay_ms, reason) => {
                     let due_at = now.plus_ms(delay_ms);
-                    rows::insert_retry(tx, due_at, &queue.name, claim, shortened(reason))?;
+                    let failed = matches!(outcome, Settled::Retry(..));
+                    rows::insert_again(tx, due_at, &queue.name, claim, failed, shortened(reason))?;
                     let first = written.first_due.map_or(due_at, |first| due_at.min(first));
                     written.first_due = Some(first);
                 }
@@ -170,6 +172,7 @@ pub(crate) fn record(
 enum Settled<'o> {
     Gone(&'static str),
     Retry(i64, &'o str),
+    Postponed(i64, &'o str),
     Dead(&'o str),
 }
 
@@ -178,6 +181,7 @@ impl Settled<'_> {
         match self {
             Self::Gone(name) => name,
             Self::Retry(..) => "retry",
+            Self::Postponed(..) => "postponed",
             Self::Dead(_) => "dead",
         }
     }
@@ -187,7 +191,7 @@ impl Settled<'_> {
         match self {
             Self::Gone("done") => change.done += 1,
             Self::Gone(_) | Self::Dead(_) => change.failed += 1,
-            Self::Retry(..) => {}
+            Self::Retry(..) | Self::Postponed(..) => {}
         }
     }
 }
@@ -200,33 +204,45 @@ fn settle<'o>(
     terms: Terms,
     outcome: &'o Outcome,
 ) -> Result<Settled<'o>, Error> {
-    let (name, retry) = (outcome.name(), terms.retry);
-    let settled = match outcome {
-        Outcome::Dead(reason) => Settled::Dead(reason),
-        Outcome::Retry { reason, after_ms } | Outcome::Down { reason, after_ms } => {
-            match (retry.delay_ms(claim.attempt, &inner.random), retry.last) {
-                (Some(delay_ms), _) => {
-                    if terms.unique.ends_at_start()
-                        && let Some(key) = &claim.unique_key
-                        && !rows::take_key(tx, key, claim.id)?
-                    {
-                        // A newer job of the same key waits: it does the same work.
-                        return Ok(Settled::Gone("discard"));
-                    }
-                    return Ok(Settled::Retry(after_ms.map_or(delay_ms, bounded_ms), reason));
-                }
-                (None, Last::Dead) => Settled::Dead(reason),
-                (None, Last::Discard) => Settled::Gone("discard"),
-            }
+    let settled = judge(inner, claim, terms.retry, outcome);
+    if matches!(settled, Settled::Retry(..) | Settled::Postponed(..)) {
+        if terms.unique.ends_at_start()
+            && let Some(key) = &claim.unique_key
+            && !rows::take_key(tx, key, claim.id)?
+        {
+            // A newer job of the same key waits: it does the same work.
+            return Ok(Settled::Gone("discard"));
         }
-        _ => Settled::Gone(name),
-    };
+        return Ok(settled);
+    }
     if terms.unique == Unique::UntilDone
         && let Some(key) = &claim.unique_key
     {
         rows::free_key(tx, key, claim.id)?;
     }
     Ok(settled)
+}
+
+fn judge<'o>(inner: &Inner, claim: &Claim, retry: Retry, outcome: &'o Outcome) -> Settled<'o> {
+    let (reason, after_ms) = match outcome {
+        Outcome::Dead(reason) => return Settled::Dead(reason),
+        Outcome::Postponed { reason, after_ms } => {
+            let age_ms = inner.clock.now().since_ms(claim.enqueued_at);
+            if let Some(delay_ms) = postponed_ms(*after_ms, age_ms, &inner.random) {
+                return Settled::Postponed(delay_ms, reason);
+            }
+            (reason, None)
+        }
+        Outcome::Retry { reason, after_ms } | Outcome::Down { reason, after_ms } => {
+            (reason, *after_ms)
+        }
+        _ => return Settled::Gone(outcome.name()),
+    };
+    match (retry.delay_ms(claim.attempt, &inner.random), retry.last) {
+        (Some(delay_ms), _) => Settled::Retry(after_ms.map_or(delay_ms, bounded_ms), reason),
+        (None, Last::Dead) => Settled::Dead(reason),
+        (None, Last::Discard) => Settled::Gone("discard"),
+    }
 }
 
 fn shortened(reason: &str) -> &str {

@@ -84,7 +84,7 @@ impl End {
             Outcome::Done | Outcome::Discard(_) | Outcome::Dead(_) => Self::Well,
             Outcome::Retry { .. } => Self::Failed,
             Outcome::Down { .. } => Self::Down,
-            Outcome::Expired | Outcome::Cancelled => Self::Unknown,
+            Outcome::Postponed { .. } | Outcome::Expired | Outcome::Cancelled => Self::Unknown,
         }
     }
 }

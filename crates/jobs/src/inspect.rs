@@ -112,6 +112,8 @@ pub struct KindStats {
     pub done: u64,
     /// Attempts that failed and are tried again.
     pub retried: u64,
+    /// Attempts that were put off, which is no failure.
+    pub postponed: u64,
     /// Jobs given up and dropped.
     pub discarded: u64,
     /// Jobs that waited too long, and were dropped without a run.

@@ -139,6 +139,16 @@ pub enum Outcome {
         /// As in `Retry`.
         after_ms: Option<i64>,
     },
+    /// Not its time yet, through no fault of its own or its peer's, such as that all places for
+    /// what it needs are taken: it waits in the schedule, its attempt is not counted, and no
+    /// breaker hears of it. See [`Outcome::postpone`].
+    Postponed {
+        /// What it waits for, for people.
+        reason: String,
+        /// The wait, in milliseconds: at most ten minutes, and up to half as long again by chance,
+        /// so that what was put off together does not come back together.
+        after_ms: i64,
+    },
     /// Given up without a trace but a count.
     Discard(String),
     /// Moved to the dead set at once.
@@ -155,10 +165,20 @@ impl Outcome {
         Self::Retry { reason: reason.to_string(), after_ms: None }
     }
 
+    /// Puts the job off for about `after_ms` milliseconds. As often as it takes, but only in the
+    /// first day after it became ready first: from then on it counts as a failure, so that nothing
+    /// is put off for ever. What waits so can be called back early ([`Jobs::hasten`]).
+    ///
+    /// [`Jobs::hasten`]: crate::Jobs::hasten
+    pub fn postpone(reason: impl Display, after_ms: i64) -> Self {
+        Self::Postponed { reason: reason.to_string(), after_ms }
+    }
+
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Done => "done",
             Self::Retry { .. } | Self::Down { .. } => "retry",
+            Self::Postponed { .. } => "postponed",
             Self::Discard(_) => "discard",
             Self::Dead(_) => "dead",
             Self::Expired => "expired",
@@ -166,9 +186,14 @@ impl Outcome {
         }
     }
 
+    /// Whether the attempt failed, so that the job is tried again or kept.
+    pub(crate) fn is_failure(&self) -> bool {
+        matches!(self, Self::Retry { .. } | Self::Down { .. } | Self::Dead(_))
+    }
+
     /// Whether the job is gone for good, neither tried again nor kept.
     pub(crate) fn is_gone(&self) -> bool {
-        !matches!(self, Self::Retry { .. } | Self::Down { .. } | Self::Dead(_))
+        !self.is_failure() && !matches!(self, Self::Postponed { .. })
     }
 }
 
@@ -189,6 +214,13 @@ pub enum Failure {
         /// As in `Retry`.
         after_ms: Option<i64>,
     },
+    /// Not its time yet, which is no failure ([`Outcome::Postponed`]).
+    Postponed {
+        /// What it waits for, for people.
+        reason: String,
+        /// The wait, in milliseconds.
+        after_ms: i64,
+    },
     /// Given up without a trace but a count.
     Discard(String),
     /// Moved to the dead set at once.
@@ -205,6 +237,11 @@ impl Failure {
     pub fn down(reason: impl Display) -> Self {
         Self::Down { reason: reason.to_string(), after_ms: None }
     }
+
+    /// Not its time yet: see [`Outcome::postpone`].
+    pub fn postpone(reason: impl Display, after_ms: i64) -> Self {
+        Self::Postponed { reason: reason.to_string(), after_ms }
+    }
 }
 
 impl From<Failure> for Outcome {
@@ -212,6 +249,7 @@ impl From<Failure> for Outcome {
         match failure {
             Failure::Retry { reason, after_ms } => Self::Retry { reason, after_ms },
             Failure::Down { reason, after_ms } => Self::Down { reason, after_ms },
+            Failure::Postponed { reason, after_ms } => Self::Postponed { reason, after_ms },
             Failure::Discard(reason) => Self::Discard(reason),
             Failure::Dead(reason) => Self::Dead(reason),
         }

@@ -502,7 +502,7 @@ fn load(tx: &mut Tx) -> Result<Loaded, weir_db::Error> {
 }
 
 /// A fairness key without what PostgreSQL cannot store, cut to its limit.
-fn lane_name(key: &str) -> String {
+pub(crate) fn lane_name(key: &str) -> String {
     let mut end = key.len().min(LANE_BYTES_MAX);
     while !key.is_char_boundary(end) {
         end -= 1;

@@ -7,7 +7,8 @@ use weir_db::{Class, Tx, params};
 
 use crate::batches::{self, Change};
 use crate::inspect::find_ready;
-use crate::{Action, Error, Jobs, Search, Set, Swept, rows};
+use crate::jobs::lane_name;
+use crate::{Action, Error, Jobs, Queue, Search, Set, Swept, rows};
 
 /// Jobs that one transaction moves.
 const MOVED_MAX: usize = 500;
@@ -110,6 +111,25 @@ impl Jobs {
             }
             _ => Ok(found),
         }
+    }
+
+    /// Makes ready at once what was put off ([`Outcome::postpone`](crate::Outcome::postpone)) in
+    /// `lane` of `queue`, when the transaction commits, and tells how many those are: what they
+    /// waited for is there. With the jobs on Redis they wait for their time.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn hasten(&self, tx: &mut Tx, queue: Queue, lane: &str) -> Result<u64, weir_db::Error> {
+        let now = self.inner.clock.now();
+        let moved = tx.execute(
+            "UPDATE jobs_later SET due_at = ?1
+             WHERE state = 0 AND reason IS NOT NULL AND queue = ?2 AND lane = ?3 AND due_at > ?1",
+            params![now, queue.name, lane_name(lane)],
+        )?;
+        if moved > 0 {
+            self.due_now(tx);
+        }
+        Ok(moved)
     }
 
     /// Makes all jobs of `set` ready now, and tells how many. The ready are so already.

@@ -5,6 +5,12 @@ use weir_base::Random;
 /// The longest wait between two tries, in milliseconds: 30 days.
 const DELAY_MS_MAX: i64 = 30 * 24 * 3_600 * 1_000;
 
+/// The longest wait of a job that is put off, in milliseconds, and the shortest.
+const POSTPONED_MS_MAX: i64 = 600_000;
+const POSTPONED_MS_MIN: i64 = 10;
+/// So long after it became ready first a job may be put off, in milliseconds: a day.
+const POSTPONABLE_MS: i64 = 24 * 3_600 * 1_000;
+
 /// What follows a failure.
 #[derive(Debug, Clone, Copy)]
 pub struct Retry {
@@ -68,6 +74,15 @@ pub(crate) fn bounded_ms(delay_ms: i64) -> i64 {
     delay_ms.clamp(0, DELAY_MS_MAX)
 }
 
+/// The wait of a job that became ready first `age_ms` ago and is put off for `after_ms`, both in
+/// milliseconds; none when it was put off for too long already.
+pub(crate) fn postponed_ms(after_ms: i64, age_ms: i64, random: &Random) -> Option<i64> {
+    let least_ms = after_ms.clamp(POSTPONED_MS_MIN, POSTPONED_MS_MAX);
+    let jitter_ms = random.below(least_ms.unsigned_abs() / 2 + 1);
+    let wait_ms = least_ms.saturating_add(i64::try_from(jitter_ms).unwrap_or(0));
+    (age_ms < POSTPONABLE_MS).then_some(wait_ms)
+}
+
 fn growing_ms(retry: i64, random: &Random) -> i64 {
     let grown_ms = retry.saturating_pow(4).saturating_add(15).saturating_mul(1_000);
     let jitter_ms = random.below(10_000_u64.saturating_mul(retry as u64 + 1));
@@ -90,6 +105,21 @@ mod tests {
         }
         assert_eq!(Retry::DEFAULT.delay_ms(26, &random), None);
         assert_eq!(Retry::NEVER.delay_ms(1, &random), None);
+    }
+
+    #[test]
+    fn what_is_put_off_comes_back_scattered_and_not_for_ever() {
+        let random = Random::seeded(3);
+        let mut waits: Vec<i64> =
+            (0..100).filter_map(|_| postponed_ms(2_000, 0, &random)).collect();
+        assert!(waits.iter().all(|ms| (2_000..=3_000).contains(ms)), "{waits:?}");
+        waits.sort_unstable();
+        waits.dedup();
+        assert!(waits.len() > 50, "{waits:?}");
+        let longest_ms = postponed_ms(i64::MAX, POSTPONABLE_MS - 1, &random).unwrap();
+        assert!(longest_ms <= POSTPONED_MS_MAX / 2 * 3, "{longest_ms}");
+        assert!(postponed_ms(-1, -1, &random).is_some_and(|ms| ms >= POSTPONED_MS_MIN));
+        assert_eq!(postponed_ms(2_000, POSTPONABLE_MS, &random), None);
     }
 
     #[test]

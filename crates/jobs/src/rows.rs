@@ -152,37 +152,43 @@ pub(crate) const NEVER: Timestamp = Timestamp::from_ms(i64::MAX);
 /// What a new row of `jobs_later` waits for.
 #[derive(Clone, Copy)]
 pub(crate) enum State {
-    /// Its time.
+    /// Its time. A job that was put off has a reason.
     Scheduled = 0,
+    /// Its next attempt.
+    Retry = 1,
     /// Its batch.
     CalledBack = 2,
 }
 
-/// Writes a failed job into the retry set.
-pub(crate) fn insert_retry(
+/// Writes a job that is tried again at `due_at` into the retry set if its attempt `failed`, else
+/// into the schedule with its failures as they were.
+pub(crate) fn insert_again(
     tx: &mut Tx,
     due_at: Timestamp,
     queue: &str,
     claim: &Claim,
+    failed: bool,
     reason: &str,
 ) -> Result<(), Error> {
+    let state = if failed { State::Retry } else { State::Scheduled };
     tx.execute(
         "INSERT INTO jobs_later (due_at, id, state, queue, lane, kind, failures, enqueued_at,
            unique_key, payload, reason, batch_id, expires_at)
-         VALUES (?1, ?2, 1, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+         VALUES (?1, ?2, ?13, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
         params![
             due_at,
             claim.id,
             queue,
             *claim.lane,
             *claim.kind,
-            claim.attempt,
+            claim.attempt - u32::from(!failed),
             claim.enqueued_at,
             claim.unique_key,
             claim.payload,
             reason,
             claim.batch_id,
-            claim.expires_at
+            claim.expires_at,
+            state as i64
         ],
     )?;
     Ok(())

@@ -10,7 +10,8 @@ pub(crate) const PART: &str = "jobs";
 /// off is still there.
 /// On PostgreSQL the `slot` of a row's lane tells which node works on it, and `xid`, the number of
 /// the row's transaction, what a node has not heard of.
-/// `state` in `jobs_later`: 0 scheduled, 1 waits for its retry, 2 is called back by its batch.
+/// `state` in `jobs_later`: 0 scheduled (with a `reason`: put off), 1 waits for its retry, 2 is
+/// called back by its batch.
 pub(crate) const MIGRATIONS: &[Migration] = &[Migration {
     number: 1,
     name: "queues, schedule, dead set",
@@ -58,6 +59,7 @@ CREATE TABLE jobs_later (
   PRIMARY KEY (due_at, id)
 ) WITHOUT ROWID;
 CREATE UNIQUE INDEX jobs_later_by_id ON jobs_later (id);
+CREATE INDEX jobs_later_put_off ON jobs_later (queue, lane) WHERE state = 0 AND reason IS NOT NULL;
 
 CREATE TABLE jobs_dead (
   id BIGINT NOT NULL PRIMARY KEY,

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use moka::sync::Cache;
 use weir_base::Timestamp;
 use weir_community::federation::AskOrigin;
 use weir_jobs::Jobs;
@@ -45,6 +46,8 @@ pub(crate) struct Full {
     free_bytes: Option<u64>,
     inbound: Depths,
     unknown: Depths,
+    /// Of these, how many are put off, by lane.
+    put_off: Cache<String, u64>,
     /// Of unknown senders, by the network they came from.
     sources: HashMap<String, u64>,
     hearsay: Depths,
@@ -99,13 +102,14 @@ pub(super) enum Refusal {
 
 impl Full {
     /// Nothing is known yet.
-    pub(crate) fn new(free_disk: FreeDisk) -> Self {
+    pub(crate) fn new(free_disk: FreeDisk, put_off: Cache<String, u64>) -> Self {
         Self {
             at: Timestamp::default(),
             free_disk,
             free_bytes: None,
             inbound: Depths::default(),
             unknown: Depths::default(),
+            put_off,
             sources: HashMap::new(),
             hearsay: Depths::default(),
             mean_bytes: HashMap::new(),
@@ -127,6 +131,9 @@ impl Full {
         self.inbound.add(look(super::work::LATE_QUEUE.name, LANES));
         self.inbound.add(look(super::look_up::QUEUE.name, LANES));
         self.unknown = look(super::unknown::QUEUE.name, UNKNOWN_LANES);
+        let put_off = self.put_off.iter().map(|(lane, count)| (lane.to_string(), count));
+        let lanes: HashMap<String, u64> = put_off.collect();
+        self.unknown.add(Depths { total: lanes.values().sum(), lanes });
         self.hearsay = look(AskOrigin::QUEUE_NAME, LANES);
         let inbound = &self.inbound.lanes;
         self.mean_bytes.retain(|host, _| inbound.contains_key(host));

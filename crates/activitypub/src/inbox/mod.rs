@@ -16,6 +16,7 @@ mod full;
 mod gather;
 mod hearsay;
 mod look_up;
+mod meet;
 mod seen;
 mod sources;
 mod unknown;
@@ -37,6 +38,7 @@ use crate::ActivityPub;
 use crate::wire::BYTES_MAX;
 use full::Full;
 use gather::Gather;
+use meet::Meetings;
 use seen::Seen;
 use sources::Sources;
 
@@ -45,6 +47,7 @@ pub(crate) struct Inbox {
     seen: Seen,
     full: Mutex<Full>,
     sources: Sources,
+    meetings: Meetings,
     known: Gather<Inbound>,
     late: Gather<Late>,
     unknown: Gather<Unverified>,
@@ -54,10 +57,12 @@ pub(crate) struct Inbox {
 
 impl Inbox {
     pub(crate) fn new(free_disk: FreeDisk, door: Handle) -> Self {
+        let meetings = Meetings::default();
         Self {
             seen: Seen::default(),
-            full: Mutex::new(Full::new(free_disk)),
+            full: Mutex::new(Full::new(free_disk, meetings.put_off())),
             sources: Sources::default(),
+            meetings,
             known: Gather::default(),
             late: Gather::default(),
             unknown: Gather::default(),

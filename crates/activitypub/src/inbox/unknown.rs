@@ -1,22 +1,26 @@
 //! Messages of senders that are not known yet, and keys that may have been renewed.
+//!
+//! They are judged together. One that wants a key which is not here is put off until that was
+//! fetched; nothing that could be worked waits for it.
 
 use std::borrow::Cow;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use serde::{Deserialize, Serialize};
-use weir_base::{Id, Timestamp};
-use weir_community::{Env, Error};
-use weir_db::{Class, Tx};
-use weir_jobs::{Claimed, Delay, Failure, Job, Last, Queue, Registry, Retry};
+use tokio::runtime::Handle;
+use weir_base::Timestamp;
+use weir_community::Env;
+use weir_db::{Class, Error as DbError, Tx};
+use weir_jobs::{Claimed, Delay, Failure, Job, Last, Outcome, Prepared, Queue, Registry, Retry};
 
+use super::meet::Wanted;
 use super::work::{Inbound, Late, is_late};
-use crate::ActivityPub;
-use crate::resolver::RemoteError;
 use crate::signature::{self, Received, SignatureError};
-use crate::wire::{self, Uri};
+use crate::wire::{self, Uri, WireError};
+use crate::{ActivityPub, Signer};
 
-/// Where they wait.
-pub(super) const QUEUE: Queue = Queue::new("unverified", Class::Inbound).newest_first();
+/// Where they wait. Messages of those who are known go first.
+pub(super) const QUEUE: Queue = Queue::new("unverified", Class::Outbound).newest_first();
 
 /// A message whose signature could not be verified yet.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -78,11 +82,13 @@ impl Job for RefetchKey {
 }
 
 pub(super) fn register(registry: &mut Registry, face: &ActivityPub) {
-    let verifier = face.clone();
-    registry.task(move |claimed: Claimed<Unverified>| {
-        let face = verifier.clone();
-        async move { face.verify(claimed.id, claimed.job).await }
-    });
+    let (judge, env) = (face.clone(), face.community().env().clone());
+    let prepare = move |jobs: Vec<Claimed<Unverified>>| {
+        let face = judge.clone();
+        async move { face.verify(jobs).await }
+    };
+    let meeting = face.clone();
+    registry.unit(prepare, move |tx: &mut Tx, batch: &[Step]| run(tx, &env, &meeting, batch));
     let fetcher = face.clone();
     registry.task(move |claimed: Claimed<RefetchKey>| {
         let face = fetcher.clone();
@@ -95,27 +101,90 @@ pub(super) fn register(registry: &mut Registry, face: &ActivityPub) {
     });
 }
 
-impl ActivityPub {
-    /// Finds out whether the message is its sender's; if so it goes where those of known senders
-    /// go, under its own number.
-    async fn verify(&self, seq: Id, job: Unverified) -> Result<(), Failure> {
-        let actor: Uri = job
-            .actor
-            .parse()
-            .map_err(|error: crate::wire::WireError| Failure::Discard(error.to_string()))?;
-        let mut known = self.key_owner(&job.key_id, false).await.map_err(RemoteError::from)?;
-        if known.is_none() {
-            // Of all that waits for the same actor one message has it fetched.
-            self.refresh_since(&actor, job.arrived).await.inspect_err(|error| {
-                if !error.is_passing() {
-                    dropped("unknown");
+/// What is done for a message.
+#[derive(Debug)]
+enum Step {
+    /// It is its sender's: it goes where those of known senders go, under its own number.
+    Take(Box<Inbound>),
+    /// The same, and it may tell of something long ago.
+    TakeLate(Box<Late>),
+    /// It waits until its key was fetched.
+    Meet(Box<Wanted>, Handle),
+}
+
+fn run(
+    tx: &mut Tx,
+    env: &Env,
+    face: &ActivityPub,
+    batch: &[Step],
+) -> Result<Vec<Outcome>, DbError> {
+    let (mut taken, mut late, mut outcomes) = (Vec::new(), Vec::new(), Vec::new());
+    for step in batch {
+        outcomes.push(Outcome::Done);
+        match step {
+            Step::Take(one) => taken.push(Inbound::clone(one)),
+            Step::TakeLate(one) => late.push(Late::clone(one)),
+            Step::Meet(wanted, on) => {
+                if let Some(outcome) = outcomes.last_mut() {
+                    *outcome = wanted.outcome();
                 }
-            })?;
-            known = self.key_owner(&job.key_id, true).await.map_err(RemoteError::from)?;
+                let (face, wanted, on) = (face.clone(), Wanted::clone(wanted), on.clone());
+                tx.after_commit(move || face.meet(wanted, &on));
+            }
         }
-        let Some(mut known) = known.filter(|known| known.uri == job.actor) else {
-            dropped("no_key");
-            return Err(Failure::Discard(format!("{} has no key {}", job.actor, job.key_id)));
+    }
+    env.jobs.enqueue_many(tx, &taken)?;
+    env.jobs.enqueue_many(tx, &late)?;
+    Ok(outcomes)
+}
+
+/// What a message tells of itself.
+enum Judged {
+    /// Its signature fits the key.
+    Fits {
+        signed_at: Timestamp,
+        late: bool,
+    },
+    /// It does not, or no key is known; all else is in order.
+    Open(Uri),
+    Forged(SignatureError),
+    Broken(WireError),
+}
+
+impl ActivityPub {
+    /// Finds out which messages are their senders'.
+    async fn verify(&self, jobs: Vec<Claimed<Unverified>>) -> Vec<Prepared<Step>> {
+        let count = jobs.len();
+        let again = |reason: &str| -> Vec<Prepared<Step>> {
+            (0..count).map(|_| Prepared::Not(Outcome::retry(reason))).collect()
+        };
+        let keys: Vec<String> = jobs.iter().map(|claimed| claimed.job.key_id.clone()).collect();
+        let known = match self.known_signers(keys).await {
+            Ok(known) => known,
+            Err(error) => return again(&error.to_string()),
+        };
+        let (face, on) = (self.clone(), Handle::current());
+        let judge = move || -> Vec<Prepared<Step>> {
+            let one = |claimed: Claimed<Unverified>| {
+                let known = known.get(&claimed.job.key_id);
+                let judged = face.judge(&claimed.job, known);
+                match face.step(claimed, judged, known, &on) {
+                    Ok(step) => Prepared::Run(step),
+                    Err(outcome) => Prepared::Not(outcome),
+                }
+            };
+            jobs.into_iter().map(one).collect()
+        };
+        match tokio::task::spawn_blocking(judge).await {
+            Ok(judged) => judged,
+            Err(error) => again(&error.to_string()),
+        }
+    }
+
+    fn judge(&self, job: &Unverified, known: Option<&Signer>) -> Judged {
+        let actor = match job.actor.parse() {
+            Ok(actor) => actor,
+            Err(error) => return Judged::Broken(error),
         };
         let headers = headers(&job.headers);
         let (scheme, authority) = self.urls().origin();
@@ -126,49 +195,85 @@ impl ActivityPub {
             path_and_query: &job.path,
             headers: &headers,
         };
-        let forged = |error: SignatureError| {
-            dropped("forged");
-            if let Ok(source) = job.source.parse() {
-                self.inbox().sources.forged(source, self.now());
-            }
-            Failure::Discard(error.to_string())
+        let checked = match signature::check(&received, job.body.as_bytes(), job.arrived) {
+            Ok(checked) => checked,
+            Err(error) => return Judged::Forged(error),
         };
-        let checked = signature::check(&received, job.body.as_bytes(), job.arrived);
-        let checked = checked.map_err(forged)?;
-        if checked.verify(&known.key).is_err() {
-            // It may have been renewed over there before this was signed.
-            self.renew(&job.key_id, job.arrived).await.inspect_err(|error| {
-                if !error.is_passing() {
-                    dropped("no_key");
+        match known {
+            Some(known) if checked.verify(&known.key).is_ok() => {
+                let late = wire::parse_activity(job.body.as_bytes())
+                    .is_ok_and(|activity| is_late(&activity, job.arrived));
+                Judged::Fits { signed_at: checked.signed_at, late }
+            }
+            _ => Judged::Open(actor),
+        }
+    }
+
+    /// What follows for one message.
+    fn step(
+        &self,
+        claimed: Claimed<Unverified>,
+        judged: Judged,
+        known: Option<&Signer>,
+        on: &Handle,
+    ) -> Result<Step, Outcome> {
+        let Claimed { id: seq, job, .. } = claimed;
+        if known.is_some_and(|known| known.uri != job.actor) {
+            dropped("no_key");
+            return Err(Outcome::Discard(format!("{} has no key {}", job.actor, job.key_id)));
+        }
+        let (signed_at, late) = match judged {
+            Judged::Fits { .. } if known.is_some_and(|known| known.suspended) => {
+                dropped("suspended");
+                return Err(Outcome::Done);
+            }
+            Judged::Fits { signed_at, late } => (signed_at, late),
+            Judged::Broken(error) => return Err(Outcome::Discard(error.to_string())),
+            Judged::Forged(error) => return Err(self.forged(&job, &error)),
+            // The key is as new as the message.
+            Judged::Open(_)
+                if known.is_some() && self.finder().was_renewed(&job.key_id, job.arrived) =>
+            {
+                return Err(self.forged(&job, &SignatureError::Invalid));
+            }
+            Judged::Open(actor) => {
+                if let Some(outcome) = self.inbox().meetings.answer(&job.key_id, self.now()) {
+                    if matches!(outcome, Outcome::Discard(_)) {
+                        dropped("no_key");
+                    }
+                    return Err(outcome);
                 }
-            })?;
-            let fresh = self.key_owner(&job.key_id, true).await.map_err(RemoteError::from)?;
-            known = fresh.unwrap_or(known);
-            checked.verify(&known.key).map_err(forged)?;
-        }
-        if known.suspended {
-            dropped("suspended");
-            return Ok(());
-        }
+                let wanted = Wanted {
+                    lane: job.lane_name(),
+                    key_id: job.key_id,
+                    actor,
+                    since: job.arrived,
+                    renewed: known.is_some(),
+                };
+                return Ok(Step::Meet(Box::new(wanted), on.clone()));
+            }
+        };
         let inbound = Inbound {
             host: job.host,
             actor: job.actor,
             body: job.body,
-            signed_at: checked.signed_at,
+            signed_at,
             arrived: job.arrived,
             seq: Some(seq),
             looked_up: false,
         };
-        let late = wire::parse_activity(inbound.body.as_bytes())
-            .is_ok_and(|activity| is_late(&activity, inbound.arrived));
-        let write = move |tx: &mut Tx, env: &Env| {
-            match late {
-                true => env.jobs.enqueue(tx, &Late(inbound.clone()))?,
-                false => env.jobs.enqueue(tx, &inbound)?,
-            };
-            Ok::<_, Error>(())
-        };
-        self.community().write(Class::Inbound, write).await.map_err(Failure::retry)
+        Ok(match late {
+            true => Step::TakeLate(Box::new(Late(inbound))),
+            false => Step::Take(Box::new(inbound)),
+        })
+    }
+
+    fn forged(&self, job: &Unverified, error: &SignatureError) -> Outcome {
+        dropped("forged");
+        if let Ok(source) = job.source.parse() {
+            self.inbox().sources.forged(source, self.now());
+        }
+        Outcome::Discard(error.to_string())
     }
 }
 

@@ -4,6 +4,9 @@ use weir_fetch::Error as FetchError;
 
 use crate::wire::WireError;
 
+/// When to try again where too much was asked for, in ms.
+const BUSY_MS: i64 = 2_000;
+
 /// Why something could not be learnt from another server.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RemoteError {
@@ -48,6 +51,12 @@ impl RemoteError {
         }
     }
 
+    /// Whether too much is asked for at this moment, of which the other side knows nothing.
+    pub(crate) fn is_busy(&self) -> bool {
+        matches!(self, Self::Budget(..) | Self::Fetch(FetchError::Busy { .. }))
+    }
+
+    /// In how many ms to try again, where that is known.
     pub(crate) fn retry_after_ms(&self) -> Option<i64> {
         match self {
             Self::Fetch(error) => error.retry_after_ms(),
@@ -74,7 +83,9 @@ impl From<RemoteError> for weir_community::Error {
 impl From<RemoteError> for weir_jobs::Failure {
     fn from(error: RemoteError) -> Self {
         let reason = error.to_string();
-        if error.is_passing() {
+        if error.is_busy() {
+            Self::postpone(reason, error.retry_after_ms().unwrap_or(BUSY_MS))
+        } else if error.is_passing() {
             Self::Retry { reason, after_ms: error.retry_after_ms() }
         } else {
             Self::Discard(reason)

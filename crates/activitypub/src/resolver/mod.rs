@@ -16,7 +16,7 @@ mod replies;
 mod signer;
 mod webfinger;
 
-use weir_base::Clock;
+use weir_base::{Clock, Timestamp};
 
 pub(crate) use error::RemoteError;
 pub(crate) use job::register;
@@ -41,6 +41,11 @@ impl Finder {
             policies: Policies::default(),
             refetched: Refetched::default(),
         }
+    }
+
+    /// Whether the key was fetched at `since` or later.
+    pub(crate) fn was_renewed(&self, key_id: &str, since: Timestamp) -> bool {
+        self.refetched.is_of(key_id, since)
     }
 
     /// Whether what `uri` names could not be had lately, for good.

@@ -1,11 +1,12 @@
 //! Whose a key is.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use moka::sync::Cache;
 use weir_base::{Id, Timestamp};
 use weir_community::Error;
-use weir_db::{Class, Tx, params};
+use weir_db::{Class, Tx};
 
 use super::RemoteError;
 use crate::ActivityPub;
@@ -28,7 +29,7 @@ impl Default for Refetched {
 
 impl Refetched {
     /// Whether the key was fetched, as it was at `since` or later.
-    fn is_of(&self, key_id: &str, since: Timestamp) -> bool {
+    pub(super) fn is_of(&self, key_id: &str, since: Timestamp) -> bool {
         self.0.get(key_id).is_some_and(|(began, fetched)| fetched && began >= since)
     }
 }
@@ -110,25 +111,35 @@ impl ActivityPub {
     /// # Errors
     /// The database's.
     pub async fn known_signer(&self, key_id: &str) -> Result<Option<Signer>, Error> {
-        let key_id = key_id.to_owned();
-        let row = self.community().read(Class::Inbound, move |tx: &mut Tx, _| {
-            Ok(tx.query_opt(
-                "SELECT a.id, a.uri, a.domain,
-                   CASE WHEN a.suspended_at IS NULL AND a.deleted_at IS NULL THEN 0 ELSE 1 END,
-                   k.public_pem
+        Ok(self.known_signers(vec![key_id.to_owned()]).await?.remove(key_id))
+    }
+
+    /// The same of many keys, by key.
+    pub(crate) async fn known_signers(
+        &self,
+        keys: Vec<String>,
+    ) -> Result<HashMap<String, Signer>, Error> {
+        let rows = self.community().read(Class::Inbound, move |tx: &mut Tx, _| {
+            Ok(tx.query(
+                "SELECT k.key_id, k.public_pem, a.id, a.uri, a.domain,
+                   CASE WHEN a.suspended_at IS NULL AND a.deleted_at IS NULL THEN 0 ELSE 1 END
                  FROM account_keys k JOIN accounts a ON a.id = k.account_id
-                 WHERE k.key_id = ?1 AND a.domain <> ''",
-                params![key_id],
+                 WHERE k.key_id IN texts(?1) AND a.domain <> ''",
+                &[weir_db::texts(&keys)],
                 |row| {
-                    let pem: String = row.get(4)?;
-                    Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, pem))
+                    let (key_id, pem): (String, String) = (row.get(0)?, row.get(1)?);
+                    Ok((key_id, pem, (row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?)))
                 },
             )?)
         });
-        let Some((account, uri, domain, suspended, pem)) = row.await? else { return Ok(None) };
-        // A key that cannot be read is as good as none.
-        let Ok(key) = PublicKey::from_pem(&pem) else { return Ok(None) };
-        Ok(Some(Signer { account, uri, domain, suspended, key }))
+        type Found = (String, String, (Id, String, String, bool));
+        let rows: Vec<Found> = rows.await?;
+        let one = |(key_id, pem, (account, uri, domain, suspended)): Found| {
+            // A key that cannot be read is as good as none.
+            let key = PublicKey::from_pem(&pem).ok()?;
+            Some((key_id, Signer { account, uri, domain, suspended, key }))
+        };
+        Ok(rows.into_iter().filter_map(one).collect())
     }
 }
 

@@ -42,6 +42,12 @@ async fn arrivals(place: &Place, status: Id) -> Arrivals {
     place.read(move |tx, env| outgoing::arrivals(tx, env, status)).await.unwrap().unwrap()
 }
 
+async fn is_failing(place: &Place, peer: &Peer) -> bool {
+    let domain = peer.domain();
+    let row = place.read(move |tx, _| hosts::by_domain(tx, &domain)).await.unwrap();
+    row.is_some_and(|row| row.failing_since.is_some())
+}
+
 /// Brings `peer` to where it is asked with one delivery at a time; the posts that wait.
 async fn silence(place: &Place, peer: &Peer, by: Id, posts: usize) -> Vec<Id> {
     // What was taken before must not be told of after the first failure.
@@ -51,12 +57,7 @@ async fn silence(place: &Place, peer: &Peer, by: Id, posts: usize) -> Vec<Id> {
     for number in 0..posts {
         ids.push(place.post(by, &format!("post {number}"), Visibility::Public).await);
     }
-    until("it counts as failing", async || {
-        let domain = peer.domain();
-        let row = place.read(move |tx, _| hosts::by_domain(tx, &domain)).await.unwrap();
-        row.is_some_and(|row| row.failing_since.is_some())
-    })
-    .await;
+    until("it counts as failing", async || is_failing(place, peer).await).await;
     let waits = "jobs WHERE kind IN ('deliver', 'distribute')";
     until("the first tries are over", async || place.count(waits).await == 0).await;
     ids
@@ -150,6 +151,75 @@ async fn a_server_that_is_back_gets_what_waits_in_order_of_age_and_in_growing_st
             condition(&place, &peer).await == Condition::Well
         })
         .await;
+        running.stop().await;
+    }
+}
+
+/// Lets a second pass, and everything run that is due then.
+async fn second(place: &Place) {
+    place.clock.advance(1_000);
+    let now_ms = place.clock.now().as_ms();
+    let due = format!(
+        "(SELECT id FROM jobs WHERE kind = 'redeliver' UNION ALL
+          SELECT id FROM jobs_later WHERE kind = 'redeliver' AND due_at <= {now_ms}) due"
+    );
+    until("the steps of a second", async || place.count(&due).await == 0).await;
+}
+
+#[tokio::test]
+async fn servers_that_are_back_together_each_get_their_own_growing_steps_in_order() {
+    const POSTS: usize = 60;
+    for place in places() {
+        let alice = place.person("alice").await;
+        let mut peers = Vec::new();
+        for name in ["bob", "carol", "dave"] {
+            let peer = Peer::start().await;
+            let follower = place.stranger(&peer, name).await;
+            follows(&place, follower, alice).await;
+            peers.push(peer);
+        }
+        let running = place.start();
+        for peer in &peers {
+            until("the follow is answered", async || !peer.activities("Accept").is_empty()).await;
+        }
+        until("nothing waits", async || place.count("deliveries").await == 0).await;
+        peers.iter().for_each(|peer| peer.answer(|_| NO));
+        silence(&place, &peers[0], alice, POSTS).await;
+        for peer in &peers {
+            until("each counts as failing", async || is_failing(&place, peer).await).await;
+        }
+        let begun: Vec<usize> = peers.iter().map(|peer| texts(peer).len()).collect();
+        peers.iter().for_each(|peer| peer.answer(|_| StatusCode::ACCEPTED));
+        for peer in &peers {
+            next_try(&place, peer).await;
+        }
+        // What was tried before it was known that they are silent is due again, too.
+        place.clock.advance(60_000);
+        let came = |at: usize| texts(&peers[at]).len() - begun[at];
+        for at in 0..peers.len() {
+            until("the first is taken", async || came(at) >= 1).await;
+        }
+        let mut before = [0; 3];
+        for step in 0..8 {
+            second(&place).await;
+            for (at, before) in before.iter_mut().enumerate() {
+                let all = came(at);
+                let most = (8 << step) + 16;
+                assert!(all - *before <= most, "step {step} of host {at}: {before} to {all}");
+                *before = all;
+            }
+        }
+        assert_eq!(before, [POSTS; 3], "steps grow, and none waits for another");
+        for (peer, begun) in peers.iter().zip(begun) {
+            let number = |text: &String| -> usize {
+                let digits: String = text.chars().filter(char::is_ascii_digit).collect();
+                digits.parse().unwrap()
+            };
+            let numbers: Vec<usize> = texts(peer)[begun..].iter().map(number).collect();
+            // The first is the one that it was asked with; others overtake each other in a step.
+            let sorted = numbers[1..].windows(33).all(|some| some[0] < some[32]);
+            assert!(sorted, "in order of age: {numbers:?}");
+        }
         running.stop().await;
     }
 }

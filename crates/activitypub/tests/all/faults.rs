@@ -4,12 +4,15 @@ use http::StatusCode;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
+use tokio::sync::broadcast;
+use tokio::sync::mpsc::{self, UnboundedReceiver};
+use tokio::task::JoinHandle;
 use weir_activitypub::signature::Form;
 use weir_activitypub::signature::key::PrivateKey;
 
 use crate::inbox::{INBOX, actor_of, create, send};
 use crate::peer::Peer;
-use crate::place::{Place, patient_places, places, until};
+use crate::place::{Place, hasty_places, narrow_places, patient_places, places, until};
 
 /// Sends notes `numbers` of `name`, signed with `key` (none: the peer's); each must be taken.
 async fn flood(
@@ -96,6 +99,45 @@ async fn actors_that_vanish_in_mid_flood_leave_nothing_waiting_and_harm_nobody()
     }
 }
 
+/// A server that begins each answer and sends a byte of it whenever it is told to, and never comes
+/// to its end.
+struct Drip {
+    base: String,
+    /// An answer was begun.
+    begun: UnboundedReceiver<()>,
+    more: broadcast::Sender<()>,
+    serving: JoinHandle<()>,
+}
+
+impl Drip {
+    async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        let (tell, begun) = mpsc::unbounded_channel();
+        let (more, _) = broadcast::channel::<()>(1_000);
+        let bytes = more.clone();
+        let serving = tokio::spawn(async move {
+            while let Ok((mut socket, _)) = listener.accept().await {
+                let (tell, mut bytes) = (tell.clone(), bytes.subscribe());
+                tokio::spawn(async move {
+                    let mut asked = [0; 1_024];
+                    let _ = socket.read(&mut asked).await;
+                    let head = b"HTTP/1.1 200 OK\r\ncontent-type: application/activity+json\r\n\
+                                 content-length: 5000\r\n\r\n{";
+                    let _ = socket.write_all(head).await;
+                    let _ = tell.send(());
+                    while bytes.recv().await.is_ok() && socket.write_all(b" ").await.is_ok() {}
+                });
+            }
+        });
+        Self { base, begun, more, serving }
+    }
+
+    fn stop(self) {
+        self.serving.abort();
+    }
+}
+
 #[tokio::test]
 async fn a_key_that_comes_a_byte_at_a_time_holds_up_nobody_else() {
     for place in places() {
@@ -103,36 +145,68 @@ async fn a_key_that_comes_a_byte_at_a_time_holds_up_nobody_else() {
         let alice = place.person("alice").await;
         let alice = actor_of(&place, alice).await;
         place.stranger(&peer, "bob").await;
-        // A server that begins each answer and never comes to its end.
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let base = format!("http://{}", listener.local_addr().unwrap());
-        let (begun, mut beginnings) = tokio::sync::mpsc::unbounded_channel();
-        let (hang_up, _) = tokio::sync::broadcast::channel::<()>(1);
-        let still = hang_up.clone();
-        let slow = tokio::spawn(async move {
-            while let Ok((mut socket, _)) = listener.accept().await {
-                let (begun, mut end) = (begun.clone(), still.subscribe());
-                tokio::spawn(async move {
-                    let mut asked = [0; 1_024];
-                    let _ = socket.read(&mut asked).await;
-                    let head = b"HTTP/1.1 200 OK\r\ncontent-type: application/activity+json\r\n\
-                                 content-length: 5000\r\n\r\n{";
-                    let _ = socket.write_all(head).await;
-                    let _ = begun.send(());
-                    let _ = end.recv().await;
-                });
-            }
-        });
+        let mut drip = Drip::start().await;
         let running = place.start();
-        let dripping = peer.elsewhere(&base);
-        flood(&place, &dripping, "drip", &alice, 0..5, None).await;
-        beginnings.recv().await.unwrap();
+        flood(&place, &peer.elsewhere(&drip.base), "drip", &alice, 0..5, None).await;
+        drip.begun.recv().await.unwrap();
         // While that is open, those who are known and those who are not get through.
         flood(&place, &peer, "bob", &alice, 10..20, None).await;
         flood(&place, &peer, "carol", &alice, 20..25, None).await;
         until("all others", async || place.count("statuses").await == 15).await;
-        slow.abort();
-        drop(hang_up);
+        drip.stop();
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_comes_a_byte_at_a_time_ends_at_its_deadline_and_is_its_servers_failure() {
+    for place in hasty_places() {
+        let peer = Peer::start().await;
+        let alice = place.person("alice").await;
+        let alice = actor_of(&place, alice).await;
+        place.stranger(&peer, "bob").await;
+        let mut drip = Drip::start().await;
+        let running = place.start();
+        flood(&place, &peer.elsewhere(&drip.base), "drip", &alice, 0..3, None).await;
+        drip.begun.recv().await.unwrap();
+        // However steadily bytes come, the answer is given up: each message waits for its retry.
+        until("the deadline", async || {
+            let _ = drip.more.send(());
+            place.count("jobs_later WHERE failures = 1").await == 3
+        })
+        .await;
+        let host = drip.base.trim_start_matches("http://").to_owned();
+        let report = place.fetch.hosts();
+        assert_eq!(report.iter().map(|host| &host.host).collect::<Vec<_>>(), [&host]);
+        assert_eq!(report[0].running, 0, "{report:?}");
+        flood(&place, &peer, "bob", &alice, 20..25, None).await;
+        until("all others", async || place.count("statuses").await == 5).await;
+        drip.stop();
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_message_for_whose_sender_there_is_no_place_now_has_not_failed() {
+    for place in narrow_places() {
+        let peer = Peer::start().await;
+        let alice = place.person("alice").await;
+        let alice = actor_of(&place, alice).await;
+        let mut drip = Drip::start().await;
+        let running = place.start();
+        let there = peer.elsewhere(&drip.base);
+        flood(&place, &there, "one", &alice, 0..1, None).await;
+        drip.begun.recv().await.unwrap();
+        flood(&place, &there, "other", &alice, 1..2, None).await;
+        until("it is put off", async || {
+            place.count("jobs_later WHERE reason LIKE 'too many%'").await == 1
+        })
+        .await;
+        assert_eq!(place.count("jobs_later WHERE failures > 0 OR state <> 0").await, 0);
+        let stats = place.jobs.stats().await.unwrap();
+        let kind = stats.kinds.iter().find(|kind| kind.kind == "unverified").unwrap();
+        assert!(kind.postponed >= 2 && kind.retried == 0, "{kind:?}");
+        drip.stop();
         running.stop().await;
     }
 }

@@ -103,6 +103,29 @@ async fn a_message_of_an_unknown_sender_waits_until_its_signature_is_verified() 
 }
 
 #[tokio::test]
+async fn what_waits_for_an_unknown_sender_costs_one_look_and_comes_together() {
+    for place in places() {
+        let peer = Peer::start().await;
+        let alice = place.person("alice").await;
+        let alice = actor_of(&place, alice).await;
+        for number in 0..30 {
+            let name = if number % 10 == 0 { format!("one{number}") } else { "carol".into() };
+            let activity = create(&peer, &name, number, &alice);
+            assert_eq!(send(&place, &peer, Form::Cavage, &name, &activity).await, 202);
+        }
+        let running = place.start();
+        // The clock stands still: nothing comes but what is called back.
+        until("all of them", async || place.count("statuses").await == 30).await;
+        let waiting = place.count("jobs_later WHERE kind = 'unverified'").await;
+        assert_eq!(waiting, 0, "all were called back");
+        assert_eq!(peer.fetched().iter().filter(|path| *path == "/users/carol").count(), 1);
+        let stats = place.jobs.stats().await.unwrap();
+        assert!(stats.kinds.iter().all(|kind| kind.retried == 0), "{:?}", stats.kinds);
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
 async fn a_message_whose_sender_was_forgotten_meanwhile_is_worked_all_the_same() {
     for place in places() {
         let peer = Peer::start().await;
@@ -143,7 +166,7 @@ async fn who_forges_is_asked_for_once_and_then_refused_but_nobody_else() {
         // The first could be of a new key; it waits until that was looked for.
         assert_eq!(forge(1).await, 202);
         let running = place.start();
-        until("it was looked at", async || place.count("jobs").await == 0).await;
+        until("it was looked at", async || place.waiting().await == 0).await;
         for number in 2..=150 {
             assert_eq!(forge(number).await, 401);
         }

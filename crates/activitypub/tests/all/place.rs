@@ -34,6 +34,7 @@ pub struct Place {
     pub clock: Clock,
     pub jobs: Jobs,
     pub face: ActivityPub,
+    pub fetch: Fetch,
     router: Router,
     _data: tempfile::TempDir,
     _fixture: Fixture,
@@ -54,8 +55,23 @@ pub fn places() -> Vec<Place> {
 
 /// The same, which give up no request before a test does.
 pub fn patient_places() -> Vec<Place> {
-    let ages = Options { deadline_ms: 600_000, ..Options::default() };
-    let on = |fixture| Place::with(fixture, false, ages.clone());
+    places_with(&Options { deadline_ms: 600_000, ..Options::default() })
+}
+
+/// The same, which give an answer very little time.
+pub fn hasty_places() -> Vec<Place> {
+    places_with(&Options { deadline_ms: 300, ..Options::default() })
+}
+
+/// Patient ones, which ask one thing of a server at a time, and let nobody wait for that.
+pub fn narrow_places() -> Vec<Place> {
+    let (connections_per_host, waiting_per_host_max) = (1, 0);
+    let narrow = Options { connections_per_host, waiting_per_host_max, ..Options::default() };
+    places_with(&Options { deadline_ms: 600_000, ..narrow })
+}
+
+fn places_with(options: &Options) -> Vec<Place> {
+    let on = |fixture| Place::with(fixture, false, options.clone());
     fixture::databases().into_iter().map(on).collect()
 }
 
@@ -84,9 +100,10 @@ impl Place {
         })
         .unwrap();
         let options = Options { allow_private: true, allow_http: true, ..options };
+        let fetch = Fetch::new(Options { clock: clock.clone(), ..options }).unwrap();
         let face = ActivityPub::new(FaceSetup {
             community: community.clone(),
-            fetch: Fetch::new(Options { clock: clock.clone(), ..options }).unwrap(),
+            fetch: fetch.clone(),
             allowlist: false,
             require_signed_fetch,
             registrations: Registrations::Open,
@@ -96,7 +113,7 @@ impl Place {
         })
         .unwrap();
         let router = weir_activitypub::router(face.clone());
-        Self { community, clock, jobs, face, router, _data: data, _fixture: fixture }
+        Self { community, clock, jobs, face, fetch, router, _data: data, _fixture: fixture }
     }
 
     pub fn start(&self) -> Running {
@@ -141,6 +158,11 @@ impl Place {
         request.extensions_mut().insert(ClientIp(address.into()));
         request.headers_mut().extend(headers);
         self.router.clone().oneshot(request).await.unwrap().status()
+    }
+
+    /// Jobs that are ready, run, or wait for their time.
+    pub async fn waiting(&self) -> i64 {
+        self.count("jobs").await + self.count("jobs_later").await
     }
 
     /// The document at `path`, which must be there.
@@ -220,7 +242,7 @@ impl Place {
     }
 
     /// Rows of `table`.
-    pub async fn count(&self, table: &'static str) -> i64 {
+    pub async fn count(&self, table: &str) -> i64 {
         let sql = format!("SELECT count(*) FROM {table}");
         self.read(move |tx, _| Ok(tx.value(&sql, &[])?.unwrap_or(0))).await.unwrap()
     }

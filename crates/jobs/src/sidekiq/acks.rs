@@ -105,9 +105,7 @@ fn settle(core: &Core, group: &mut Vec<Ack>) {
     let mut ended = Counts::new();
     for ack in group.drain(..) {
         held.remove(&ack.taken.number);
-        if !matches!(ack.next, Next::Later { .. }) {
-            *ended.entry((Cow::Borrowed(ack.kind), ack.next.name())).or_default() += 1;
-        }
+        *ended.entry((Cow::Borrowed(ack.kind), ack.next.name())).or_default() += 1;
     }
     drop(held);
     core.inner.totals.count(&ended);

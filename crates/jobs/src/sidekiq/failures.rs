@@ -3,7 +3,7 @@
 use weir_base::{Random, Timestamp};
 
 use super::wire::{Fields, Times, seconds};
-use crate::retry::bounded_ms;
+use crate::retry::{bounded_ms, postponed_ms};
 use crate::{Last, Outcome, Retry};
 
 /// A message is cut to so many characters, as Sidekiq does.
@@ -36,7 +36,7 @@ impl Next {
             Self::Gone(name) => name,
             Self::Retry { .. } => "retry",
             Self::Dead { .. } => "dead",
-            Self::Later { .. } => "later",
+            Self::Later { .. } => "postponed",
         }
     }
 }
@@ -52,6 +52,12 @@ pub(crate) struct Judge<'a> {
 /// What follows when `raw`, taken from `queue`, ended with `outcome`.
 pub(crate) fn next(raw: &[u8], queue: &str, outcome: &Outcome, judge: &Judge<'_>) -> Next {
     let (reason, after_ms, class) = match outcome {
+        Outcome::Postponed { reason, after_ms } => {
+            if let Some(due_at) = postponed_until(raw, *after_ms, judge) {
+                return Next::Later { score: seconds(due_at), job: raw.to_vec() };
+            }
+            (reason, None, "Weir::PutOff")
+        }
         Outcome::Dead(reason) => (reason, None, "Weir::GivenUp"),
         Outcome::Retry { reason, after_ms } | Outcome::Down { reason, after_ms } => {
             (reason, *after_ms, error_class(reason))
@@ -84,6 +90,14 @@ pub(crate) fn next(raw: &[u8], queue: &str, outcome: &Outcome, judge: &Judge<'_>
     } else {
         Next::Gone("discard")
     }
+}
+
+/// Until when the job is put off, as if it had not been taken; none if it was for too long.
+fn postponed_until(raw: &[u8], after_ms: i64, judge: &Judge<'_>) -> Option<Timestamp> {
+    let job = Fields::parse(raw)?;
+    let since = job.time("created_at").or_else(|| job.time("enqueued_at"));
+    let age_ms = since.map_or(0, |since| judge.now.since_ms(since));
+    postponed_ms(after_ms, age_ms, judge.random).map(|delay_ms| judge.now.plus_ms(delay_ms))
 }
 
 /// How often the job may be retried; none when a failure ends it without a trace.
@@ -204,6 +218,22 @@ mod tests {
         ] {
             assert_eq!(failed(raw).name(), name, "{raw}");
         }
+    }
+
+    #[test]
+    fn what_is_put_off_waits_as_it_was_and_fails_when_it_was_put_off_for_a_day() {
+        let young = r#"{"retry":0,"created_at":1699999999.0,"x":1.50}"#;
+        let Next::Later { score, job } =
+            after(young, Outcome::postpone("no place", 2_000), Times::Seconds)
+        else {
+            panic!()
+        };
+        let score: f64 = score.parse().unwrap();
+        assert!((1_700_000_002.0..=1_700_000_003.0).contains(&score), "{score}");
+        assert_eq!(job, young.as_bytes());
+        let old = r#"{"retry":5,"created_at":1699900000.0}"#;
+        let (_, job) = fields(&after(old, Outcome::postpone("no place", 2_000), Times::Seconds));
+        assert_eq!((&job["retry_count"], &job["error_message"]), (&0.into(), &"no place".into()));
     }
 
     #[test]

@@ -48,8 +48,8 @@ pub(crate) fn start(
                 worker.free_key(key, claim.id, known.class).await;
             }
             let outcome = run_one(&run, &claim, &site, known.timeout).await;
-            let again = matches!(outcome, Outcome::Retry { .. } | Outcome::Down { .. })
-                && matches!(core.next(&taken, known.retry, &outcome), Next::Retry { .. });
+            let next = core.next(&taken, known.retry, &outcome);
+            let again = matches!(next, Next::Retry { .. } | Next::Later { .. });
             if known.unique.ends_at_start() && again {
                 if !worker.take_key(key, claim.id, known.class).await {
                     return Outcome::Discard("a newer job of its key waits".into());

@@ -199,7 +199,8 @@ impl Batch {
         let jobs = self.claims.iter().zip(&self.taken).skip(first);
         for ((claim, taken), outcome) in jobs.zip(outcomes) {
             if let Some(key) = &claim.unique_key {
-                let comes = matches!(core.next(taken, known.retry, outcome), Next::Retry { .. });
+                let next = core.next(taken, known.retry, outcome);
+                let comes = matches!(next, Next::Retry { .. } | Next::Later { .. });
                 if known.unique == Unique::UntilDone && !comes {
                     rows::free_key(tx, key, claim.id)?;
                 } else if known.unique.ends_at_start()

@@ -125,8 +125,8 @@ impl Worker {
         took: Duration,
         member: Option<Id>,
     ) {
-        let failed = !outcome.is_gone();
         let next = self.core.next(&taken, retry, &outcome);
+        let failed = outcome.is_failure() || matches!(next, Next::Retry { .. });
         if let Outcome::Retry { reason, .. }
         | Outcome::Down { reason, .. }
         | Outcome::Dead(reason) = &outcome

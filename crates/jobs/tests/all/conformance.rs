@@ -40,6 +40,7 @@ enum Does {
     Well,
     FailFirst,
     Fail,
+    PutOffTwice,
     Discard,
     Die,
     Panic,
@@ -152,13 +153,18 @@ fn registry() -> (Registry, Runs) {
 }
 
 fn add_deeds(registry: &mut Registry, told: UnboundedSender<(i64, u32)>) {
+    let runs = Arc::new(AtomicI64::new(0));
     registry.task(move |claimed: Claimed<Deed>| {
+        let run = runs.fetch_add(1, Ordering::Relaxed);
         let _ = told.send((claimed.job.number, claimed.attempt));
         async move {
             match claimed.job.does {
+                Does::PutOffTwice if run < 2 => Err(Failure::postpone("no place", 2_000)),
                 Does::FailFirst if claimed.attempt > 1 => Ok(()),
                 Does::Well => Ok(()),
-                Does::Fail | Does::FailFirst => Err(Failure::retry("it failed")),
+                Does::Fail | Does::FailFirst | Does::PutOffTwice => {
+                    Err(Failure::retry("it failed"))
+                }
                 Does::Discard => Err(Failure::Discard("not worth it".into())),
                 Does::Die => Err(Failure::Dead("for good".into())),
                 Does::Panic => panic!("it burnt"),
@@ -207,6 +213,74 @@ async fn what_fails_is_tried_again_at_its_time() {
         assert_eq!(soon(runs.recv()).await, Some((1, 2)));
         place.sets(0, 0, 0).await;
         place.empty().await;
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_put_off_comes_back_with_all_its_attempts_and_is_not_counted_as_failed() {
+    for place in places() {
+        let (handlers, mut runs) = registry();
+        let running = place.start(handlers);
+        let id = place.add(1, Does::PutOffTwice).await;
+        for _ in 0..2 {
+            assert_eq!(soon(runs.recv()).await, Some((1, 1)), "{}", place.name());
+            place.sets(1, 0, 0).await;
+            let waits = place.house.jobs.show(id).await.unwrap().unwrap();
+            assert_eq!((waits.set, waits.failures), (Set::Scheduled, 0), "{}", place.name());
+            let due_ms = waits.at.unwrap().since_ms(place.house.clock.now());
+            assert!((2_000..=3_000).contains(&due_ms), "{}: {due_ms}", place.name());
+            assert!(runs.try_recv().is_err());
+            place.house.advance(3_000);
+        }
+        assert_eq!(soon(runs.recv()).await, Some((1, 1)), "{}", place.name());
+        // It fails at last, for the first time.
+        place.sets(0, 1, 0).await;
+        let kind = place.stats().await.kinds[0].clone();
+        assert_eq!((kind.postponed, kind.retried, kind.dead), (2, 1, 0), "{}", place.name());
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn what_was_put_off_for_a_day_fails() {
+    for place in places() {
+        let (handlers, mut runs) = registry();
+        let running = place.start(handlers);
+        place.add(1, Does::PutOffTwice).await;
+        soon(runs.recv()).await;
+        place.sets(1, 0, 0).await;
+        place.house.advance(24 * 3_600 * 1_000);
+        assert_eq!(soon(runs.recv()).await, Some((1, 1)), "{}", place.name());
+        place.sets(0, 1, 0).await;
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn what_was_put_off_comes_at_once_when_it_is_called() {
+    for place in places() {
+        let (handlers, mut runs) = registry();
+        let running = place.start(handlers);
+        place.add(1, Does::PutOffTwice).await;
+        soon(runs.recv()).await;
+        place.sets(1, 0, 0).await;
+        let later = place.house.clock.now().plus_ms(60_000);
+        let jobs = place.house.jobs.clone();
+        let hastened = place
+            .house
+            .write(move |tx| {
+                jobs.enqueue_at(tx, later, &Deed { number: 2, does: Does::Well })?;
+                jobs.hasten(tx, Deed::QUEUE, "")
+            })
+            .await;
+        if place.redis.is_some() {
+            assert_eq!(hastened, 0, "there it waits for its time");
+            place.house.advance(3_000);
+        } else {
+            assert_eq!(hastened, 1, "{}: what is planned is not", place.name());
+        }
+        assert_eq!(soon(runs.recv()).await, Some((1, 1)), "{}", place.name());
         running.stop().await;
     }
 }

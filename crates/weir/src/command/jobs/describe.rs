@@ -23,6 +23,7 @@ pub(super) fn stats(stats: &Stats, minutes: &[Minute]) -> Value {
         "dead": stats.dead,
         "done_since_start": sum(|kind| kind.done),
         "retried_since_start": sum(|kind| kind.retried),
+        "postponed_since_start": sum(|kind| kind.postponed),
         "done_last_two_minutes": minutes.iter().map(|minute| minute.done).sum::<u64>(),
         "failed_last_two_minutes": minutes.iter().map(|minute| minute.failed).sum::<u64>(),
         "queues": stats.queues.iter().map(queue).collect::<Value>(),
@@ -53,6 +54,7 @@ pub(super) fn kind(kind: &KindStats) -> Value {
         "kind": kind.kind,
         "done": kind.done,
         "retried": kind.retried,
+        "postponed": kind.postponed,
         "discarded": kind.discarded,
         "dead": kind.dead,
     })

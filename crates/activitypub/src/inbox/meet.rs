@@ -1,0 +1,253 @@
+//! Getting to know senders: each key is fetched once, however many messages wait for it, and few
+//! are at once. The messages wait in the schedule meanwhile and hold no place of anybody; when a
+//! fetch is over they are called back together.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use moka::sync::Cache;
+use parking_lot::Mutex;
+use tokio::sync::Semaphore;
+use weir_base::Timestamp;
+use weir_community::{Env, Error};
+use weir_db::{Class, Tx};
+use weir_jobs::Outcome;
+
+use super::unknown::QUEUE;
+use crate::ActivityPub;
+use crate::wire::Uri;
+
+/// Keys that are fetched at once.
+const RUNNING_MAX: usize = 64;
+/// Those of them from one server: fewer than connections to it, so that others get through.
+const RUNNING_PER_HOST_MAX: usize = 4;
+/// Keys that are wanted at once. Messages that want more come again by themselves.
+const WANTED_MAX: usize = 5_000;
+/// Lanes that are called back for one key.
+const LANES_MAX: usize = 1_000;
+/// How long a message is put off at least, in ms, unless it is called back before.
+const PUT_OFF_MS: i64 = 10_000;
+/// So long every message that wants a key hears that it could not be had just now, in ms; later it
+/// is tried again. Shorter than the first delay of a retry.
+const FAILED_MS: i64 = 10_000;
+/// Ends of fetches remembered, and for how long at most.
+const ENDS_MAX: u64 = 20_000;
+const ENDS_LIFE: Duration = Duration::from_secs(300);
+/// Lanes of which is remembered how much of them is put off, and for how long: a little longer than
+/// that lasts.
+const LANES_REMEMBERED: u64 = 100_000;
+const PUT_OFF_LIFE: Duration = Duration::from_secs(30);
+
+/// What a message wants to know of its sender.
+#[derive(Debug, Clone)]
+pub(super) struct Wanted {
+    pub(super) key_id: String,
+    pub(super) actor: Uri,
+    /// The lane that waits for it.
+    pub(super) lane: String,
+    /// What was fetched since then is new enough.
+    pub(super) since: Timestamp,
+    /// Whether the key is known, and may have been renewed.
+    pub(super) renewed: bool,
+}
+
+/// How a fetch went that got no key.
+#[derive(Debug, Clone)]
+enum End {
+    /// There is none.
+    None(Arc<str>),
+    /// It may be had later, which is a failure of the other side …
+    Failed { at: Timestamp, reason: Arc<str>, after_ms: Option<i64> },
+    /// … or of nobody: too much is fetched at this moment.
+    Busy { until: Timestamp },
+}
+
+/// See the module.
+pub(crate) struct Meetings {
+    running: Arc<Semaphore>,
+    state: Mutex<State>,
+    ends: Cache<String, End>,
+    /// How many messages of a lane were put off.
+    put_off: Cache<String, u64>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The lanes that wait for a key.
+    wanted: HashMap<String, BTreeSet<String>>,
+    hosts: HashMap<String, Weak<Semaphore>>,
+}
+
+impl Default for Meetings {
+    fn default() -> Self {
+        Self {
+            running: Arc::new(Semaphore::new(RUNNING_MAX)),
+            state: Mutex::default(),
+            ends: Cache::builder().max_capacity(ENDS_MAX).time_to_live(ENDS_LIFE).build(),
+            put_off: Cache::builder()
+                .max_capacity(LANES_REMEMBERED)
+                .time_to_live(PUT_OFF_LIFE)
+                .build(),
+        }
+    }
+}
+
+impl Meetings {
+    /// What becomes of a message whose key is not to be asked for now; none if it is.
+    pub(super) fn answer(&self, key_id: &str, now: Timestamp) -> Option<Outcome> {
+        match self.ends.get(key_id)? {
+            End::None(reason) => Some(Outcome::Discard(reason.to_string())),
+            End::Failed { at, reason, after_ms } if now.since_ms(at) < FAILED_MS => {
+                Some(Outcome::Retry { reason: reason.to_string(), after_ms })
+            }
+            End::Busy { until } if until > now => {
+                Some(Outcome::postpone("too many keys are fetched", until.since_ms(now)))
+            }
+            End::Failed { .. } | End::Busy { .. } => None,
+        }
+    }
+
+    /// How many messages were put off lately and were not called back, by lane; as it changes.
+    pub(super) fn put_off(&self) -> Cache<String, u64> {
+        self.put_off.clone()
+    }
+
+    /// A message waits for `wanted`; true when nobody fetches that yet.
+    fn begins(&self, wanted: &Wanted) -> bool {
+        let lane = &wanted.lane;
+        let count = self.put_off.get(lane).unwrap_or(0);
+        self.put_off.insert(lane.clone(), count + 1);
+        let mut state = self.state.lock();
+        if let Some(lanes) = state.wanted.get_mut(&wanted.key_id) {
+            if lanes.len() < LANES_MAX {
+                lanes.insert(lane.clone());
+            }
+            return false;
+        }
+        if state.wanted.len() >= WANTED_MAX {
+            metrics::counter!("weir_activitypub_meetings_refused_total").increment(1);
+            return false;
+        }
+        state.wanted.insert(wanted.key_id.clone(), [lane.clone()].into());
+        metrics::gauge!("weir_activitypub_meetings").set(state.wanted.len() as f64);
+        true
+    }
+
+    fn over(&self, key_id: &str) -> BTreeSet<String> {
+        let mut state = self.state.lock();
+        let lanes = state.wanted.remove(key_id).unwrap_or_default();
+        metrics::gauge!("weir_activitypub_meetings").set(state.wanted.len() as f64);
+        lanes
+    }
+
+    /// The places of a server.
+    fn host(&self, name: &str) -> Arc<Semaphore> {
+        let mut state = self.state.lock();
+        if let Some(places) = state.hosts.get(name).and_then(Weak::upgrade) {
+            return places;
+        }
+        if state.hosts.len() >= 1_000 {
+            state.hosts.retain(|_, places| places.strong_count() > 0);
+        }
+        let places = Arc::new(Semaphore::new(RUNNING_PER_HOST_MAX));
+        state.hosts.insert(name.to_owned(), Arc::downgrade(&places));
+        places
+    }
+}
+
+/// A fetch on its way. However it ends, the key can be asked for again.
+struct Flight<'m> {
+    meetings: &'m Meetings,
+    key_id: Option<String>,
+}
+
+impl Flight<'_> {
+    /// The fetch is over; the lanes that waited for it.
+    fn ended(mut self, end: Option<End>) -> BTreeSet<String> {
+        let Some(key_id) = self.key_id.take() else { return BTreeSet::new() };
+        match end {
+            Some(end) => self.meetings.ends.insert(key_id.clone(), end),
+            None => self.meetings.ends.invalidate(&key_id),
+        }
+        let lanes = self.meetings.over(&key_id);
+        lanes.iter().for_each(|lane| self.meetings.put_off.invalidate(lane));
+        lanes
+    }
+}
+
+impl Drop for Flight<'_> {
+    fn drop(&mut self) {
+        if let Some(key_id) = &self.key_id {
+            self.meetings.over(key_id);
+        }
+    }
+}
+
+impl Wanted {
+    /// What becomes of the message that wants it.
+    pub(super) fn outcome(&self) -> Outcome {
+        Outcome::postpone("its sender is being asked for", PUT_OFF_MS)
+    }
+}
+
+impl ActivityPub {
+    /// Fetches what is wanted, unless somebody does already, and calls back whoever waits for it.
+    /// To be called once those are put off, for they are called back once.
+    pub(super) fn meet(&self, wanted: Wanted, on: &tokio::runtime::Handle) {
+        if self.inbox().meetings.begins(&wanted) {
+            let face = self.clone();
+            on.spawn(async move { face.met(wanted).await });
+        }
+    }
+
+    async fn met(self, wanted: Wanted) {
+        let meetings = &self.inbox().meetings;
+        let flight = Flight { meetings, key_id: Some(wanted.key_id.clone()) };
+        // First one of the server's: who waits for a slow one keeps nobody from going.
+        let of_host = meetings.host(wanted.actor.authority());
+        let _of_host = of_host.acquire().await;
+        let of_all = meetings.running.acquire().await;
+        let end = self.fetch_key(&wanted).await;
+        drop(of_all);
+        let lanes = flight.ended(end);
+        let call = move |tx: &mut Tx, env: &Env| {
+            for lane in &lanes {
+                env.jobs.hasten(tx, QUEUE, lane)?;
+            }
+            Ok::<_, Error>(())
+        };
+        if let Err(error) = self.community().write(Class::Inbound, call).await {
+            tracing::warn!(%error, "messages of a sender who is known now wait for their time");
+        }
+    }
+
+    /// Has a key be known here, or says why it is not.
+    async fn fetch_key(&self, wanted: &Wanted) -> Option<End> {
+        let Wanted { key_id, actor, since, renewed, .. } = wanted;
+        let fetched = match renewed {
+            true => self.renew(key_id, *since).await,
+            false => self.refresh_since(actor, *since).await.map(drop),
+        };
+        let now = self.now();
+        let error = match fetched {
+            Err(error) => error,
+            Ok(()) => match self.key_owner(key_id, true).await {
+                Ok(Some(_)) => return None,
+                Ok(None) => return Some(End::None(format!("{actor} has no key {key_id}").into())),
+                Err(error) => error.into(),
+            },
+        };
+        tracing::debug!(%error, key_id, "a key was not fetched");
+        let reason = error.to_string().into();
+        Some(match error {
+            error if error.is_busy() => {
+                End::Busy { until: now.plus_ms(error.retry_after_ms().unwrap_or(PUT_OFF_MS)) }
+            }
+            error if error.is_passing() => {
+                End::Failed { at: now, reason, after_ms: error.retry_after_ms() }
+            }
+            _ => End::None(reason),
+        })
+    }
+}

@@ -9,9 +9,9 @@
 //!
 //! Around the hub stand what long-lived connections need: [`socket`] (WebSocket framing that
 //! holds no buffer while idle), [`sse`] (server-sent events), [`admission`] (a bounded number
-//! of arrivals are served at once), [`SingleFlight`] (identical work is done once), [`Presence`]
-//! (who is where) and [`bus`] (what nodes tell each other). Nothing here knows what the events
-//! mean.
+//! of arrivals are served at once), [`pace`] (they leave room at the processor), [`SingleFlight`]
+//! (identical work is done once), [`Presence`] (who is where) and [`bus`] (what nodes tell each
+//! other). Nothing here knows what the events mean.
 //!
 //! Who comes back resumes: a hub keeps what it published lately, and [`Session::resume`] gives what
 //! was missed since a [`Cursor`], each event once, or says that it cannot.
@@ -41,6 +41,7 @@ mod hub;
 mod limits;
 mod log;
 mod outbox;
+pub mod pace;
 mod presence;
 mod registry;
 mod session;

@@ -16,6 +16,7 @@ use weir_community::{Community, Env, Error as CommunityError};
 use weir_db::{Class, Error as DbError, Tx};
 use weir_http::{Throttle, Tokens};
 use weir_live::admission::Admission;
+use weir_live::pace::Pace;
 
 use crate::iq::external::Externals;
 use crate::iq::{Tables, blocking};
@@ -69,6 +70,8 @@ pub struct Inner {
     pub shutdown: CancellationToken,
     /// Where those who arrive wait for their first data.
     pub admission: Admission,
+    /// Their turns at the processor.
+    pub pace: Pace,
     /// The certificate.
     pub tls: Option<ChatTls>,
     /// Logging in.
@@ -138,6 +141,7 @@ impl Xmpp {
         let xmpp = Self(Arc::new(Inner {
             router: Router::new(setup.sessions_max),
             admission: Admission::new(ARRIVALS_MAX, ARRIVALS_WAITING_MAX, clock, random),
+            pace: Pace::half(),
             pushes: Pushes::default(),
             lanes: Lanes::new(setup.community.db().dialect()),
             detached: Detached::default(),
@@ -390,6 +394,7 @@ impl Xmpp {
             self.router.each_of_shard(shard, |session| session.beat());
             shard = (shard + 1) % SHARDS;
             crate::stream::resume::expire(&self);
+            self.rosters.tidy();
         }
     }
 }

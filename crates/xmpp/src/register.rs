@@ -11,7 +11,6 @@ use weir_db::Class;
 
 use crate::face::{Xmpp, fault};
 use crate::iq::{Answer, Asked};
-use crate::router::Out;
 use crate::wire::form::{Field, Form};
 use crate::wire::{Condition, Element, Stanza, StanzaError, StreamCondition, ns};
 
@@ -254,10 +253,6 @@ pub async fn query(asked: Asked) -> Answer {
 /// it was given at the log-in.
 async fn leave(asked: &Asked, account: weir_base::Id) -> Answer {
     asked.xmpp.write(move |tx, env| accounts::delete(tx, env, account)).await?;
-    if let Some(session) = &asked.session {
-        let done = Stanza::iq("result", asked.id.as_str(), None).to(asked.from.clone());
-        session.push(Out::Bytes(done.bytes()));
-    }
     asked.xmpp.router.close_all(asked.from.bare_str(), StreamCondition::NotAuthorized);
     Ok(None)
 }

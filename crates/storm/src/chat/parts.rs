@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
+use tokio::runtime::{Builder, Handle};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, sleep_until, timeout};
@@ -112,6 +113,16 @@ impl Storm {
 
     /// All of these log in: at a rate, or so many at once, as fast as they go.
     async fn arrive(&self, who: Range<usize>, at_once: Option<usize>) -> Result<Vec<Arrival>> {
+        self.arrive_on(&Handle::current(), who, at_once).await
+    }
+
+    /// The same, served by this runtime from then on.
+    async fn arrive_on(
+        &self,
+        runtime: &Handle,
+        who: Range<usize>,
+        at_once: Option<usize>,
+    ) -> Result<Vec<Arrival>> {
         let at_once = Arc::new(Semaphore::new(at_once.unwrap_or(self.options.at_once as usize)));
         let rate = self.options.rate as f64;
         let mut arriving = JoinSet::new();
@@ -127,7 +138,7 @@ impl Storm {
             };
             let (door, keys, name) = (self.door.clone(), self.keys.clone(), self.name(at));
             let scene = self.scene.clone();
-            arriving.spawn(async move {
+            let arrives = async move {
                 let from = due.unwrap_or_else(Instant::now);
                 let keys = keys.get(at).and_then(Option::as_ref);
                 let arrived = timeout(PATIENCE, door.log_in(&name, keys, from)).await;
@@ -138,7 +149,8 @@ impl Storm {
                 // Each reads on as soon as it is in, or those who come later would wait for it.
                 let online = Online::new(arrived, at, &scene);
                 anyhow::Ok(Arrival { at, bound, ready, contacts, online })
-            });
+            };
+            arriving.spawn_on(arrives, runtime);
         }
         let mut all = Vec::with_capacity(who.len());
         while let Some(one) = arriving.join_next().await {
@@ -327,14 +339,27 @@ impl Storm {
         opened.with_context(|| format!("{room} did not open"))
     }
 
-    /// All but a few are cut and come back at once; those few ping meanwhile.
+    /// All but a few are cut and come back at once; those few ping meanwhile, from a thread of
+    /// their own: what is measured is the server, not how busy this side is.
     pub(super) async fn reconnect(&mut self) -> Result<()> {
+        let aside = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+        let done = self.reconnect_beside(aside.handle()).await;
+        aside.shutdown_background();
+        done
+    }
+
+    async fn reconnect_beside(&mut self, aside: &Handle) -> Result<()> {
         let stay = BYSTANDERS.min(self.online.len() / 2);
         let count = self.online.len() - stay;
+        for one in self.online.drain(..stay) {
+            one.cut(&self.scene).await;
+        }
+        let stayed = self.arrive_on(aside, 0..stay, None).await?;
+        self.online.splice(0..0, stayed.into_iter().map(|one| one.online));
         self.scene.take();
         let pinging: Vec<_> = self.online[..stay]
             .iter()
-            .map(|one| tokio::spawn(ping(one.person.clone(), self.scene.clone())))
+            .map(|one| aside.spawn(ping(one.person.clone(), self.scene.clone())))
             .collect();
         sleep(Duration::from_secs(2)).await;
         let quiet = self.scene.take().pings;

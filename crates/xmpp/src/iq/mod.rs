@@ -170,13 +170,16 @@ pub(crate) fn answer(xmpp: &Xmpp, session: Option<&Arc<Session>>, mut iq: Stanza
             crate::wire::Node::Element(payload) => Some(payload),
             crate::wire::Node::Text(_) => None,
         })?;
+    let is_set = iq.type_() == Some("set");
+    // Who deletes the account, or changes its password, ends its sessions by it.
+    let owed = session.filter(|_| is_set).map(Session::owe_answer);
     let asked = Asked {
         xmpp: xmpp.clone(),
         from,
         account: session.map(|session| session.account),
         session: session.cloned(),
         to: iq.to.clone(),
-        set: iq.type_() == Some("set"),
+        set: is_set,
         id: iq.id().unwrap_or_default().to_owned(),
         payload,
     };
@@ -188,6 +191,7 @@ pub(crate) fn answer(xmpp: &Xmpp, session: Option<&Arc<Session>>, mut iq: Stanza
             Err(error) => iq.error(&error),
         };
         let work = xmpp.reply(session.as_ref(), answer);
+        drop(owed);
         xmpp.spawn(work);
     }))
 }

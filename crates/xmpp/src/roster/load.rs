@@ -1,12 +1,13 @@
 //! Reading a person's contacts, and keeping of them what presence needs.
 //!
 //! One read serves all who ask for the same at the same time, and roster and presence of one who
-//! arrives. Rosters that were read lately are kept within a bound, and asked of the database only
-//! by their version: those who come back all at once cost little.
+//! arrives. Rosters that were read lately are kept in few bytes, and asked of the database only by
+//! their version: those who come back all at once cost little.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use metrics::Gauge;
 use moka::sync::Cache;
 use weir_base::Id;
 use weir_community::chat::contacts::{self, Roster};
@@ -14,6 +15,7 @@ use weir_community::chat::{blocks, offline};
 use weir_live::SingleFlight;
 use weir_live::admission::Permit;
 
+use super::packed::Packed;
 use crate::face::Xmpp;
 use crate::router::{Contacts, Session};
 use crate::wire::{Condition, StanzaError};
@@ -21,37 +23,42 @@ use crate::wire::{Condition, StanzaError};
 /// How often reading begins anew where contacts change meanwhile.
 const TRIES: usize = 8;
 /// What the rosters that were read lately may take, in bytes.
-const RECENT_BYTES_MAX: u64 = 16 * 1024 * 1024;
+const RECENT_BYTES_MAX: u64 = 8 * 1024 * 1024;
 /// How long they are kept after they were last asked for.
 const RECENT: Duration = Duration::from_secs(600);
 /// Accounts whose contacts are read at once by one for all.
 const FLIGHTS_MAX: usize = 10_000;
-/// What a contact takes besides its texts, about, in bytes.
-const CONTACT_BYTES: usize = 120;
+/// What keeping a roster takes besides itself (entry, lists of the cache), about, in bytes.
+const ENTRY_BYTES: usize = 300;
 
 /// Rosters that are being read, or were lately.
 pub(crate) struct Rosters {
     flights: SingleFlight<(Id, u64), Result<Arc<Read>, StanzaError>>,
-    recent: Cache<Id, Arc<Roster>>,
+    recent: Cache<Id, Arc<Packed>>,
+    bytes: Gauge,
 }
 
 impl Default for Rosters {
     fn default() -> Self {
+        let size_bytes = |packed: &Packed| ENTRY_BYTES + packed.size_bytes();
         let recent = Cache::builder()
             .max_capacity(RECENT_BYTES_MAX)
-            .weigher(|_, roster: &Arc<Roster>| size_bytes(roster))
+            .weigher(move |_, packed: &Arc<Packed>| {
+                u32::try_from(size_bytes(packed)).unwrap_or(u32::MAX)
+            })
             .time_to_idle(RECENT)
             .build();
-        Self { flights: SingleFlight::new(FLIGHTS_MAX), recent }
+        let bytes = metrics::gauge!("weir_xmpp_rosters_bytes");
+        Self { flights: SingleFlight::new(FLIGHTS_MAX), recent, bytes }
     }
 }
 
-fn size_bytes(roster: &Roster) -> u32 {
-    let groups = |groups: &[String]| groups.iter().map(|group| group.len() + 24).sum::<usize>();
-    let each = roster.contacts.iter().map(|one| {
-        CONTACT_BYTES + one.jid.len() + one.name.len() + one.request.len() + groups(&one.groups)
-    });
-    u32::try_from(CONTACT_BYTES + each.sum::<usize>()).unwrap_or(u32::MAX)
+impl Rosters {
+    /// Lets go of those that nobody asked for, and tells what the others take.
+    pub(crate) fn tidy(&self) {
+        self.recent.run_pending_tasks();
+        self.bytes.set(self.recent.weighted_size() as f64);
+    }
 }
 
 /// What is read of one person.
@@ -118,7 +125,7 @@ async fn read(xmpp: &Xmpp, session: &Arc<Session>) -> Result<Arc<Read>, StanzaEr
 async fn fresh(xmpp: &Xmpp, account: Id) -> Result<Arc<Read>, StanzaError> {
     let recent = &xmpp.rosters.recent;
     let known = recent.get(&account);
-    let version = known.as_ref().map(|roster| roster.version.clone());
+    let version = known.as_ref().and_then(|known| known.version());
     let (newer, blocked, avatar) = xmpp
         .read(move |tx, env| {
             let newer = contacts::list_unless(tx, env, account, version.as_deref())?;
@@ -126,6 +133,7 @@ async fn fresh(xmpp: &Xmpp, account: Id) -> Result<Arc<Read>, StanzaError> {
             Ok((newer, blocked, crate::pubsub::avatar::hash(tx, account)?))
         })
         .await?;
+    let known = known.and_then(|known| known.roster(xmpp.domain()));
     let roster = match (newer, known) {
         (None, Some(known)) => {
             metrics::counter!("weir_xmpp_rosters_total", "read" => "version").increment(1);
@@ -133,11 +141,15 @@ async fn fresh(xmpp: &Xmpp, account: Id) -> Result<Arc<Read>, StanzaError> {
         }
         (newer, _) => {
             metrics::counter!("weir_xmpp_rosters_total", "read" => "whole").increment(1);
-            let roster = Arc::new(newer.ok_or_else(gone)?);
-            recent.insert(account, roster.clone());
+            let roster = newer.ok_or_else(gone)?;
+            match Packed::of(&roster, xmpp.domain()) {
+                Some(packed) => recent.insert(account, Arc::new(packed)),
+                None => recent.invalidate(&account),
+            }
             roster
         }
     };
+    let roster = Arc::new(roster);
     Ok(Arc::new(Read { roster, blocked, avatar }))
 }
 

@@ -256,6 +256,8 @@ impl Router {
 
 #[cfg(test)]
 mod tests {
+    use std::task::{Context, Poll, Waker};
+
     use super::*;
 
     #[test]
@@ -268,5 +270,20 @@ mod tests {
         }
         assert!(router.tails.lock().all.len() <= 128);
         assert!(Arc::ptr_eq(&held, &router.interned_tail(b" held")));
+    }
+
+    #[test]
+    fn the_answer_to_a_change_that_ends_the_session_goes_out_before_the_end() {
+        let router = Router::new(1);
+        let (session, _) = router.bind("alice@weir.test", Id(1), "home").unwrap();
+        let context = &Context::from_waker(Waker::noop());
+        let owed = session.owe_answer();
+        session.close(Closed::With(StreamCondition::Reset));
+        assert!(session.poll_found(context).is_pending());
+        assert!(session.push(Out::Bytes(Arc::from(&b"<iq/>"[..]))));
+        drop(owed);
+        assert!(matches!(session.poll_found(context), Poll::Ready(Found::Out(_))));
+        assert!(matches!(session.poll_found(context), Poll::Ready(Found::Closed(_))));
+        assert!(!session.push(Out::Bytes(Arc::from(&b"<iq/>"[..]))));
     }
 }

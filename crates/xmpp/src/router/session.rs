@@ -46,6 +46,8 @@ pub struct State {
     beat: bool,
     settled: bool,
     closed: Option<Closed>,
+    /// Changes under way whose answers go out before the end.
+    answers_due: u8,
     /// What only some have.
     pub more: Option<Box<More>>,
 }
@@ -166,6 +168,13 @@ impl Session {
         }
     }
 
+    /// A change is under way: should the session end by it, its answer goes out before.
+    pub(crate) fn owe_answer(self: &Arc<Self>) -> Owed {
+        let mut state = self.state.lock();
+        state.answers_due = state.answers_due.saturating_add(1);
+        Owed(self.clone())
+    }
+
     /// Tells its connection that it is time to look after the peer.
     pub(crate) fn beat(&self) {
         let mut state = self.state.lock();
@@ -205,7 +214,8 @@ impl Session {
     pub(crate) fn poll_found(&self, context: &Context<'_>) -> Poll<Found> {
         let mut state = self.state.lock();
         // What was said before an error goes out before it.
-        let says_first = matches!(state.closed, Some(Closed::With(_))) && !state.outbox.is_empty();
+        let is_owed = state.answers_due > 0 || !state.outbox.is_empty();
+        let says_first = matches!(state.closed, Some(Closed::With(_))) && is_owed;
         if let Some(why) = state.closed.filter(|_| !says_first) {
             return Poll::Ready(Found::Closed(why));
         }
@@ -226,9 +236,24 @@ impl Session {
     }
 }
 
+/// An answer that goes out before the end of its session; to be dropped once it waits there.
+pub(crate) struct Owed(Arc<Session>);
+
+impl Drop for Owed {
+    fn drop(&mut self) {
+        let mut state = self.0.state.lock();
+        state.answers_due = state.answers_due.saturating_sub(1);
+        let waker = state.waker.take();
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
 impl State {
     fn push(&mut self, out: Out) -> (bool, Option<Waker>) {
-        if matches!(self.closed, Some(Closed::With(_))) {
+        if matches!(self.closed, Some(Closed::With(_))) && self.answers_due == 0 {
             return (false, None);
         }
         if self.is_inactive && self.hold(&out) {

@@ -39,7 +39,7 @@ pub fn router(xmpp: Xmpp) -> Router {
 /// Runs a client's connection from its first byte to its last.
 pub async fn accept(xmpp: Xmpp, transport: Box<dyn Transport>, peer: IpAddr) {
     // What it takes to begin is freed once the session runs.
-    let begun = Box::pin(begin_in_time(&xmpp, transport, peer)).await;
+    let begun = xmpp.pace.run(begin_in_time(&xmpp, transport, peer)).await;
     if let Some(connection) = begun {
         connection.await;
     }

@@ -3,10 +3,11 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use tokio::time::Sleep;
 use weir_base::Id;
+use weir_live::pace::Turns;
 
 use super::begin;
 use super::resume::{self, Hold};
@@ -40,6 +41,8 @@ pub struct Connection {
     /// Messages that waited are being written, and are let go when they are.
     is_writing_waited: bool,
     quiet_beats: u8,
+    /// While the person arrives, its turns at the processor.
+    turns: Option<Box<Turns>>,
 }
 
 /// Why a connection ends.
@@ -62,6 +65,7 @@ impl Connection {
         hold: Option<Hold>,
     ) -> Self {
         Self {
+            turns: Some(Box::new(xmpp.pace.turns())),
             xmpp,
             transport: Some(transport),
             session,
@@ -74,6 +78,17 @@ impl Connection {
             is_writing_waited: false,
             quiet_beats: 0,
         }
+    }
+
+    /// What there is to do, in a turn of those who arrive until others know that it is here.
+    fn poll_in_turn(&mut self, context: &mut Context<'_>) -> Poll<End> {
+        let Some(turns) = &mut self.turns else { return self.poll_end(context) };
+        let _turn = ready!(turns.poll_turn(context));
+        let end = self.poll_end(context);
+        if self.work.is_none() && self.session.is_available() {
+            self.turns = None;
+        }
+        end
     }
 
     fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<End> {
@@ -243,6 +258,8 @@ impl Connection {
 
     /// About once a minute: a quiet connection is tried, and one that stays dead ends by TCP.
     fn beat(&mut self) -> Result<(), End> {
+        // An app that shows itself to nobody has arrived too.
+        self.turns = None;
         if std::mem::take(&mut self.heard) {
             self.quiet_beats = 0;
             return Ok(());
@@ -420,7 +437,7 @@ impl Future for Connection {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let this = &mut *self;
         if this.parting.is_none() {
-            let Poll::Ready(end) = this.poll_end(context) else { return Poll::Pending };
+            let Poll::Ready(end) = this.poll_in_turn(context) else { return Poll::Pending };
             match this.ended(end) {
                 Some(parting) => this.parting = Some(parting),
                 None => return Poll::Ready(()),

@@ -133,6 +133,10 @@ async fn a_password_is_changed_by_its_owner_only() {
         let weak = "<query xmlns='jabber:iq:register'><username>alice</username>\
                     <password>x</password></query>";
         assert_eq!(condition(&ask(&mut app, "set", weak).await), "not-acceptable");
+        let new = "<query xmlns='jabber:iq:register'><username>alice</username>\
+                   <password>a quite new one</password></query>";
+        let done = ask(&mut app, "set", new).await;
+        assert_eq!(done.attr("type"), Some("result"), "{done:?}");
     }
 }
 

@@ -1,6 +1,9 @@
 //! How streams begin and end (RFC 6120).
 
+use std::future::poll_fn;
 use std::net::Ipv4Addr;
+
+use futures_util::FutureExt as _;
 
 use weir_xmpp::limits;
 use weir_xmpp::stream::{ByteStream, accept};
@@ -149,4 +152,31 @@ async fn at_the_shutdown_sessions_are_told_and_end() {
     place.shut_down();
     assert_eq!(alice.stream_error().await, "system-shutdown");
     assert!(stranger.frame().await.is_none());
+}
+
+#[tokio::test]
+async fn who_is_here_is_answered_while_those_who_arrive_wait_for_their_turn() {
+    for mut place in places().await {
+        let mut alice = place.logged_in("alice", "home").await;
+        alice.send("<presence/>").await;
+        alice.sync().await;
+        let turns = std::iter::from_fn(|| {
+            let mut turns = place.xmpp.pace.turns();
+            poll_fn(|context| turns.poll_turn(context)).now_or_never()
+        });
+        let held: Vec<_> = turns.collect();
+        let mut app = App::silent(place.address).await.of(place.domain);
+        {
+            let opening = app.open();
+            tokio::pin!(opening);
+            tokio::select! {
+                biased;
+                _ = &mut opening => panic!("it had its turn"),
+                () = alice.sync() => {}
+            }
+            drop(held);
+            opening.await;
+        }
+        app.log_in("alice").await;
+    }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use http::{Request, Response};
+use http::{Request, Response, Version};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -22,6 +22,7 @@ use weir_base::{KIB, Random};
 
 use crate::front::{Peer, front};
 use crate::gate::{Gate, Place};
+use crate::take_over::Slot;
 use crate::{Network, Stream, Tls};
 
 /// What a listener allows.
@@ -158,23 +159,30 @@ impl Connections {
                 Err(_) => return handshake_failed(peer, &io::ErrorKind::TimedOut.into()),
             },
         };
-        let router = self.router.clone();
-        let service = service_fn(move |request| answer(router.clone(), request, peer));
+        let (router, slot) = (self.router.clone(), stream.slot());
+        let way = slot.clone();
+        let service = service_fn(move |request| answer(router.clone(), request, peer, &way));
         let io = TokioIo::new(stream);
         let connection = self.http.serve_connection_with_upgrades(io, service);
-        if let Err(error) = watch.watch(connection).await {
+        if let Err(error) = watch.watch(connection).await
+            && !slot.is_gone()
+        {
             tracing::debug!(%peer, error, "a connection ended early");
         }
     }
 }
 
-async fn answer(
+fn answer(
     router: Router,
     mut request: Request<Incoming>,
     peer: SocketAddr,
-) -> Result<Response<Body>, Infallible> {
+    slot: &Slot,
+) -> impl Future<Output = Result<Response<Body>, Infallible>> + use<> {
     request.extensions_mut().insert(Peer(peer.ip()));
-    router.oneshot(request.map(Body::new)).await
+    if request.version() == Version::HTTP_11 {
+        request.extensions_mut().insert(slot.way());
+    }
+    router.oneshot(request.map(Body::new))
 }
 
 fn handshake_failed(peer: SocketAddr, error: &io::Error) {

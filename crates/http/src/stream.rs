@@ -10,7 +10,9 @@ use tokio::net::TcpStream;
 use tokio::time::Sleep;
 use tokio_rustls::server::TlsStream;
 
+use crate::Connection;
 use crate::gate::Place;
+use crate::take_over::Slot;
 
 /// Bytes after which a connection has shown which protocol it speaks: the preface of HTTP/2.
 const OPENING_BYTES: usize = 24;
@@ -22,12 +24,16 @@ pub struct Stream {
     /// Runs until the first bytes came; nobody may sit here without saying a word.
     opening: Option<Pin<Box<Sleep>>>,
     seen_bytes: usize,
-    _place: Place,
+    _place: Option<Place>,
+    /// Who may take it over from HTTP.
+    slot: Slot,
 }
 
 enum Io {
     Plain(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
+    /// Somebody else has it.
+    Taken,
 }
 
 impl Stream {
@@ -41,8 +47,28 @@ impl Stream {
 
     fn new(io: Io, place: Place, opening: Duration) -> Self {
         let opening = Some(Box::pin(tokio::time::sleep(opening)));
-        Self { io, opening, seen_bytes: 0, _place: place }
+        Self { io, opening, seen_bytes: 0, _place: Some(place), slot: Slot::default() }
     }
+
+    pub(crate) fn slot(&self) -> Slot {
+        self.slot.clone()
+    }
+
+    /// All of it; what is left is of no use.
+    fn take(&mut self) -> Self {
+        let left = Self {
+            io: Io::Taken,
+            opening: None,
+            seen_bytes: self.seen_bytes,
+            _place: None,
+            slot: Slot::default(),
+        };
+        std::mem::replace(self, left)
+    }
+}
+
+fn taken() -> io::Error {
+    io::Error::new(io::ErrorKind::BrokenPipe, "the connection was taken over")
 }
 
 impl AsyncRead for Stream {
@@ -56,6 +82,7 @@ impl AsyncRead for Stream {
         let read = match &mut this.io {
             Io::Plain(io) => Pin::new(io).poll_read(cx, buf),
             Io::Tls(io) => Pin::new(io.as_mut()).poll_read(cx, buf),
+            Io::Taken => Poll::Ready(Err(taken())),
         };
         let Some(opening) = &mut this.opening else { return read };
         if read.is_pending() {
@@ -79,20 +106,28 @@ impl AsyncWrite for Stream {
         match &mut self.io {
             Io::Plain(io) => Pin::new(io).poll_write(cx, buf),
             Io::Tls(io) => Pin::new(io.as_mut()).poll_write(cx, buf),
+            Io::Taken => Poll::Ready(Err(taken())),
         }
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.io {
+        ready!(match &mut self.io {
             Io::Plain(io) => Pin::new(io).poll_flush(cx),
             Io::Tls(io) => Pin::new(io.as_mut()).poll_flush(cx),
-        }
+            Io::Taken => Poll::Ready(Err(taken())),
+        })?;
+        // Hyper flushes once it has written all that it had.
+        let Some(taker) = self.slot.asked() else { return Poll::Ready(Ok(())) };
+        // Whoever asked and is gone meanwhile has it closed.
+        let _ = taker.send(Connection::Own(self.take()));
+        Poll::Ready(Err(taken()))
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.io {
             Io::Plain(io) => Pin::new(io).poll_shutdown(cx),
             Io::Tls(io) => Pin::new(io.as_mut()).poll_shutdown(cx),
+            Io::Taken => Poll::Ready(Ok(())),
         }
     }
 
@@ -104,6 +139,7 @@ impl AsyncWrite for Stream {
         match &mut self.io {
             Io::Plain(io) => Pin::new(io).poll_write_vectored(cx, bufs),
             Io::Tls(io) => Pin::new(io.as_mut()).poll_write_vectored(cx, bufs),
+            Io::Taken => Poll::Ready(Err(taken())),
         }
     }
 
@@ -111,6 +147,7 @@ impl AsyncWrite for Stream {
         match &self.io {
             Io::Plain(io) => io.is_write_vectored(),
             Io::Tls(io) => io.is_write_vectored(),
+            Io::Taken => false,
         }
     }
 }

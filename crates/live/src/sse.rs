@@ -1,5 +1,5 @@
-//! Server-sent events (the HTML standard, "Server-sent events"): events as bytes, and a session as
-//! a response body.
+//! Server-sent events (the HTML standard, "Server-sent events"): events as bytes, a session as
+//! a response body, and a body that goes on over the connection itself ([`Feed`]).
 
 use std::hash::Hash;
 use std::pin::Pin;
@@ -12,6 +12,10 @@ use futures_util::Stream;
 use tokio::time::{Instant, Sleep};
 
 use crate::{Lost, Session, Shared};
+
+mod feed;
+
+pub use feed::Feed;
 
 /// The media type of such a body.
 pub const CONTENT_TYPE: &str = "text/event-stream";

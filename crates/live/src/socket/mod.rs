@@ -36,6 +36,7 @@ pub use frame::{CONTROL_BYTES_MAX, binary, close, close_code, ping, text, text_o
 pub use handshake::{HandshakeError, Upgrade, accept_key, upgrade_headers};
 
 use pool::Pool;
+pub(crate) use write::{Cursor as WriteCursor, Paced, poll_write_out};
 
 /// The bounds of each socket.
 #[derive(Clone, Copy, Debug)]
@@ -148,6 +149,15 @@ impl Sockets {
             slow: metrics::counter!("weir_live_slow_sockets_total"),
         };
         Self(Arc::new(Common { limits, pool: Pool::new(limits.pool_buffers_max), meters }))
+    }
+
+    pub(crate) fn limits(&self) -> &SocketLimits {
+        &self.0.limits
+    }
+
+    /// A peer took too little in time.
+    pub(crate) fn count_slow(&self) {
+        self.0.meters.slow.increment(1);
     }
 
     /// The server's side of an upgraded stream.

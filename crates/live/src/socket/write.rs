@@ -9,7 +9,7 @@ use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Sleep;
 
-use super::{Socket, SocketError, State};
+use super::{Socket, SocketError, Sockets, State};
 
 /// Frames handed to the stream in one write; also what a single system call takes comfortably.
 const SLICES_MAX: usize = 64;
@@ -33,7 +33,7 @@ impl Control {
 }
 
 /// How far frames are written.
-struct Cursor<'a> {
+pub(crate) struct Cursor<'a> {
     frames: &'a [Bytes],
     // Of the first frame that is left.
     offset: usize,
@@ -41,6 +41,10 @@ struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
+    pub(crate) fn new(frames: &'a [Bytes]) -> Self {
+        Self { frames, offset: 0, since_pace: 0 }
+    }
+
     /// The next slices to write; tells how many there are.
     fn fill(&self, slices: &mut [IoSlice<'a>; SLICES_MAX]) -> usize {
         let mut offset = self.offset;
@@ -82,6 +86,82 @@ impl<'a> Cursor<'a> {
     }
 }
 
+/// How long a peer may take to accept what is written.
+pub(crate) struct Paced {
+    deadline: Duration,
+    // Made only when the stream does not take all at once.
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl Paced {
+    pub(crate) fn new(deadline: Duration) -> Self {
+        Self { deadline, timer: None }
+    }
+
+    /// What became of writing so far, or that it takes too long.
+    pub(crate) fn poll(
+        &mut self,
+        context: &mut Context<'_>,
+        cursor: &mut Cursor<'_>,
+        written: Poll<io::Result<()>>,
+    ) -> Poll<Result<(), SocketError>> {
+        if cursor.since_pace >= PACE_BYTES {
+            cursor.since_pace = 0;
+            self.timer = None;
+        }
+        if let Poll::Ready(result) = written {
+            return Poll::Ready(result.map_err(SocketError::from));
+        }
+        let deadline = self.deadline;
+        let sleep = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(deadline)));
+        ready!(sleep.as_mut().poll(context));
+        Poll::Ready(Err(SocketError::SlowReader))
+    }
+}
+
+/// Writes what is left of `cursor` in as few writes as `stream` takes, and flushes it.
+pub(crate) fn poll_write_out<S: AsyncWrite + Unpin>(
+    stream: &mut S,
+    sockets: &Sockets,
+    context: &mut Context<'_>,
+    cursor: &mut Cursor<'_>,
+) -> Poll<io::Result<()>> {
+    // Empty slices at the front would look like a stream that takes nothing.
+    cursor.advance(0);
+    while !cursor.frames.is_empty() {
+        let written = ready!(poll_write_some(stream, sockets, context, cursor))?;
+        if written == 0 {
+            return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+        }
+        sockets.0.meters.writes.increment(1);
+        sockets.0.meters.bytes_sent.increment(written as u64);
+        cursor.advance(written);
+    }
+    Pin::new(stream).poll_flush(context)
+}
+
+fn poll_write_some<S: AsyncWrite + Unpin>(
+    stream: &mut S,
+    sockets: &Sockets,
+    context: &mut Context<'_>,
+    cursor: &Cursor<'_>,
+) -> Poll<io::Result<usize>> {
+    let stream = Pin::new(stream);
+    if let [frame] = cursor.frames {
+        return stream.poll_write(context, &frame[cursor.offset..]);
+    }
+    if stream.is_write_vectored() {
+        let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+        let count = cursor.fill(&mut slices);
+        return stream.poll_write_vectored(context, &slices[..count]);
+    }
+    let mut buffer = sockets.0.pool.take();
+    cursor.gather(&mut buffer);
+    let written = stream.poll_write(context, &buffer);
+    sockets.0.pool.give(buffer);
+    written
+}
+
 impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
     /// Writes and flushes `frames` behind what control frames wait.
     pub(super) async fn write_frames(
@@ -89,66 +169,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         frames: &[Bytes],
         deadline: Duration,
     ) -> Result<(), SocketError> {
-        let mut cursor = Cursor { frames, offset: 0, since_pace: 0 };
-        // Made only when the stream does not take all at once.
-        let mut timer: Option<Pin<Box<Sleep>>> = None;
+        let (mut cursor, mut paced) = (Cursor::new(frames), Paced::new(deadline));
         std::future::poll_fn(|context| {
-            let written = self.poll_write_frames(context, &mut cursor);
-            if cursor.since_pace >= PACE_BYTES {
-                cursor.since_pace = 0;
-                timer = None;
-            }
-            if let Poll::Ready(result) = written {
-                return Poll::Ready(result.map_err(SocketError::from));
-            }
-            let sleep = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(deadline)));
-            ready!(sleep.as_mut().poll(context));
-            Poll::Ready(Err(SocketError::SlowReader))
+            let written = match self.poll_control(context) {
+                Poll::Ready(Ok(())) => {
+                    poll_write_out(&mut self.stream, &self.sockets, context, &mut cursor)
+                }
+                other => other,
+            };
+            paced.poll(context, &mut cursor, written)
         })
         .await?;
         self.sockets.0.meters.frames_sent.increment(frames.len() as u64);
         Ok(())
-    }
-
-    fn poll_write_frames(
-        &mut self,
-        context: &mut Context<'_>,
-        cursor: &mut Cursor<'_>,
-    ) -> Poll<io::Result<()>> {
-        ready!(self.poll_control(context))?;
-        // Empty slices at the front would look like a stream that takes nothing.
-        cursor.advance(0);
-        while !cursor.frames.is_empty() {
-            let written = ready!(self.poll_write_some(context, cursor))?;
-            if written == 0 {
-                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
-            }
-            self.sockets.0.meters.writes.increment(1);
-            self.sockets.0.meters.bytes_sent.increment(written as u64);
-            cursor.advance(written);
-        }
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_write_some(
-        &mut self,
-        context: &mut Context<'_>,
-        cursor: &Cursor<'_>,
-    ) -> Poll<io::Result<usize>> {
-        let stream = Pin::new(&mut self.stream);
-        if let [frame] = cursor.frames {
-            return stream.poll_write(context, &frame[cursor.offset..]);
-        }
-        if stream.is_write_vectored() {
-            let mut slices = [IoSlice::new(&[]); SLICES_MAX];
-            let count = cursor.fill(&mut slices);
-            return stream.poll_write_vectored(context, &slices[..count]);
-        }
-        let mut buffer = self.sockets.0.pool.take();
-        cursor.gather(&mut buffer);
-        let written = stream.poll_write(context, &buffer);
-        self.sockets.0.pool.give(buffer);
-        written
     }
 
     /// Writes and flushes the control frames that wait.

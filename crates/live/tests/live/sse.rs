@@ -1,10 +1,14 @@
 //! A session as a body of server-sent events.
 
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use futures_util::{FutureExt, StreamExt};
-use weir_live::sse::{Body, HEARTBEAT, event};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use weir_live::socket::{SocketError, Sockets};
+use weir_live::sse::{Body, Feed, HEARTBEAT, event};
 use weir_live::{Hub, Limits, Shared};
 
 fn encode(topic: &u8, shared: &Arc<Shared<u32>>) -> Option<bytes::Bytes> {
@@ -61,4 +65,33 @@ async fn the_body_ends_when_the_session_is_lost() {
     hub.publish(&3, Shared::new(2));
     assert_eq!(body.next().await, None);
     assert_eq!(hub.stats().sessions, 0);
+}
+
+#[tokio::test]
+async fn what_waits_goes_over_the_connection_as_one_chunk() {
+    let (near, mut far) = tokio::io::duplex(1_000);
+    let mut feed = Feed::new(near, &Sockets::default());
+    let events = [event(None, None, "one"), event(None, None, "two")];
+    feed.send_many(&events).await.unwrap();
+    feed.send_many(&[]).await.unwrap();
+    feed.finish().await;
+    let mut heard = String::new();
+    far.read_to_string(&mut heard).await.unwrap();
+    assert_eq!(heard, "16\r\ndata: one\n\ndata: two\n\n\r\n0\r\n\r\n");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_takes_nothing_is_given_up_and_one_that_leaves_is_noticed() {
+    let sockets = Sockets::default();
+    let (near, mut far) = tokio::io::duplex(10);
+    let mut feed = Feed::new(near, &sockets);
+    let sent = feed.send_many(&[event(None, None, "more than ten bytes")]).await;
+    assert!(matches!(sent, Err(SocketError::SlowReader)));
+    let (near, mut gone) = tokio::io::duplex(10);
+    let mut feed = Feed::new(near, &sockets);
+    gone.write_all(b"GET again").await.unwrap();
+    assert!(poll_fn(|context| Poll::Ready(feed.poll_gone(context).is_pending())).await);
+    drop(gone);
+    poll_fn(|context| feed.poll_gone(context)).await;
+    far.shutdown().await.unwrap();
 }

@@ -1,5 +1,8 @@
 //! Streams as server-sent events.
 
+use std::task::Poll;
+
+use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
@@ -7,9 +10,13 @@ use bytes::{Bytes, BytesMut};
 use futures_util::stream;
 use http::{HeaderMap, HeaderValue, header};
 use serde::Deserialize;
-use weir_live::{Cursor, Lost, Next, sse};
+use weir_community::streams::{Event, Topic};
+use weir_http::{Connection, TakeOver};
+use weir_live::socket::SocketError;
+use weir_live::sse::{self, Feed};
+use weir_live::{Cursor, Lost, Next};
 
-use super::events::Events;
+use super::events::{Batch, Events};
 use super::stream::Listener;
 use super::wire::Wire;
 use crate::auth::{AnyScope, Reader};
@@ -34,9 +41,11 @@ macro_rules! endpoints {
             State(face): State<Face>,
             reader: Reader<AnyScope>,
             headers: HeaderMap,
+            way: Option<Extension<TakeOver>>,
             Query(asked): Query<Asked>,
         ) -> Result<Response, Error> {
-            serve(face, reader.bearer, $name, &headers, asked).await
+            let way = way.map(|Extension(way)| way);
+            serve(face, reader.bearer, $name, &headers, asked, way).await
         }
     )*};
 }
@@ -68,6 +77,7 @@ async fn serve(
     name: &str,
     headers: &HeaderMap,
     asked: Asked,
+    way: Option<TakeOver>,
 ) -> Result<Response, Error> {
     let media = matches!(asked.only_media.as_str(), "true" | "1") && name.starts_with("public");
     let name = if media { format!("{name}:media") } else { name.to_owned() };
@@ -81,7 +91,81 @@ async fn serve(
         let resumed = events.resumed(begun).await;
         resumed.iter().for_each(|bytes| first.extend_from_slice(bytes));
     }
-    let first = stream::once(async move { Ok::<_, Lost>(first.freeze()) });
+    let first = first.freeze();
+    let taken_over = way.is_some();
+    let body = match way {
+        Some(way) => over_the_connection(&face, way, first, events),
+        None => over_http(first, events),
+    };
+    let mut response = body.into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-store"));
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    if taken_over {
+        // Nothing else comes over it.
+        headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    Ok(response)
+}
+
+/// The body goes on without HTTP once its head is out, with no buffer.
+fn over_the_connection(face: &Face, way: TakeOver, first: Bytes, events: Events) -> Body {
+    let (body, connection) = way.begin(first);
+    let (sockets, events) = (face.sockets.clone(), Box::new(events));
+    tokio::spawn(async move {
+        let Some(connection) = connection.await else { return };
+        let feed = Feed::new(connection, &sockets);
+        // A task of its own, as small as can be: it may last for days.
+        tokio::spawn(Box::new(Tell { feed, events }).run());
+    });
+    body
+}
+
+/// One connection.
+struct Tell {
+    feed: Feed<Connection>,
+    events: Box<Events>,
+}
+
+impl Tell {
+    /// Until the client is gone, or too slow, or the session ends.
+    async fn run(mut self: Box<Self>) {
+        while let Some(told) = self.turn().await {
+            let sent = match told {
+                Ok(Next::Events(batch)) => self.tell(batch).await,
+                Ok(Next::Beat) => Box::pin(self.feed.send_many(&[sse::comment("thump")])).await,
+                // The answer ends whole, and the client comes back.
+                Err(_) => return Box::pin(self.feed.finish()).await,
+            };
+            if let Err(error) = sent {
+                tracing::debug!(%error, "a stream broke off");
+                return;
+            }
+        }
+    }
+
+    /// What comes next; none when the client is gone.
+    async fn turn(&mut self) -> Option<Result<Next<Topic, Event>, Lost>> {
+        std::future::poll_fn(|context| {
+            if self.feed.poll_gone(context).is_ready() {
+                return Poll::Ready(None);
+            }
+            self.events.poll_next(context).map(Some)
+        })
+        .await
+    }
+
+    async fn tell(&mut self, batch: Batch) -> Result<(), SocketError> {
+        let out = self.events.outgoing(&batch).await;
+        drop(batch);
+        self.feed.send_many(&out).await
+    }
+}
+
+/// The body as HTTP sends it: over HTTP/2, where many share a connection.
+fn over_http(first: Bytes, events: Events) -> Body {
+    let first = stream::once(async move { Ok::<_, Lost>(first) });
     let rest = stream::try_unfold(Box::new(events), |mut events| async move {
         loop {
             // Too slow, or ended: the answer ends whole, and the client comes back.
@@ -97,11 +181,5 @@ async fn serve(
             }
         }
     });
-    let body = Body::from_stream(futures_util::StreamExt::chain(first, rest));
-    let mut response = body.into_response();
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-store"));
-    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    Ok(response)
+    Body::from_stream(futures_util::StreamExt::chain(first, rest))
 }

@@ -156,8 +156,15 @@ impl Place {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let router = self.router.clone();
-        tokio::spawn(async move { axum::serve(listener, router).await });
         let ended = tokio_util::sync::CancellationToken::new();
+        let serving = weir_http::Serving {
+            router,
+            tls: None,
+            limits: weir_http::Limits::default(),
+            trusted_proxies: Arc::from([]),
+            random: Random::seeded(9),
+        };
+        tokio::spawn(weir_http::serve(listener, serving, ended.clone()));
         let nodes = bus.map(|url| streams::Nodes::join(&self.community, url).unwrap());
         tokio::spawn(streams::run_among(self.community.clone(), nodes, ended));
         address

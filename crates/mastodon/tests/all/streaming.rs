@@ -2,8 +2,9 @@
 
 use std::net::SocketAddr;
 
+use http_body_util::BodyExt;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use weir_base::Random;
 use weir_community::relationships::{self, FollowWish};
@@ -184,6 +185,55 @@ async fn server_sent_events_tell_the_same() {
         reader.read_line(&mut line).await.unwrap();
         let status: Value = serde_json::from_str(line.trim_start_matches("data: ")).unwrap();
         assert_eq!(status["id"], post.to_string());
+    }
+}
+
+#[tokio::test]
+async fn server_sent_events_go_over_http_where_a_connection_is_shared() {
+    for place in places() {
+        let alice = place.person("alice").await;
+        let _address = place.listen().await;
+        let request = http::Request::get("/api/v1/streaming/public/local")
+            .header("authorization", format!("Bearer {}", alice.token))
+            .body(axum::body::Body::empty())
+            .unwrap();
+        let mut body = place.begin(request).await.into_body();
+        let mut heard = String::new();
+        while !heard.starts_with(": )") {
+            let frame = body.frame().await.unwrap().unwrap();
+            heard.push_str(std::str::from_utf8(frame.data_ref().unwrap()).unwrap());
+        }
+        place.post(&alice, "over a shared connection", Visibility::Public).await;
+        while !heard.contains("event: update") {
+            let frame = body.frame().await.unwrap().unwrap();
+            heard.push_str(std::str::from_utf8(frame.data_ref().unwrap()).unwrap());
+        }
+    }
+}
+
+#[tokio::test]
+async fn server_sent_events_end_whole_when_their_session_does() {
+    for place in places() {
+        let (alice, bob) = (place.person("alice").await, place.person("bob").await);
+        let address = place.listen().await;
+        let (_, mut of_alice) = ask(address, "/api/v1/streaming/user", Some(&alice.token)).await;
+        let (_, mut of_bob) = ask(address, "/api/v1/streaming/user", Some(&bob.token)).await;
+        let mut line = String::new();
+        while !line.starts_with(':') {
+            line.clear();
+            of_bob.read_line(&mut line).await.unwrap();
+        }
+        let hub = place.community.env().streams.hub().clone();
+        drop(of_bob);
+        // Whose client went away is no longer here, before anything is told.
+        while hub.is_here(bob.id.0) {
+            tokio::task::yield_now().await;
+        }
+        hub.close(alice.id.0);
+        let mut rest = String::new();
+        of_alice.read_to_string(&mut rest).await.unwrap();
+        assert!(rest.to_lowercase().contains("transfer-encoding: chunked"), "{rest}");
+        assert!(rest.ends_with("\r\n0\r\n\r\n"), "{rest}");
     }
 }
 

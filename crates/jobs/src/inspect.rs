@@ -153,6 +153,16 @@ impl Jobs {
         self.inner.directory.all().into_iter().map(one).collect()
     }
 
+    /// Jobs of `queue` that wait in the database, as far as this process knows, from memory.
+    pub fn depth(&self, queue: &str) -> u64 {
+        self.inner.directory.find(queue).map_or(0, |state| state.turns.lock().depth())
+    }
+
+    /// The same of one of its lanes.
+    pub fn depth_in(&self, queue: &str, lane: &str) -> u64 {
+        self.inner.directory.find(queue).map_or(0, |state| state.turns.lock().depth_of(lane))
+    }
+
     /// The deepest lanes of `queue`, at most `limit`, from memory.
     pub fn lanes(&self, queue: &str, limit: usize) -> Vec<LaneStats> {
         let Some(state) = self.inner.directory.find(queue) else { return Vec::new() };

@@ -205,6 +205,11 @@ impl Turns {
         })
     }
 
+    /// Rows of `lane` that wait.
+    pub(crate) fn depth_of(&self, lane: &str) -> u64 {
+        self.lanes.get(lane).map_or(0, Lane::depth)
+    }
+
     /// Whether rows of `lane` were taken here that still stand in the table.
     pub(crate) fn has_taken(&self, lane: &str) -> bool {
         self.lanes.get(lane).is_some_and(|lane| lane.taken > 0)

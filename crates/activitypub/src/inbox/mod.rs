@@ -11,6 +11,7 @@
 //!   answer alone has an effect; 202, or 401 where who hands it on is not known here.
 //! - Too much waits: 429 or 503 with `Retry-After`.
 
+mod backlog;
 mod door;
 mod full;
 mod gather;

@@ -16,10 +16,22 @@ use crate::{ActivityPub, wire};
 /// A message, handed on by each person here in whose conversation it is.
 pub struct Plan(Vec<Sent>);
 
-/// Finds out where each message goes.
+/// How long a message that is passed on gives way to what came in before it looks again, in ms …
+const PUT_OFF_MS: i64 = 20_000;
+/// … and for how long in all: an hour.
+const PATIENCE_MS: i64 = 3_600_000;
+
+/// Finds out where each message goes. In a flood, to pass on what others write would take as much
+/// of the processor as to work what they send: it waits until that is worked.
 pub async fn prepare(face: ActivityPub, jobs: Vec<Claimed<Forward>>) -> Vec<Prepared<Plan>> {
     let mut prepared = Vec::with_capacity(jobs.len());
+    let now = face.community().env().clock.now();
     for claim in jobs {
+        if now.since_ms(claim.enqueued_at) < PATIENCE_MS && face.is_behind() {
+            let outcome = Outcome::postpone("what came in is worked first", PUT_OFF_MS);
+            prepared.push(Prepared::Not(outcome));
+            continue;
+        }
         prepared.push(match plan(&face, claim.job).await {
             Ok(plan) if plan.0.is_empty() => Prepared::Not(Outcome::Done),
             Ok(plan) => Prepared::Run(plan),

@@ -1,6 +1,7 @@
 //! The job that fetches what the community wants.
 
-use weir_community::federation::{DEPTH_MAX, Fetch, Wanted};
+use weir_base::Timestamp;
+use weir_community::federation::{self, DEPTH_MAX, Fetch, Wanted};
 use weir_community::statuses;
 use weir_db::Class;
 use weir_jobs::{Claimed, Failure, Registry};
@@ -12,12 +13,36 @@ use crate::wire::Uri;
 /// So far away from what came in by itself that nothing further is fetched.
 pub(super) const LEAF_DEPTH: u32 = DEPTH_MAX;
 
+/// How long a patient fetch waits before it looks again, in ms …
+const PUT_OFF_MS: i64 = 15_000;
+/// … and for how long in all.
+const PATIENCE_MS: i64 = 600_000;
+
 pub(crate) fn register(registry: &mut Registry, face: &ActivityPub) {
     let face = face.clone();
     registry.task(move |claimed: Claimed<Fetch>| {
         let face = face.clone();
-        async move { run(&face, claimed.job).await.map_err(Failure::from) }
+        async move {
+            let Claimed { job, enqueued_at, .. } = claimed;
+            if job.patient && is_on_its_way(&face, &job, enqueued_at).await? {
+                return Err(Failure::postpone("it may be among what came in", PUT_OFF_MS));
+            }
+            run(&face, job).await.map_err(Failure::from)
+        }
     });
+}
+
+/// Whether what is wanted may be among the messages of its host that wait.
+async fn is_on_its_way(
+    face: &ActivityPub,
+    job: &Fetch,
+    since: Timestamp,
+) -> Result<bool, RemoteError> {
+    let uri = job.wanted.uri();
+    let waited_ms = face.community().env().clock.now().since_ms(since);
+    Ok(waited_ms < PATIENCE_MS
+        && federation::host_of(uri).is_some_and(|host| face.has_unworked_of(host))
+        && face.known_post(uri).await?.is_none())
 }
 
 async fn run(face: &ActivityPub, job: Fetch) -> Result<(), RemoteError> {

@@ -5,6 +5,7 @@ mod deliveries;
 mod documents;
 mod faults;
 mod forwarding;
+mod giving_way;
 mod gone;
 mod inbox;
 mod peer;

@@ -245,7 +245,8 @@ pub enum Wanted {
 }
 
 impl Wanted {
-    fn uri(&self) -> &str {
+    /// Its address.
+    pub fn uri(&self) -> &str {
         match self {
             Self::Status { uri }
             | Self::Account { uri }
@@ -279,6 +280,9 @@ pub struct Fetch {
     pub wanted: Wanted,
     /// Steps away from what came in by itself.
     pub depth: u32,
+    /// Whether it can wait while messages of its host do, among which it may be.
+    #[serde(default)]
+    pub patient: bool,
 }
 
 impl Job for Fetch {
@@ -298,14 +302,26 @@ impl Job for Fetch {
 /// # Errors
 /// The database's.
 pub fn want(tx: &mut Tx, env: &Env, wanted: Wanted, depth: u32) -> Result<(), Error> {
-    if depth > DEPTH_MAX {
+    ask(tx, env, Fetch { wanted, depth, patient: false })
+}
+
+/// The same of what nobody looks for at this moment, and what may come by itself.
+///
+/// # Errors
+/// The database's.
+pub fn want_patiently(tx: &mut Tx, env: &Env, wanted: Wanted, depth: u32) -> Result<(), Error> {
+    ask(tx, env, Fetch { wanted, depth, patient: true })
+}
+
+fn ask(tx: &mut Tx, env: &Env, fetch: Fetch) -> Result<(), Error> {
+    if fetch.depth > DEPTH_MAX {
         metrics::counter!("weir_community_fetches_too_deep_total").increment(1);
         return Ok(());
     }
-    let key = wanted.key();
+    let key = fetch.wanted.key();
     let key = if key.len() > 255 { format!("{:x}", order::hash(&key)) } else { key };
     let now = env.clock.now();
-    env.jobs.enqueue_unique(tx, &key, now, &Fetch { wanted, depth })?;
+    env.jobs.enqueue_unique(tx, &key, now, &fetch)?;
     Ok(())
 }
 

@@ -12,6 +12,8 @@ use crate::{Env, Error};
 
 /// Boosts that may wait for one post.
 const WAITING_MAX: i64 = 1_000;
+/// A boost of long ago, in ms: nobody looks for what it shows at this moment.
+const OLD_MS: i64 = 60_000;
 
 /// Remote account `by` likes what stands at `object`, by `activity`. Only favourites of what was
 /// written here are kept: of others their own server knows the number.
@@ -96,7 +98,10 @@ pub(super) fn settle_boost(
         order::meet(tx, &[object])?;
         let fetched = wanted.is_some() && !env.site.is_local(object);
         if fetched && !conversation::is_buried(tx, object)? {
-            federation::want(tx, env, Wanted::Status { uri: object.into() }, 0)?;
+            let boost = wanted.and_then(|event| event.boost);
+            let is_old = boost.is_some_and(|it| env.clock.now().since_ms(it.at) > OLD_MS);
+            let want = if is_old { federation::want_patiently } else { federation::want };
+            want(tx, env, Wanted::Status { uri: object.into() }, 0)?;
         }
         return Ok(Receipt::Refused("unknown"));
     };

@@ -377,7 +377,7 @@ pub(super) fn ask_for_missing(
             Cause::Delivered => 0,
             Cause::Wanted { depth } => depth + 1,
         };
-        federation::want(tx, env, Wanted::Status { uri: parent.clone() }, depth)?;
+        federation::want_patiently(tx, env, Wanted::Status { uri: parent.clone() }, depth)?;
     }
     let missing = remote.mentions.iter().filter(|mention| {
         !mention.silent

@@ -61,10 +61,8 @@ async fn a_post_that_may_be_among_what_came_in_is_not_asked_for_before_that_is_w
         until("the parent is here", async || is_here(&place, peer.at("/posts/1")).await).await;
         place.clock.advance(30_000);
         let waits = async |table: &str| place.count(&format!("{table} WHERE kind = 'fetch'")).await;
-        until("nothing is wanted", async || {
-            waits("jobs_later").await + waits("jobs").await == 0
-        })
-        .await;
+        until("nothing is wanted", async || waits("jobs_later").await + waits("jobs").await == 0)
+            .await;
         assert!(!peer.fetched().contains(&"/posts/1".to_owned()), "{:?}", peer.fetched());
         running.stop().await;
     }
@@ -111,10 +109,7 @@ async fn what_others_write_is_passed_on_when_what_came_in_is_worked() {
         let post = place.post(alice, "A question", Visibility::Public).await;
         came(&far, "Create").await;
         place.jobs.pause(LATE).await.unwrap();
-        place
-            .write(|tx, env| Ok(env.jobs.enqueue_many(tx, &vec![Earlier; 500])?))
-            .await
-            .unwrap();
+        place.write(|tx, env| Ok(env.jobs.enqueue_many(tx, &vec![Earlier; 500])?)).await.unwrap();
         let asked = format!("http://weir.test/ap/users/{alice}/statuses/{post}");
         send(&place, &near, "/posts/1", 0, Some(&asked)).await;
         let put_off = "jobs_later WHERE kind = 'forward'";

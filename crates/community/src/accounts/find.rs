@@ -15,6 +15,16 @@ pub fn by_id(tx: &mut Tx, id: Id) -> Result<Account, Error> {
         .ok_or(Error::NotFound("Account"))
 }
 
+/// What the account with this id calls itself; may be empty.
+///
+/// # Errors
+/// The database's.
+pub fn display_name(tx: &mut Tx, id: Id) -> Result<String, Error> {
+    let name: Option<String> =
+        tx.value("SELECT display_name FROM accounts WHERE id = ?1", params![id])?;
+    Ok(name.unwrap_or_default())
+}
+
 /// To be called before something is hung on account `id` of another server that keeps it and does
 /// not change its row: where the database runs several units at once, one that removes it meanwhile
 /// is repeated, and then sees it.

@@ -351,10 +351,12 @@ pub fn exchange(
     if whom == Whom::Here(by) {
         return Err(Error::invalid("jid", "ERR_INVALID", "is your own address"));
     }
-    if let Whom::Here(other) = whom {
-        lock(tx, by, other)?;
-    }
-    let side = Side::open(tx, by, jid)?;
+    let versions = match whom {
+        Whom::Here(other) => Some(lock(tx, by, other)?),
+        Whom::Elsewhere | Whom::Nobody => None,
+    };
+    let (own_version, other_version) = versions.unzip();
+    let side = Side::open(tx, by, jid)?.at(own_version);
     let step = subscription::outbound(side.contact.state, kind);
     let mut mine = side.close(tx, step)?;
     let other = match whom {
@@ -368,12 +370,12 @@ pub fn exchange(
     let Some(own) = address::of_account(tx, env, by)? else {
         return Err(Error::NotFound("Account"));
     };
-    let Some(theirs) = receive(tx, env, other, kind, &own, request)? else {
+    let Some(theirs) = hear(tx, env, (other, other_version), kind, &own, request)? else {
         return Ok(Exchange { mine, theirs: Other::Deaf });
     };
     if let Some(answer) = theirs.answers {
         let before = mine.before;
-        let side = Side::open(tx, by, jid)?;
+        let side = Side::open(tx, by, jid)?.at(own_version);
         let step = subscription::inbound(side.contact.state, answer);
         mine = Change { before, passes: mine.passes, ..side.close(tx, step)? };
     }
@@ -393,10 +395,22 @@ pub fn receive(
     jid: &str,
     request: &str,
 ) -> Result<Option<Change>, Error> {
+    hear(tx, env, (account, None), kind, jid, request)
+}
+
+/// [`receive`], where the version of the contacts may be a new one already.
+fn hear(
+    tx: &mut Tx,
+    env: &Env,
+    (account, version): (Id, Option<i64>),
+    kind: Kind,
+    jid: &str,
+    request: &str,
+) -> Result<Option<Change>, Error> {
     if blocks::blocks(tx, env, account, jid)? {
         return Ok(None);
     }
-    let mut side = Side::open(tx, account, jid)?;
+    let mut side = Side::open(tx, account, jid)?.at(version);
     let step = subscription::inbound(side.contact.state, kind);
     if step.state.asked && !side.exists && requests(tx, account)? >= REQUESTS_MAX {
         metrics::counter!("weir_community_chat_requests_dropped_total").increment(1);
@@ -413,11 +427,14 @@ fn requests(tx: &mut Tx, account: Id) -> Result<usize, Error> {
     Ok(tx.query_one(sql, params![account, asked.bits()], |row| row.get(0))?)
 }
 
-/// Two units that change the same two people do so one after the other.
-fn lock(tx: &mut Tx, one: Id, other: Id) -> Result<(), Error> {
-    next_version(tx, one.min(other))?;
-    next_version(tx, one.max(other))?;
-    Ok(())
+/// Two units that change the same two people do so one after the other. The versions of the
+/// contacts of both from now on.
+fn lock(tx: &mut Tx, one: Id, other: Id) -> Result<(i64, i64), Error> {
+    if one <= other {
+        return Ok((next_version(tx, one)?, next_version(tx, other)?));
+    }
+    let of_other = next_version(tx, other)?;
+    Ok((next_version(tx, one)?, of_other))
 }
 
 fn next_version(tx: &mut Tx, account: Id) -> Result<i64, Error> {
@@ -437,6 +454,8 @@ struct Side {
     contact: Contact,
     exists: bool,
     renamed: bool,
+    /// The version of the contacts, where this unit made a new one already.
+    version: Option<i64>,
 }
 
 impl Side {
@@ -450,7 +469,11 @@ impl Side {
             state: State::default(),
             request: String::new(),
         });
-        Ok(Self { account, contact, exists, renamed: false })
+        Ok(Self { account, contact, exists, renamed: false, version: None })
+    }
+
+    fn at(self, version: Option<i64>) -> Self {
+        Self { version, ..self }
     }
 
     fn close(mut self, tx: &mut Tx, step: Step) -> Result<Change, Error> {
@@ -474,7 +497,10 @@ impl Side {
     }
 
     fn write(&self, tx: &mut Tx) -> Result<i64, Error> {
-        let version = next_version(tx, self.account)?;
+        let version = match self.version {
+            Some(version) => version,
+            None => next_version(tx, self.account)?,
+        };
         let Contact { jid, name, groups, state, request } = &self.contact;
         if state.is_nothing() {
             tx.execute(

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use weir_base::Id;
 use weir_community::accounts;
 use weir_community::chat::address::{self, Whom};
 use weir_community::chat::contacts::{self, Change, Exchange, Other, Removed};
@@ -66,11 +65,14 @@ pub(crate) fn sent(
     let (xmpp, session) = (xmpp.clone(), session.clone());
     Some(Box::pin(async move {
         let (account, jid) = (session.account, to.to_string());
-        if kind == Kind::Subscribe && !presence.element.has("nick", ns::NICK) {
-            introduce(&xmpp, account, &mut presence).await;
-        }
-        let request = write::to_string(&presence.to_element());
+        let is_nameless = kind == Kind::Subscribe && !presence.element.has("nick", ns::NICK);
+        let asked = presence.clone();
         let unit = xmpp.write(move |tx, env| {
+            let mut presence = asked.clone();
+            if is_nameless {
+                introduce(&accounts::display_name(tx, account)?, &mut presence);
+            }
+            let request = write::to_string(&presence.to_element());
             let exchange = contacts::exchange(tx, env, account, kind, &jid, &request)?;
             // Nobody of that name: the answer comes at once.
             let refused = exchange.theirs == Other::Nobody && kind == Kind::Subscribe;
@@ -78,10 +80,10 @@ pub(crate) fn sent(
                 true => contacts::receive(tx, env, account, Kind::Unsubscribed, &jid, "")?,
                 false => None,
             };
-            Ok((exchange, refused))
+            Ok((presence, exchange, refused))
         });
         match unit.await {
-            Ok((exchange, refused)) => {
+            Ok((presence, exchange, refused)) => {
                 exchanged(&xmpp, &session.peer, &to, kind, presence, exchange);
                 if let Some(change) = refused {
                     deliver(&session.peer, &self::presence(Kind::Unsubscribed, &to, &own));
@@ -96,10 +98,9 @@ pub(crate) fn sent(
 }
 
 /// Whoever is asked is told what the person calls themselves (XEP-0172 section 4.2).
-async fn introduce(xmpp: &Xmpp, account: Id, presence: &mut Stanza) {
-    let name = xmpp.read(move |tx, _| Ok(accounts::by_id(tx, account)?.display_name)).await;
+fn introduce(name: &str, presence: &mut Stanza) {
     // Without a name it goes by its address.
-    if let Some(name) = name.ok().filter(|name| !name.is_empty()) {
+    if !name.is_empty() {
         let nick = Element::new("nick", ns::NICK).with_text(name);
         presence.element.nodes.push(Node::Element(nick));
     }

@@ -80,6 +80,33 @@ impl Job for SendPush {
     }
 }
 
+/// The job that tells one device of a message in chat.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SendChat {
+    /// The device.
+    pub subscription: Id,
+    /// Whose.
+    pub account: Id,
+    /// The message.
+    pub message: Id,
+    /// Who wrote it, where it is somebody of here.
+    pub from: Option<Id>,
+    /// What they call themselves, or their address.
+    pub name: String,
+    /// How it begins.
+    pub says: String,
+}
+
+impl Job for SendChat {
+    const KIND: &'static str = "push_chat";
+    const QUEUE: Queue = SendPush::QUEUE;
+    const RETRY: Retry = SendPush::RETRY;
+
+    fn lane(&self) -> Cow<'_, str> {
+        Cow::Owned(self.account.to_string())
+    }
+}
+
 fn check(new: &NewSubscription) -> Result<(), Error> {
     let secure = new.endpoint.starts_with("https://") || new.endpoint.starts_with("http://");
     if !secure || new.endpoint.len() > 2_000 {
@@ -202,15 +229,12 @@ pub(crate) fn enqueue_each(tx: &mut Tx, env: &Env, notices: &[(Notice, Id)]) -> 
         return Ok(());
     }
     let people = wanted.iter().map(|(notice, _)| &notice.to);
-    let devices: Vec<Subscription> = tx.records(
-        "SELECT {} FROM push_subscriptions WHERE account_id IN ids(?1)",
-        &[weir_db::ids(people)],
-    )?;
+    let devices = devices(tx, people)?;
     for (notice, id) in wanted {
         let Notice { to, kind, from, .. } = *notice;
         for device in devices.iter().filter(|device| device.account_id == to) {
             let is_asked_for = device.alerts.0.get(kind.name()).copied().unwrap_or(false);
-            if is_asked_for && allowed(tx, device, to, from)? {
+            if is_asked_for && device.hears(tx, Some(from))? {
                 let job = SendPush { subscription: device.id, notification: *id, account: to };
                 env.jobs.enqueue(tx, &job)?;
             }
@@ -219,13 +243,26 @@ pub(crate) fn enqueue_each(tx: &mut Tx, env: &Env, notices: &[(Notice, Id)]) -> 
     Ok(())
 }
 
-fn allowed(tx: &mut Tx, device: &Subscription, to: Id, from: Id) -> Result<bool, Error> {
-    let (follower, followed) = match device.policy.as_str() {
-        "none" => return Ok(false),
-        "followed" => (to, from),
-        "follower" => (from, to),
-        _ => return Ok(true),
-    };
-    let sql = "SELECT 1 FROM follows WHERE account_id = ?1 AND target_id = ?2";
-    Ok(tx.value::<i64>(sql, params![follower, followed])?.is_some())
+/// The devices of these people.
+pub(crate) fn devices<'i>(
+    tx: &mut Tx,
+    people: impl IntoIterator<Item = &'i Id>,
+) -> Result<Vec<Subscription>, Error> {
+    let sql = "SELECT {} FROM push_subscriptions WHERE account_id IN ids(?1)";
+    Ok(tx.records(sql, &[weir_db::ids(people)])?)
+}
+
+impl Subscription {
+    /// Whether the device wants to hear of what this account does, or somebody who has none here.
+    pub(crate) fn hears(&self, tx: &mut Tx, from: Option<Id>) -> Result<bool, Error> {
+        let to = self.account_id;
+        let (follower, followed) = match (self.policy.as_str(), from) {
+            ("none", _) | ("followed" | "follower", None) => return Ok(false),
+            ("followed", Some(from)) => (to, from),
+            ("follower", Some(from)) => (from, to),
+            _ => return Ok(true),
+        };
+        let sql = "SELECT 1 FROM follows WHERE account_id = ?1 AND target_id = ?2";
+        Ok(tx.value::<i64>(sql, params![follower, followed])?.is_some())
+    }
 }

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use aws_lc_rs::digest;
 use weir_base::{Id, Timestamp};
-use weir_db::{Json, ToValue, Tx, Value, ids, params};
+use weir_db::{Error as DbError, Json, Row, ToValue, Tx, Value, ids, params};
 
 use super::settings::Archive;
 use super::{address, offline};
@@ -15,6 +15,8 @@ use crate::{Env, Error};
 
 /// The most messages on a page.
 pub const PAGE_MAX: usize = 250;
+/// What the messages of a page may be long together, in bytes; one is always there.
+pub const PAGE_BYTES_MAX: usize = 512 * 1024;
 /// Up to so many messages are counted.
 pub const COUNTED_MAX: usize = 1_000;
 /// Messages of a deleted account that are taken out at a time.
@@ -200,7 +202,7 @@ fn keeps(
 
 /// The same number for both directions between two addresses. That two pairs share one does no
 /// harm: whose messages are read is always asked too.
-fn pair(one: &str, other: &str) -> i64 {
+pub(super) fn pair(one: &str, other: &str) -> i64 {
     let (one, other) = (address::bare(one), address::bare(other));
     let (low, high) = if one <= other { (one, other) } else { (other, one) };
     let hash = digest::digest(&digest::SHA256, format!("{low}\0{high}").as_bytes());
@@ -219,7 +221,28 @@ pub(super) fn bounds(query: &Query) -> (i64, i64) {
     (above.max(after), below.min(before).min(until))
 }
 
-/// A page of the archive of `owner`.
+/// What a page takes up while it is read.
+#[derive(Default)]
+pub(super) struct Filling {
+    bytes: usize,
+    /// Whether something did not fit.
+    pub(super) full: bool,
+}
+
+impl Filling {
+    /// The next message, unless the page is full.
+    pub(super) fn take(&mut self, row: &Row<'_>, xml: usize) -> Result<Option<String>, DbError> {
+        if self.full {
+            return Ok(None);
+        }
+        let text: String = row.get(xml)?;
+        self.full = self.bytes > 0 && self.bytes + text.len() > PAGE_BYTES_MAX;
+        self.bytes += text.len();
+        Ok((!self.full).then_some(text))
+    }
+}
+
+/// A page of the archive of `owner`. It may end early, by [`PAGE_BYTES_MAX`].
 ///
 /// # Errors
 /// [`Error::NotFound`] when the message to go on from is not (or no longer) in it.
@@ -250,16 +273,13 @@ pub fn page(tx: &mut Tx, env: &Env, owner: Id, query: &Query) -> Result<Page, Er
     } else {
         4
     };
-    let mut messages: Vec<Message> = tx.query(&sql, &values[..used], |row| {
-        Ok(Message {
-            id: row.get(0)?,
-            from_jid: row.get(1)?,
-            to_jid: row.get(2)?,
-            xml: row.get(3)?,
-        })
+    let mut filling = Filling::default();
+    let messages: Vec<Option<Message>> = tx.query(&sql, &values[..used], |row| {
+        let Some(xml) = filling.take(row, 3)? else { return Ok(None) };
+        Ok(Some(Message { id: row.get(0)?, from_jid: row.get(1)?, to_jid: row.get(2)?, xml }))
     })?;
-    let complete = messages.len() <= limit;
-    messages.truncate(limit);
+    let complete = messages.len() <= limit && !filling.full;
+    let mut messages: Vec<Message> = messages.into_iter().take(limit).flatten().collect();
     if query.backwards {
         messages.reverse();
     }

@@ -95,6 +95,22 @@ pub(crate) fn notify_each(tx: &mut Tx, env: &Env, notices: Vec<Notice>) -> Resul
     push::enqueue_each(tx, env, &pushed)
 }
 
+/// Whether `to` is told what `from` says to them in private: as of a mention, though whoever is
+/// `known` to them is no stranger.
+pub(crate) fn is_told(
+    tx: &mut Tx,
+    env: &Env,
+    to: Id,
+    from: Id,
+    known: bool,
+) -> Result<bool, Error> {
+    let wanted = wanted(tx, env, vec![Notice { to, kind: Kind::Mention, from, status: None }])?;
+    if wanted.is_empty() || known {
+        return Ok(!wanted.is_empty());
+    }
+    Ok(policy::treat_each(tx, env, &wanted)?.contains(&Treatment::Accept))
+}
+
 /// Those of `notices` whose receivers are local and want to hear of who did it at all.
 fn wanted(tx: &mut Tx, env: &Env, notices: Vec<Notice>) -> Result<Vec<Notice>, Error> {
     let now = env.clock.now();

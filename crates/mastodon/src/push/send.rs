@@ -1,4 +1,4 @@
-//! Telling one device of one notification.
+//! Telling one device of one notification, or of a message in chat.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,8 +11,8 @@ use http::{HeaderName, HeaderValue};
 use url::Url;
 use weir_base::Id;
 use weir_community::notifications::{self, Kind, Notification};
-use weir_community::push::{self, SendPush, Subscription};
-use weir_community::{Community, Env, Error as CommunityError, text, users};
+use weir_community::push::{self, SendChat, SendPush, Subscription};
+use weir_community::{Community, Env, Error as CommunityError, accounts, chat, text, users};
 use weir_db::{Class, Tx};
 use weir_fetch::{Fetch, Request};
 use weir_jobs::{Claimed, Failure, Registry};
@@ -26,12 +26,20 @@ const LIFE_S: u32 = 48 * 60 * 60;
 const DEADLINE: Duration = Duration::from_secs(15);
 /// Characters of a text that are shown.
 const BODY_CHARACTERS_MAX: usize = 140;
+/// Characters of a name that are shown.
+const NAME_CHARACTERS_MAX: usize = 60;
 
-/// Handles [`SendPush`].
+/// Handles [`SendPush`] and [`SendChat`].
 pub fn register(registry: &mut Registry, community: Community, fetch: Fetch, vapid: Arc<Vapid>) {
+    let parts = (community, fetch, vapid);
+    let of_chat = parts.clone();
     registry.task(move |claimed: Claimed<SendPush>| {
-        let (community, fetch, vapid) = (community.clone(), fetch.clone(), vapid.clone());
+        let (community, fetch, vapid) = parts.clone();
         async move { send(&community, &fetch, &vapid, &claimed.job).await }
+    });
+    registry.task(move |claimed: Claimed<SendChat>| {
+        let (community, fetch, vapid) = of_chat.clone();
+        async move { send_chat(&community, &fetch, &vapid, claimed.job).await }
     });
 }
 
@@ -49,6 +57,32 @@ async fn send(
     let Some((device, payload)) = found else {
         return Err(Failure::Discard("the notification or the device is gone".into()));
     };
+    tell(community, fetch, vapid, device, &payload).await
+}
+
+async fn send_chat(
+    community: &Community,
+    fetch: &Fetch,
+    vapid: &Vapid,
+    job: SendChat,
+) -> Result<(), Failure> {
+    let found = community
+        .read(Class::Outbound, move |tx, env| prepare_chat(tx, env, &job))
+        .await
+        .map_err(Failure::retry)?;
+    let Some((device, payload)) = found else {
+        return Err(Failure::Discard("the device is gone".into()));
+    };
+    tell(community, fetch, vapid, device, &payload).await
+}
+
+async fn tell(
+    community: &Community,
+    fetch: &Fetch,
+    vapid: &Vapid,
+    device: Subscription,
+    payload: &str,
+) -> Result<(), Failure> {
     let endpoint: Url = device
         .endpoint
         .parse()
@@ -105,11 +139,35 @@ fn prepare(
     Ok(Some((device, payload.to_string())))
 }
 
+/// The device and what to tell it of a message in chat; none when it is gone.
+fn prepare_chat(
+    tx: &mut Tx,
+    env: &Env,
+    job: &SendChat,
+) -> Result<Option<(Subscription, String)>, CommunityError> {
+    let Some(device) = push::by_id(tx, job.subscription)? else { return Ok(None) };
+    let locale = users::by_account(tx, job.account)?.locale;
+    let from = accounts::by_ids(tx, job.from.as_slice())?;
+    let from = entities::accounts(tx, env, &from)?;
+    let icon = from.first().map(|account| account.avatar.clone()).unwrap_or_default();
+    let name: String = job.name.chars().take(NAME_CHARACTERS_MAX).collect();
+    let payload = serde_json::json!({
+        "access_token": "",
+        "preferred_locale": locale,
+        "notification_id": job.message,
+        "notification_type": chat::push::ALERT,
+        "icon": icon,
+        "title": format!("Message from {name}"),
+        "body": job.says,
+    });
+    Ok(Some((device, payload.to_string())))
+}
+
 fn title(notification: &Notification) -> String {
     let account = &notification.account;
     let name =
         if account.display_name.is_empty() { account.acct() } else { account.display_name.clone() };
-    let name: String = name.chars().take(60).collect();
+    let name: String = name.chars().take(NAME_CHARACTERS_MAX).collect();
     match notification.kind {
         Kind::Mention => format!("You were mentioned by {name}"),
         Kind::Status => format!("{name} just posted"),

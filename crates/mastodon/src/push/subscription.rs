@@ -7,6 +7,7 @@ use base64::prelude::{BASE64_STANDARD_NO_PAD, BASE64_URL_SAFE_NO_PAD};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use weir_base::Id;
+use weir_community::chat;
 use weir_community::notifications::Kind;
 use weir_community::push::{self, Alerts, NewSubscription, Subscription};
 use weir_http::Form;
@@ -64,6 +65,8 @@ fn shown(face: &Face, subscription: Subscription) -> Json<Shown> {
     let rare = |kind| matches!(kind, Kind::SeveredRelationships | Kind::ModerationWarning);
     let shown = Kind::ALL.into_iter().filter(|kind| !rare(*kind) || wanted(*kind).is_some());
     let alerts = shown.map(|kind| (kind.name().to_owned(), json!(wanted(kind).unwrap_or(false))));
+    let chat = subscription.alerts.0.get(chat::push::ALERT);
+    let alerts = alerts.chain(chat.map(|wanted| (chat::push::ALERT.to_owned(), json!(wanted))));
     Json(Shown {
         id: subscription.id,
         alerts: Value::Object(alerts.collect()),

@@ -10,6 +10,7 @@ use weir_base::Id;
 use weir_community::chat::address::{self, Whom};
 use weir_community::chat::blocks;
 use weir_community::chat::messages::{self, New, Side, Stored};
+use weir_community::chat::push;
 use weir_community::streams::Event;
 use weir_community::{Env, Error};
 use weir_db::{Class, Dialect, Tx};
@@ -20,7 +21,10 @@ use crate::face::{Xmpp, fault};
 use crate::limits;
 use crate::route::Place;
 use crate::router::Session;
-use crate::wire::{Stanza, StanzaError, write};
+use crate::wire::{Element, Stanza, StanzaError, ns, write};
+
+/// So much of a message's text somebody is told on a device.
+const TOLD_CHARACTERS_MAX: usize = 140;
 
 /// A message that waits for its turn.
 pub(crate) struct Parcel {
@@ -62,6 +66,8 @@ struct Prepared {
     new: Option<(Id, String)>,
     archive: bool,
     waits: bool,
+    /// How its text begins, where it waits for somebody who may be told.
+    says: String,
     /// Refused before anything was asked of the database.
     fate: Option<Fate>,
 }
@@ -186,6 +192,7 @@ fn prepare(xmpp: &Xmpp, parcel: &Parcel) -> Prepared {
         new: None,
         archive: parcel.kept == Kept::Archived,
         waits: false,
+        says: String::new(),
         fate: None,
     };
     if parcel.kept != Kept::Not {
@@ -206,6 +213,9 @@ fn prepare(xmpp: &Xmpp, parcel: &Parcel) -> Prepared {
         return prepared;
     }
     prepared.waits = action == rules::Action::Wait;
+    if prepared.waits {
+        prepared.says = beginning(message);
+    }
     // Whom the person blocks is known once contacts were read.
     prepared.is_open = there.is_none_or(|there| there.contacts.is_none());
     let Some(there) = there else { return prepared };
@@ -258,12 +268,32 @@ fn keep(tx: &mut Tx, env: &Env, prepared: &[Prepared]) -> Result<Vec<Fate>, Erro
     for account in list.iter().flat_map(|new| [new.from.account, new.to.account]).flatten() {
         env.streams.tell_if_here(tx, account, Event::ChatChanged);
     }
+    let mut waits = Vec::new();
     for ((at, new), stored) in places.into_iter().zip(&list).zip(stored) {
         let Stored { from, to, full } = stored;
+        if new.waits && !full {
+            waits.push(push::Waits {
+                message: new.id,
+                from: new.from.clone(),
+                to: new.to.clone(),
+                says: prepared[at].says.clone(),
+            });
+        }
         fates[at] = match full {
             true => Fate::Full,
             false => Fate::Kept { id: new.id, from, to, waits: new.waits },
         };
     }
+    push::tell_devices(tx, env, &waits)?;
     Ok(fates)
+}
+
+/// How the text of a message begins.
+fn beginning(message: &Stanza) -> String {
+    let text = message.element.child("body", ns::CLIENT).map(Element::text).unwrap_or_default();
+    let mut says: String = text.chars().take(TOLD_CHARACTERS_MAX).collect();
+    if says.len() < text.len() {
+        says.push('…');
+    }
+    says
 }

@@ -4,7 +4,7 @@ use weir_base::Id;
 use weir_db::{ToValue, Tx, Value, ids, params};
 
 use crate::Error;
-use crate::chat::messages::{COUNTED_MAX, PAGE_MAX, Query, bounds};
+use crate::chat::messages::{COUNTED_MAX, Filling, PAGE_MAX, Query, bounds};
 
 weir_db::record! {
     /// A message to a room.
@@ -44,7 +44,9 @@ pub fn store(tx: &mut Tx, list: &[(Id, RoomMessage)]) -> Result<(), Error> {
     Ok(())
 }
 
-/// A page of what was said in `room`. [`Query::with`] is the real address of who said it.
+/// A page of what was said in `room`, which may end early as those of people's archives do.
+/// [`Query::with`] is the real address of who said it. What is said in a room is stored in the
+/// order of its ids, so a page never runs ahead of something that is on its way.
 ///
 /// # Errors
 /// [`Error::NotFound`] when the message to go on from is not (or no longer) there.
@@ -71,9 +73,13 @@ pub fn page(tx: &mut Tx, room: Id, query: &Query) -> Result<RoomPage, Error> {
         query.with.to_value(),
     ];
     let used = if query.with.is_some() { 5 } else { 4 };
-    let mut messages: Vec<RoomMessage> = tx.records(&part("{}"), &values[..used])?;
-    let complete = messages.len() <= limit;
-    messages.truncate(limit);
+    let mut filling = Filling::default();
+    let messages = tx.query(&part("id, from_jid, xml"), &values[..used], |row| {
+        let Some(xml) = filling.take(row, 2)? else { return Ok(None) };
+        Ok(Some(RoomMessage { id: row.get(0)?, from_jid: row.get(1)?, xml }))
+    })?;
+    let complete = messages.len() <= limit && !filling.full;
+    let mut messages: Vec<RoomMessage> = messages.into_iter().take(limit).flatten().collect();
     if query.backwards {
         messages.reverse();
     }

@@ -214,6 +214,29 @@ async fn what_waited_is_read_in_order_and_let_go() {
 }
 
 #[tokio::test]
+async fn a_page_ends_before_it_is_too_long() {
+    for talk in talks().await {
+        let fifth = "x".repeat(messages::PAGE_BYTES_MAX / 5 - 20);
+        for _ in 0..6 {
+            talk.tell("alice@weir.test/phone", "bob@weir.test", &fifth, false).await;
+        }
+        let first = talk.page(talk.bob, ALL).await.unwrap();
+        assert_eq!((first.messages.len(), first.complete), (5, false));
+        let after = first.messages.last().map(|message| message.id);
+        let rest = talk.page(talk.bob, Query { after, ..ALL }).await.unwrap();
+        assert_eq!((rest.messages.len(), rest.complete), (1, true));
+        let newest = talk.page(talk.bob, Query { backwards: true, ..ALL }).await.unwrap();
+        assert_eq!((newest.messages.len(), newest.complete), (5, false));
+        assert_eq!(newest.messages.last(), rest.messages.last());
+        let long = "x".repeat(messages::PAGE_BYTES_MAX + 1);
+        talk.tell("alice@weir.test/phone", "bob@weir.test", &long, false).await;
+        let after = rest.messages.last().map(|message| message.id);
+        let alone = talk.page(talk.bob, Query { after, ..ALL }).await.unwrap();
+        assert_eq!((alone.messages.len(), alone.complete), (1, true));
+    }
+}
+
+#[tokio::test]
 async fn so_many_messages_wait_and_no_more() {
     for talk in talks().await {
         let (from, to) = (talk.side("carol@far.test"), talk.side("bob@weir.test"));

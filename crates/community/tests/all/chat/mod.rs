@@ -1,6 +1,7 @@
 //! Chat: contacts, the archive, what waits, blocks.
 
 mod contacts;
+mod devices;
 mod messages;
 mod places;
 

@@ -2,7 +2,7 @@
 
 use weir_base::Id;
 use weir_community::Error;
-use weir_community::chat::messages::Query;
+use weir_community::chat::messages::{PAGE_BYTES_MAX, Query};
 use weir_community::chat::nodes::{self, Access, Config};
 use weir_community::chat::rooms::{self, Affiliation, Listed, RoomMessage};
 use weir_community::chat::{private, push};
@@ -120,6 +120,20 @@ async fn a_room_keeps_its_lists_and_what_was_said_until_it_is_destroyed() {
             (vec!["<two/>", "<three/>"], false, Some(3))
         );
         assert_eq!(found[0].config.title, "Tea");
+        let page = place
+            .write(move |tx, env| {
+                let third = "x".repeat(PAGE_BYTES_MAX / 3);
+                let said = || {
+                    let (from_jid, xml) = ("alice@weir.test".to_owned(), third.clone());
+                    (room, RoomMessage { id: env.ids.next(), from_jid, xml })
+                };
+                rooms::store(tx, &[said(), said(), said(), said()])?;
+                let query = Query { backwards: true, limit: 10, ..Query::default() };
+                rooms::page(tx, room, &query)
+            })
+            .await
+            .unwrap();
+        assert_eq!((page.messages.len(), page.complete), (3, false), "no page is too long");
         place.write(move |tx, _| rooms::destroy(tx, room)).await.unwrap();
         assert_eq!(place.read(|tx, _| rooms::find(tx, "tea")).await.unwrap(), None);
     }

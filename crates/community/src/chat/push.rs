@@ -95,10 +95,9 @@ pub struct Waits {
 /// The database's.
 pub fn tell_devices(tx: &mut Tx, env: &Env, list: &[Waits]) -> Result<(), Error> {
     let mut seen = HashSet::new();
-    let mut is_first = |one: &Waits| seen.insert((one.to.account, address::bare(&one.from.jid)));
-    let texts = list.iter().filter(|one| !one.says.is_empty());
-    // The oldest of them are first in the list.
-    let first: Vec<&Waits> = texts.filter(|one| is_first(one)).collect();
+    let mut first: Vec<&Waits> = list.iter().filter(|one| !one.says.is_empty()).collect();
+    // The oldest come first in the list.
+    first.retain(|one| seen.insert((one.to.account, address::bare(&one.from.jid))));
     let people: Vec<Id> = first.iter().filter_map(|one| one.to.account).collect();
     if people.is_empty() {
         return Ok(());

@@ -4,7 +4,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use weir_base::Id;
-use weir_db::{Tx, ids, params, texts};
+use weir_db::{Tx, ids, params};
 
 use super::address;
 use crate::{Env, Error, accounts, relationships};
@@ -53,15 +53,14 @@ pub fn lists(tx: &mut Tx, env: &Env, owners: &[Id]) -> Result<HashMap<Id, Vec<St
 pub fn blocks(tx: &mut Tx, env: &Env, owner: Id, jid: &str) -> Result<bool, Error> {
     let (name, place) = address::parts(jid);
     let server = jid.split_once('/').map(|(_, resource)| format!("{place}/{resource}"));
-    let mut forms = vec![jid.to_owned(), address::bare(jid).to_owned(), place.to_owned()];
-    forms.extend(server);
+    let server = server.as_deref().unwrap_or(place);
     let account_domain = if place == address::domain(env) { "" } else { place };
     let found: Option<i64> = tx.value(
-        "SELECT 1 FROM chat_blocks WHERE account_id = ?1 AND jid IN texts(?2)
+        "SELECT 1 FROM chat_blocks WHERE account_id = ?1 AND jid IN (?2, ?3, ?4, ?5)
          UNION ALL SELECT 1 FROM blocks b WHERE b.account_id = ?1 AND b.target_id =
-           (SELECT id FROM accounts WHERE username_key = ?3 AND domain = ?4)
-         UNION ALL SELECT 1 FROM account_domain_blocks WHERE account_id = ?1 AND domain = ?5",
-        params![owner, texts(&forms), name, account_domain, place],
+           (SELECT id FROM accounts WHERE username_key = ?6 AND domain = ?7)
+         UNION ALL SELECT 1 FROM account_domain_blocks WHERE account_id = ?1 AND domain = ?4",
+        params![owner, jid, address::bare(jid), place, server, name, account_domain],
     )?;
     Ok(found.is_some())
 }

@@ -412,7 +412,8 @@ fn hear(
     }
     let mut side = Side::open(tx, account, jid)?.at(version);
     let step = subscription::inbound(side.contact.state, kind);
-    if step.state.asked && !side.exists && requests(tx, account)? >= REQUESTS_MAX {
+    let is_new = step.state.asked && !side.exists;
+    if is_new && side.may_be(REQUESTS_MAX) && requests(tx, account)? >= REQUESTS_MAX {
         metrics::counter!("weir_community_chat_requests_dropped_total").increment(1);
         return Ok(None);
     }
@@ -476,6 +477,11 @@ impl Side {
         Self { version, ..self }
     }
 
+    /// Whether there may be so many contacts: each of them made a new version when it came.
+    fn may_be(&self, many: usize) -> bool {
+        self.version.is_none_or(|version| usize::try_from(version).unwrap_or(0) > many)
+    }
+
     fn close(mut self, tx: &mut Tx, step: Step) -> Result<Change, Error> {
         let before = std::mem::replace(&mut self.contact.state, step.state);
         let changed = before != step.state || self.renamed || step.state.asked;
@@ -509,7 +515,7 @@ impl Side {
             )?;
             return Ok(version);
         }
-        if !self.exists {
+        if !self.exists && self.may_be(CONTACTS_MAX) {
             let sql = "SELECT count(*) FROM chat_contacts WHERE account_id = ?1";
             let count: usize = tx.query_one(sql, params![self.account], |row| row.get(0))?;
             if count >= CONTACTS_MAX {

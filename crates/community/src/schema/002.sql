@@ -119,7 +119,8 @@ CREATE TABLE chat_rooms (
   of_community BIGINT NOT NULL DEFAULT 0,
   subject TEXT NOT NULL DEFAULT '',
   subject_by TEXT NOT NULL DEFAULT '',
-  subject_at BIGINT NOT NULL DEFAULT 0
+  subject_at BIGINT NOT NULL DEFAULT 0,
+  card TEXT NOT NULL DEFAULT ''
 );
 CREATE UNIQUE INDEX chat_rooms_by_name ON chat_rooms (name);
 CREATE INDEX chat_rooms_public ON chat_rooms (name) WHERE is_public = 1;

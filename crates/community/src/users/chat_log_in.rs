@@ -16,7 +16,7 @@ pub struct ChatUser {
     pub username: String,
     /// Whether the person may be logged in.
     pub standing: Standing,
-    /// Argon2id, for those who have no keys yet.
+    /// Argon2id, of those who have no keys yet; empty for the others.
     pub password_hash: String,
     /// Whether keys are to be kept once the password is known: there are none yet.
     pub lacks_keys: bool,
@@ -47,13 +47,16 @@ pub fn chat_user(tx: &mut Tx, env: &Env, name: &str) -> Result<Option<ChatUser>,
             } else {
                 Standing::Fine
             };
+            let lacks_keys = sealed.is_none();
+            let scram = sealed.and_then(|sealed| ScramKeys::open(&env.vault, &sealed));
+            let password_hash = if scram.is_some() { String::new() } else { row.get(2)? };
             Ok(ChatUser {
                 account_id: row.get(0)?,
                 username: row.get(1)?,
                 standing,
-                password_hash: row.get(2)?,
-                lacks_keys: sealed.is_none(),
-                scram: sealed.and_then(|sealed| ScramKeys::open(&env.vault, &sealed)),
+                password_hash,
+                lacks_keys,
+                scram,
             })
         },
     )?)

@@ -3,9 +3,11 @@
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use weir_community::chat::{address, rooms};
 use weir_community::instance::{self, Rule};
-use weir_community::{accounts, users};
-use weir_db::Class;
+use weir_community::{Env, Error, accounts, users};
+use weir_db::{Class, Tx};
 
 use crate::Pages;
 use crate::face::Face;
@@ -24,6 +26,35 @@ struct AboutPage {
     contact: Option<Face>,
     contact_email: String,
     has_terms: bool,
+    rooms: Vec<RoomLine>,
+}
+
+/// A room of the community, for those who chat.
+struct RoomLine {
+    /// By which chat apps enter it (RFC 5122, XEP-0147).
+    link: String,
+    /// Its address.
+    jid: String,
+    title: String,
+    description: String,
+}
+
+/// Rooms that are listed.
+const ROOMS_MAX: usize = 50;
+
+fn rooms_shown(tx: &mut Tx, env: &Env) -> Result<Vec<RoomLine>, Error> {
+    let rooms = rooms::of_community(tx)?.into_iter().filter(|room| room.config.public);
+    let line = |room: rooms::Room| {
+        let service = format!("conference.{}", address::domain(env));
+        let name = utf8_percent_encode(&room.name, NON_ALPHANUMERIC);
+        RoomLine {
+            link: format!("xmpp:{name}@{service}?join"),
+            jid: format!("{}@{service}", room.name),
+            title: if room.config.title.is_empty() { room.name } else { room.config.title },
+            description: room.config.description,
+        }
+    };
+    Ok(rooms.take(ROOMS_MAX).map(line).collect())
 }
 
 /// `GET /about`
@@ -31,9 +62,9 @@ pub async fn page(State(pages): State<Pages>, visitor: Visitor) -> Result<Respon
     let env = pages.community.env().clone();
     let settings = env.instance.settings();
     let named = settings.contact_account;
-    let (rules, contact) = pages
+    let (rules, contact, rooms) = pages
         .community
-        .read(Class::Interactive, move |tx, _| {
+        .read(Class::Interactive, move |tx, env| {
             let contact = match named {
                 Some(id) => accounts::by_ids(tx, &[id])?.pop(),
                 None => match users::first_admin(tx)? {
@@ -41,7 +72,8 @@ pub async fn page(State(pages): State<Pages>, visitor: Visitor) -> Result<Respon
                     None => None,
                 },
             };
-            Ok((instance::rules(tx)?, contact.filter(accounts::Account::is_available)))
+            let contact = contact.filter(accounts::Account::is_available);
+            Ok((instance::rules(tx)?, contact, rooms_shown(tx, env)?))
         })
         .await?;
     let mut frame = pages.frame(&visitor, "About");
@@ -56,6 +88,7 @@ pub async fn page(State(pages): State<Pages>, visitor: Visitor) -> Result<Respon
         contact: contact.map(|account| Face::new(&env, &account)),
         contact_email: settings.contact_email.clone(),
         has_terms: !settings.terms_of_service.is_empty(),
+        rooms,
     })
 }
 

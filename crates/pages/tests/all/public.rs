@@ -2,6 +2,7 @@
 
 use weir_base::Id;
 use weir_community::accounts::{self, ProfileChange};
+use weir_community::chat::rooms;
 use weir_community::statuses::{self, Draft, PollDraft, Visibility};
 
 use crate::site::Site;
@@ -71,6 +72,26 @@ async fn every_public_page_is_there_and_what_is_not_there_says_so() {
     for path in ["/@alice".to_owned(), "/@alice.rss".into(), format!("/@alice/{post}")] {
         assert_eq!(browser.get(&path).await.status, 410, "{path}");
     }
+}
+
+#[tokio::test]
+async fn rooms_of_the_community_are_named_where_it_says_what_it_is() {
+    let site = Site::new();
+    let before = site.browser().get("/about").await;
+    assert!(!before.body.contains("id=\"rooms\""));
+    site.write(|tx, env| {
+        for (name, public) in [("tea", true), ("attic", false), ("other", true)] {
+            let config = rooms::Config { public, title: HOSTILE.into(), ..Default::default() };
+            let room = rooms::create(tx, env, name, &config, "alice@weir.test")?;
+            rooms::set_of_community(tx, room.id, name != "other")?;
+        }
+        Ok(())
+    })
+    .await;
+    let body = site.browser().get("/about").await.body;
+    assert!(body.contains("href=\"xmpp:tea@conference."), "{body}");
+    assert!(!body.contains("attic@") && !body.contains("other@"));
+    assert!(!body.contains(HOSTILE));
 }
 
 #[tokio::test]

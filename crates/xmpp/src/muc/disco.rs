@@ -92,6 +92,7 @@ pub(super) fn of_room(room: &Room, payload: &Element, from: &Jid) -> Result<Elem
         ns::RETRACT,
         ns::STANZA_ID,
         ns::PING,
+        ns::VCARD,
         "jabber:iq:register",
         is(config.public, "muc_public", "muc_hidden"),
         is(config.persistent, "muc_persistent", "muc_temporary"),
@@ -100,6 +101,9 @@ pub(super) fn of_room(room: &Room, payload: &Element, from: &Jid) -> Result<Elem
         is(config.whois == Whois::Anyone, "muc_nonanonymous", "muc_semianonymous"),
         is(config.password.is_empty(), "muc_unsecured", "muc_passwordprotected"),
     ];
+    if state.of_community {
+        features.push(ns::HATS);
+    }
     if state.id.is_some() && config.archive {
         features.extend([ns::MAM, "urn:xmpp:mam:2#extended"]);
     }
@@ -111,6 +115,7 @@ pub(super) fn of_room(room: &Room, payload: &Element, from: &Jid) -> Result<Elem
         .with(text("muc#roominfo_subject", &state.subject.text))
         .with(text("muc#roominfo_occupants", &state.occupants.len().to_string()))
         .with(text("muc#roominfo_lang", &config.language))
+        .with(text("muc#roominfo_avatarhash", &config.picture))
         .with(Field::flag("muc#roomconfig_changesubject", "", config.change_subject))
         .with(Field::flag("muc#roomconfig_allowinvites", "", config.invites));
     Ok(query

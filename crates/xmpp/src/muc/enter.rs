@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use weir_community::chat::rooms::{Affiliation, Listed};
 
+use super::hats::Hat;
 use super::parcel::Parcel;
 use super::room::{Occupant, Role, Room, Said, State, Told};
-use super::{missing, say};
+use super::{card, missing, say};
 use crate::face::Xmpp;
 use crate::router::Session;
 use crate::wire::{Condition, Element, Jid, Kind, Stanza, StanzaError, ns};
@@ -55,6 +56,7 @@ async fn enter(xmpp: &Xmpp, stanza: &Stanza, from: &Jid, to: &Jid) -> Result<(),
             Some(room) => room,
             None => create(xmpp, from, to)?,
         };
+        let hat = Hat::of(xmpp, &room, from).await;
         let arriving = {
             let mut state = room.state();
             if state.closed {
@@ -72,7 +74,7 @@ async fn enter(xmpp: &Xmpp, stanza: &Stanza, from: &Jid, to: &Jid) -> Result<(),
                     }
                     Arriving::of(&mut state, from, nick, stanza, false)
                 }
-                None => admit(xmpp, &room, &mut state, from, nick, stanza)?,
+                None => admit(xmpp, &room, &mut state, (from, hat), nick, stanza)?,
             }
         };
         introduce(xmpp, &room, from, arriving).await;
@@ -127,7 +129,7 @@ fn admit(
     xmpp: &Xmpp,
     room: &Room,
     state: &mut State,
-    from: &Jid,
+    (from, hat): (&Jid, Option<Hat>),
     nick: &str,
     stanza: &Stanza,
 ) -> Result<Arriving, StanzaError> {
@@ -185,6 +187,7 @@ fn admit(
             nick: nick.to_owned(),
             jids: vec![from.clone()],
             role,
+            hat,
             presence,
             told: Default::default(),
         };
@@ -199,8 +202,9 @@ fn admit(
 fn shown(stanza: &Stanza) -> Element {
     let mut presence = stanza.element.clone();
     presence.take_attr("id");
-    presence
-        .remove_children(|child| matches!(&*child.ns, ns::MUC | ns::MUC_USER | ns::OCCUPANT_ID));
+    presence.remove_children(|child| {
+        matches!(&*child.ns, ns::MUC | ns::MUC_USER | ns::OCCUPANT_ID | ns::HATS)
+    });
     presence
 }
 
@@ -242,6 +246,7 @@ fn welcome(
     let Some(own) = state.occupants.get(nick) else { return };
     let told = Told { codes: if created { vec![201] } else { Vec::new() }, ..Told::default() };
     room.tell_self(xmpp, state, own, std::slice::from_ref(from), &told, false);
+    card::tell(xmpp, room, state, from);
     for said in history.of_said(xmpp, state) {
         let mut message = said.stanza.clone().to(from.clone());
         let delay = Element::new("delay", ns::DELAY)
@@ -404,4 +409,17 @@ pub(super) fn lost(xmpp: &Xmpp, room: &Arc<Room>, jids: HashSet<Jid>) {
         leave(xmpp, room, &jid, None);
     }
     say::wake(xmpp, room);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_puts_a_hat_on_by_themselves() {
+        let hats = Element::new("hats", ns::HATS).with_child(Element::new("hat", ns::HATS));
+        let mut presence = Stanza::presence(None);
+        presence.element = presence.element.with_child(hats);
+        assert!(!shown(&presence).has("hats", ns::HATS));
+    }
 }

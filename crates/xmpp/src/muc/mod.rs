@@ -6,9 +6,11 @@
 
 mod admin;
 mod archive;
+mod card;
 mod config;
 mod disco;
 mod enter;
+mod hats;
 mod moderate;
 mod owner;
 mod parcel;
@@ -122,7 +124,11 @@ async fn query(xmpp: &Xmpp, stanza: &Stanza, from: &Jid, to: &Jid) -> Answered {
             done(xmpp, stanza)
         }
         (ns::REGISTER, "query") => register::form(&room, from).map(Some),
-        (ns::VCARD, _) => Err(StanzaError::new(Condition::ItemNotFound)),
+        (ns::VCARD, "vCard") if set => {
+            card::change(xmpp, &room, payload, from).await?;
+            done(xmpp, stanza)
+        }
+        (ns::VCARD, "vCard") => card::shown(xmpp, &room, from).await.map(Some),
         _ => Err(StanzaError::new(Condition::ServiceUnavailable)),
     }
 }

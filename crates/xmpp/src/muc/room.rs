@@ -12,6 +12,7 @@ use weir_community::chat::rooms::{
     self as noun, Affiliation, Config, Listed, RoomMessage, Subject, Whois,
 };
 
+use super::hats::Hat;
 use super::parcel::Parcel;
 use super::say::Waiting;
 use crate::face::Xmpp;
@@ -70,6 +71,8 @@ pub(super) struct Occupant {
     /// Full addresses, all of one person; the newest at the end.
     pub(super) jids: Vec<Jid>,
     pub(super) role: Role,
+    /// Whether they are staff of the community whose room it is.
+    pub(super) hat: Option<Hat>,
     /// What their presence says.
     pub(super) presence: Element,
     /// Their presence as those get it who do not see real addresses, and as those who do; made
@@ -236,7 +239,8 @@ impl Room {
         }
         let id =
             Element::new("occupant-id", ns::OCCUPANT_ID).with_attr("id", state.occupant_id(bare));
-        presence.element = presence.element.with_child(id).with_child(x);
+        let hat = occupant.hat.filter(|_| state.of_community && !gone).map(Hat::element);
+        presence.element = presence.element.with_children(hat).with_child(id).with_child(x);
         presence
     }
 

@@ -59,7 +59,9 @@ async fn take_in(xmpp: Xmpp, listener: TcpListener, is_direct_tls: bool) {
 
 async fn hold(xmpp: Xmpp, io: TcpStream, peer: SocketAddr, _place: Place, is_direct_tls: bool) {
     let _ = prepare(&io);
-    let Some(transport) = carry(&xmpp, io, peer, is_direct_tls).await else { return };
+    // A handshake is no small thing either.
+    let carried = xmpp.pace.run(carry(&xmpp, io, peer, is_direct_tls)).await;
+    let Some(transport) = carried else { return };
     accept(xmpp, transport, peer.ip()).await;
 }
 

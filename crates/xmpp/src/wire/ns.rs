@@ -163,6 +163,8 @@ namespaces! {
     EXT_DISCO = "urn:xmpp:extdisco:2";
     /// XEP-0249.
     INVITATION = "jabber:x:conference";
+    /// XEP-0317.
+    HATS = "urn:xmpp:hats:0";
     /// XEP-0357.
     PUSH = "urn:xmpp:push:0";
     /// XEP-0363.

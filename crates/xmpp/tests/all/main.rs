@@ -22,6 +22,7 @@ mod presence;
 mod private;
 mod push;
 mod resume;
+mod room_looks;
 mod rooms;
 mod rooms_rights;
 mod rules;

@@ -47,6 +47,8 @@ pub struct Config {
     pub broadcast: Vec<String>,
     /// Whether occupants may ask for the lists of members.
     pub open_lists: bool,
+    /// The SHA-1 of the room's picture; empty without one.
+    pub picture: String,
     /// What makes occupants' ids those of this room (XEP-0421). Never told.
     pub salt: String,
 }
@@ -106,6 +108,7 @@ impl Default for Config {
             history_max: 50,
             broadcast: ["moderator", "participant", "visitor"].map(str::to_owned).to_vec(),
             open_lists: false,
+            picture: String::new(),
             salt: String::new(),
         }
     }

@@ -21,6 +21,9 @@ pub const AFFILIATIONS_MAX: usize = 20_000;
 /// The longest nick, reason or subject, in bytes.
 pub const TEXT_BYTES_MAX: usize = 4 * 1_024;
 
+/// The longest card of a room, its picture included, in bytes.
+pub const CARD_BYTES_MAX: usize = 200 * 1_024;
+
 /// A kept room.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Room {
@@ -190,6 +193,27 @@ pub fn configure(tx: &mut Tx, id: Id, config: &Config) -> Result<(), Error> {
 /// The database's.
 pub fn set_of_community(tx: &mut Tx, id: Id, on: bool) -> Result<(), Error> {
     tx.execute("UPDATE chat_rooms SET of_community = ?2 WHERE id = ?1", params![id, on])?;
+    Ok(())
+}
+
+/// The card of room `id` as XML, with its picture; empty without one.
+///
+/// # Errors
+/// The database's.
+pub fn card(tx: &mut Tx, id: Id) -> Result<String, Error> {
+    Ok(tx.value("SELECT card FROM chat_rooms WHERE id = ?1", params![id])?.unwrap_or_default())
+}
+
+/// Room `id` has this card from now on; `config` names the picture in it.
+///
+/// # Errors
+/// [`Error::Invalid`] when it is too long.
+pub fn set_card(tx: &mut Tx, id: Id, config: &Config, xml: &str) -> Result<(), Error> {
+    if xml.len() > CARD_BYTES_MAX {
+        return Err(Error::invalid("card", "ERR_TOO_LONG", "is too long"));
+    }
+    configure(tx, id, config)?;
+    tx.execute("UPDATE chat_rooms SET card = ?2 WHERE id = ?1", params![id, xml])?;
     Ok(())
 }
 

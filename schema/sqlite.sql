@@ -208,7 +208,8 @@ CREATE TABLE chat_rooms (
   of_community BIGINT NOT NULL DEFAULT 0,
   subject TEXT NOT NULL DEFAULT '',
   subject_by TEXT NOT NULL DEFAULT '',
-  subject_at BIGINT NOT NULL DEFAULT 0
+  subject_at BIGINT NOT NULL DEFAULT 0,
+  card TEXT NOT NULL DEFAULT ''
 );
 CREATE TABLE chat_settings (
   account_id BIGINT NOT NULL PRIMARY KEY,

@@ -2,6 +2,7 @@
 //! are at once. The messages wait in the schedule meanwhile and hold no place of anybody; when a
 //! fetch is over they are called back together.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -19,11 +20,14 @@ use crate::ActivityPub;
 use crate::wire::Uri;
 
 /// Keys that are fetched at once.
-const RUNNING_MAX: usize = 64;
+const RUNNING_MAX: usize = 256;
 /// Those of them from one server: fewer than connections to it, so that others get through.
 const RUNNING_PER_HOST_MAX: usize = 4;
-/// Keys that are wanted at once. Messages that want more come again by themselves.
+/// Keys that are wanted at once: in all, of one server, and by what one network sent. Messages that
+/// want more come again by themselves.
 const WANTED_MAX: usize = 5_000;
+const WANTED_PER_HOST_MAX: usize = 200;
+const WANTED_PER_SOURCE_MAX: usize = 1_000;
 /// Lanes that are called back for one key.
 const LANES_MAX: usize = 1_000;
 /// How long a message is put off at least, in ms, unless it is called back before.
@@ -44,8 +48,9 @@ const PUT_OFF_LIFE: Duration = Duration::from_secs(30);
 pub(super) struct Wanted {
     pub(super) key_id: String,
     pub(super) actor: Uri,
-    /// The lane that waits for it.
+    /// The lane that waits for it: a server, and the network it was sent from.
     pub(super) lane: String,
+    pub(super) source: String,
     /// What was fetched since then is new enough.
     pub(super) since: Timestamp,
     /// Whether the key is known, and may have been renewed.
@@ -74,9 +79,51 @@ pub(crate) struct Meetings {
 
 #[derive(Default)]
 struct State {
-    /// The lanes that wait for a key.
-    wanted: HashMap<String, BTreeSet<String>>,
+    /// By key.
+    wanted: HashMap<String, Waiting>,
+    /// How many are wanted of a server, and by what a network sent.
+    of_host: HashMap<String, usize>,
+    of_source: HashMap<String, usize>,
     hosts: HashMap<String, Weak<Semaphore>>,
+}
+
+/// What waits for a key.
+struct Waiting {
+    lanes: BTreeSet<String>,
+    /// The server and the network that it counts for.
+    host: String,
+    source: String,
+}
+
+impl State {
+    fn has_room(&self, host: &str, source: &str) -> bool {
+        let of = |counts: &HashMap<String, usize>, name| counts.get(name).copied().unwrap_or(0);
+        self.wanted.len() < WANTED_MAX
+            && of(&self.of_host, host) < WANTED_PER_HOST_MAX
+            && of(&self.of_source, source) < WANTED_PER_SOURCE_MAX
+    }
+
+    fn add(&mut self, wanted: &Wanted) {
+        let (host, source) = (wanted.actor.authority().to_owned(), wanted.source.clone());
+        *self.of_host.entry(host.clone()).or_default() += 1;
+        *self.of_source.entry(source.clone()).or_default() += 1;
+        let lanes = [wanted.lane.clone()].into();
+        self.wanted.insert(wanted.key_id.clone(), Waiting { lanes, host, source });
+    }
+
+    fn remove(&mut self, key_id: &str) -> BTreeSet<String> {
+        let Some(waiting) = self.wanted.remove(key_id) else { return BTreeSet::new() };
+        let counts = [(&mut self.of_host, waiting.host), (&mut self.of_source, waiting.source)];
+        for (counts, name) in counts {
+            if let Entry::Occupied(mut count) = counts.entry(name) {
+                *count.get_mut() -= 1;
+                if *count.get() == 0 {
+                    count.remove();
+                }
+            }
+        }
+        waiting.lanes
+    }
 }
 
 impl Default for Meetings {
@@ -119,24 +166,24 @@ impl Meetings {
         let count = self.put_off.get(lane).unwrap_or(0);
         self.put_off.insert(lane.clone(), count + 1);
         let mut state = self.state.lock();
-        if let Some(lanes) = state.wanted.get_mut(&wanted.key_id) {
-            if lanes.len() < LANES_MAX {
-                lanes.insert(lane.clone());
+        if let Some(waiting) = state.wanted.get_mut(&wanted.key_id) {
+            if waiting.lanes.len() < LANES_MAX {
+                waiting.lanes.insert(lane.clone());
             }
             return false;
         }
-        if state.wanted.len() >= WANTED_MAX {
+        if !state.has_room(wanted.actor.authority(), &wanted.source) {
             metrics::counter!("weir_activitypub_meetings_refused_total").increment(1);
             return false;
         }
-        state.wanted.insert(wanted.key_id.clone(), [lane.clone()].into());
+        state.add(wanted);
         metrics::gauge!("weir_activitypub_meetings").set(state.wanted.len() as f64);
         true
     }
 
     fn over(&self, key_id: &str) -> BTreeSet<String> {
         let mut state = self.state.lock();
-        let lanes = state.wanted.remove(key_id).unwrap_or_default();
+        let lanes = state.remove(key_id);
         metrics::gauge!("weir_activitypub_meetings").set(state.wanted.len() as f64);
         lanes
     }
@@ -249,5 +296,51 @@ impl ActivityPub {
             }
             _ => End::None(reason),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(host: &str, source: usize, number: usize) -> Wanted {
+        let actor = format!("https://{host}/users/{number}");
+        Wanted {
+            key_id: format!("{actor}#main-key"),
+            actor: actor.parse().unwrap(),
+            lane: format!("{host} {source}"),
+            source: source.to_string(),
+            since: Timestamp::default(),
+            renewed: false,
+        }
+    }
+
+    #[test]
+    fn a_key_is_fetched_once_and_all_lanes_that_wait_for_it_are_called_back() {
+        let meetings = Meetings::default();
+        assert!(meetings.begins(&wanted("a.example", 1, 7)));
+        assert!(!meetings.begins(&wanted("a.example", 1, 7)));
+        assert!(!meetings.begins(&wanted("a.example", 2, 7)));
+        let key_id = Some(wanted("a.example", 1, 7).key_id);
+        let lanes = Flight { meetings: &meetings, key_id }.ended(None);
+        assert_eq!(lanes.iter().collect::<Vec<_>>(), ["a.example 1", "a.example 2"]);
+        assert!(meetings.begins(&wanted("a.example", 1, 7)), "afterwards it can be asked again");
+    }
+
+    #[test]
+    fn neither_one_server_nor_one_network_has_all_places_of_what_is_wanted() {
+        let meetings = Meetings::default();
+        let begun = |host: &str, source, count| {
+            (0..count).filter(|number| meetings.begins(&wanted(host, source, *number))).count()
+        };
+        assert_eq!(begun("many.example", 1, 300), WANTED_PER_HOST_MAX);
+        let of_source: usize = (0..20).map(|host| begun(&format!("h{host}.example"), 2, 100)).sum();
+        assert_eq!(of_source, WANTED_PER_SOURCE_MAX);
+        assert_eq!(begun("other.example", 3, 10), 10);
+        for number in 0..WANTED_PER_HOST_MAX {
+            let key_id = Some(wanted("many.example", 1, number).key_id);
+            drop(Flight { meetings: &meetings, key_id });
+        }
+        assert_eq!(begun("many.example", 4, 300), WANTED_PER_HOST_MAX, "places are given back");
     }
 }

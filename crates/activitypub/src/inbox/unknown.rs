@@ -14,7 +14,7 @@ use weir_db::{Class, Error as DbError, Tx};
 use weir_jobs::{Claimed, Delay, Failure, Job, Last, Outcome, Prepared, Queue, Registry, Retry};
 
 use super::meet::Wanted;
-use super::work::{Inbound, Late, is_late};
+use super::work::{Inbound, Late, is_late, unread};
 use crate::signature::{self, Received, SignatureError};
 use crate::wire::{self, Uri, WireError};
 use crate::{ActivityPub, Signer};
@@ -155,13 +155,13 @@ impl ActivityPub {
     /// Finds out which messages are their senders'.
     async fn verify(&self, jobs: Vec<Claimed<Unverified>>) -> Vec<Prepared<Step>> {
         let count = jobs.len();
-        let again = |reason: &str| -> Vec<Prepared<Step>> {
-            (0..count).map(|_| Prepared::Not(Outcome::retry(reason))).collect()
+        let again = |outcome: Outcome| -> Vec<Prepared<Step>> {
+            (0..count).map(|_| Prepared::Not(outcome.clone())).collect()
         };
         let keys: Vec<String> = jobs.iter().map(|claimed| claimed.job.key_id.clone()).collect();
         let known = match self.known_signers(keys).await {
             Ok(known) => known,
-            Err(error) => return again(&error.to_string()),
+            Err(error) => return again(unread(&error)),
         };
         let (face, on) = (self.clone(), Handle::current());
         let judge = move || -> Vec<Prepared<Step>> {
@@ -177,7 +177,7 @@ impl ActivityPub {
         };
         match tokio::task::spawn_blocking(judge).await {
             Ok(judged) => judged,
-            Err(error) => again(&error.to_string()),
+            Err(error) => again(Outcome::retry(error)),
         }
     }
 
@@ -245,6 +245,7 @@ impl ActivityPub {
                 }
                 let wanted = Wanted {
                     lane: job.lane_name(),
+                    source: job.source,
                     key_id: job.key_id,
                     actor,
                     since: job.arrived,

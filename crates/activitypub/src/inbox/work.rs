@@ -26,6 +26,8 @@ pub(super) const QUEUE: Queue = Queue::new("inbound", Class::Inbound).newest_fir
 pub(super) const LATE_QUEUE: Queue = Queue::new("inbound_late", Class::Inbound).newest_first();
 /// What was published so long before it came is late, in ms.
 const LATE_MS: i64 = 60_000;
+/// When to ask again a database that is away, in ms.
+const AWAY_MS: i64 = 1_000;
 
 /// A message that the door let in.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -177,14 +179,14 @@ enum Parsed {
 impl ActivityPub {
     async fn prepare(&self, jobs: Vec<Claimed<Inbound>>) -> Vec<Prepared<Work>> {
         let count = jobs.len();
-        let again = |reason: &str| -> Vec<Prepared<Work>> {
-            (0..count).map(|_| Prepared::Not(Outcome::retry(reason))).collect()
+        let again = |outcome: Outcome| -> Vec<Prepared<Work>> {
+            (0..count).map(|_| Prepared::Not(outcome.clone())).collect()
         };
         let actors: Vec<String> = jobs.iter().map(|claimed| claimed.job.actor.clone()).collect();
         let read = move |tx: &mut Tx, _: &_| accounts::by_uris(tx, &actors);
         let known = match self.community().read_early(Class::Inbound, read).await {
             Ok(known) => known,
-            Err(error) => return again(&error.to_string()),
+            Err(error) => return again(unread(&error)),
         };
         let known: HashMap<String, Account> =
             known.into_iter().map(|account| (account.uri.clone(), account)).collect();
@@ -194,9 +196,18 @@ impl ActivityPub {
         };
         let parsed = match tokio::task::spawn_blocking(parse).await {
             Ok(parsed) => parsed,
-            Err(error) => return again(&error.to_string()),
+            Err(error) => return again(Outcome::retry(error)),
         };
         parsed.into_iter().map(prepared).collect()
+    }
+}
+
+/// What becomes of messages for which the database could not be asked: that it is away is no
+/// failure of theirs.
+pub(super) fn unread(error: &Error) -> Outcome {
+    match error {
+        Error::Db(away) if away.is_passing() => Outcome::postpone(away, AWAY_MS),
+        other => Outcome::retry(other),
     }
 }
 

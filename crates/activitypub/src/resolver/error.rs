@@ -51,9 +51,14 @@ impl RemoteError {
         }
     }
 
-    /// Whether too much is asked for at this moment, of which the other side knows nothing.
+    /// Whether this server has no room for it at this moment, of which the other side knows
+    /// nothing: too much is asked for, or its database is away or full.
     pub(crate) fn is_busy(&self) -> bool {
-        matches!(self, Self::Budget(..) | Self::Fetch(FetchError::Busy { .. }))
+        match self {
+            Self::Budget(..) | Self::Fetch(FetchError::Busy { .. }) => true,
+            Self::Community(weir_community::Error::Db(error)) => error.is_passing(),
+            _ => false,
+        }
     }
 
     /// In how many ms to try again, where that is known.

@@ -9,6 +9,8 @@ use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::task::JoinHandle;
 use weir_activitypub::signature::Form;
 use weir_activitypub::signature::key::PrivateKey;
+use weir_community::{Env, Error};
+use weir_db::Tx;
 
 use crate::inbox::{INBOX, actor_of, create, send};
 use crate::peer::Peer;
@@ -236,6 +238,76 @@ async fn what_asks_a_silent_server_holds_up_nothing_that_came_with_it() {
         })
         .await;
         drop(silent);
+        running.stop().await;
+    }
+}
+
+/// Has every write to what messages become end as on a full disk while `disk_is_full` holds a row.
+async fn set_up_full_disk(place: &Place) {
+    let set_up = |tx: &mut Tx, _: &Env| {
+        tx.execute("CREATE TABLE disk_is_full (since BIGINT NOT NULL)", &[])?;
+        tx.execute(
+            "CREATE FUNCTION extend_file() RETURNS trigger LANGUAGE plpgsql AS '
+               BEGIN
+                 IF EXISTS (SELECT 1 FROM disk_is_full) THEN
+                   RAISE EXCEPTION ''could not extend file'' USING ERRCODE = ''53100'';
+                 END IF;
+                 RETURN NULL;
+               END'",
+            &[],
+        )?;
+        for table in ["jobs", "jobs_later", "statuses", "accounts", "notifications"] {
+            let sql = format!(
+                "CREATE TRIGGER full_disk BEFORE INSERT OR DELETE ON {table}
+                 FOR EACH STATEMENT EXECUTE FUNCTION extend_file()"
+            );
+            tx.execute(&sql, &[])?;
+        }
+        Ok::<_, Error>(())
+    };
+    place.write(set_up).await.unwrap();
+}
+
+#[tokio::test]
+async fn while_the_disk_of_postgresql_is_full_messages_are_refused_and_none_that_was_taken_is_lost()
+{
+    for place in places().into_iter().filter(Place::is_postgres) {
+        let peer = Peer::start().await;
+        let alice = place.person("alice").await;
+        let alice = actor_of(&place, alice).await;
+        place.stranger(&peer, "bob").await;
+        set_up_full_disk(&place).await;
+        let fill = |tx: &mut Tx, _: &Env| {
+            Ok::<_, Error>(tx.execute("INSERT INTO disk_is_full VALUES (1)", &[])?)
+        };
+        let running = place.start();
+        flood(&place, &peer, "bob", &alice, 0..10, None).await;
+        flood(&place, &peer, "carol", &alice, 10..15, None).await;
+        // In mid flood: what was taken is worked, waits, or is being looked up.
+        place.write(fill).await.unwrap();
+        for number in 20..25 {
+            for name in ["bob", "dave"] {
+                let note = create(&peer, name, number, &alice);
+                let status = send(&place, &peer, Form::Cavage, name, &note).await;
+                assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{name}: {number}");
+            }
+        }
+        let clear =
+            |tx: &mut Tx, _: &Env| Ok::<_, Error>(tx.execute("DELETE FROM disk_is_full", &[])?);
+        place.write(clear).await.unwrap();
+        // What was refused comes again, and is no repetition.
+        flood(&place, &peer, "bob", &alice, 20..25, None).await;
+        until("all that was taken", async || {
+            place.clock.advance(20_000);
+            place.count("statuses").await == 20
+        })
+        .await;
+        assert_eq!(place.count("notifications").await, 20, "each is had once");
+        let stats = place.jobs.stats().await.unwrap();
+        let mut ours =
+            stats.kinds.iter().filter(|it| ["inbound", "unverified"].contains(&&*it.kind));
+        assert!(ours.all(|kind| kind.retried == 0), "no message failed: {:?}", stats.kinds);
+        assert_eq!(place.count("jobs_dead").await, 0);
         running.stop().await;
     }
 }

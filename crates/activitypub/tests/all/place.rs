@@ -37,7 +37,7 @@ pub struct Place {
     pub fetch: Fetch,
     router: Router,
     _data: tempfile::TempDir,
-    _fixture: Fixture,
+    fixture: Fixture,
 }
 
 /// An answer to a request.
@@ -113,7 +113,7 @@ impl Place {
         })
         .unwrap();
         let router = weir_activitypub::router(face.clone());
-        Self { community, clock, jobs, face, fetch, router, _data: data, _fixture: fixture }
+        Self { community, clock, jobs, face, fetch, router, _data: data, fixture }
     }
 
     pub fn start(&self) -> Running {
@@ -158,6 +158,10 @@ impl Place {
         request.extensions_mut().insert(ClientIp(address.into()));
         request.headers_mut().extend(headers);
         self.router.clone().oneshot(request).await.unwrap().status()
+    }
+
+    pub fn is_postgres(&self) -> bool {
+        self.fixture.name == "postgres"
     }
 
     /// Jobs that are ready, run, or wait for their time.

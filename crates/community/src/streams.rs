@@ -107,6 +107,9 @@ pub enum Event {
     /// The account did something with a post (favourited, boosted, bookmarked, pinned, voted) or
     /// took it back.
     Marked(Id),
+    /// The account muted a conversation, or does so no longer: what it did with posts of it may be
+    /// another than before.
+    ConversationMuted,
     /// A post was answered: this one.
     Answered(Id),
     /// The account's role or preferences changed.
@@ -320,6 +323,11 @@ impl Streams {
         let (hub, among_others) = (self.hub.clone(), self.among_others.clone());
         let is_wanted = move || hub.is_here(account.0) || among_others.load(Ordering::Relaxed);
         self.after_if(tx, Change::To { topic: Topic::Own(account), event }, is_wanted);
+    }
+
+    /// `account` muted a conversation, or does so no longer.
+    pub(crate) fn conversation_muted(&self, tx: &mut Tx, account: Id) {
+        self.tell_if_here(tx, account, Event::ConversationMuted);
     }
 
     /// `account` did something with post `id`, or took it back.

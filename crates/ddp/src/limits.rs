@@ -21,6 +21,8 @@ pub struct Limits {
     pub messages_burst: u32,
     /// Different queries that are kept up to date at once; the next one is refused.
     pub observers_max: usize,
+    /// Documents that all queries together hold; a new query is refused then.
+    pub documents_held_max: usize,
     /// Documents of one query.
     pub documents_max: usize,
     /// Initial results read at once; more wait in line.
@@ -63,6 +65,7 @@ impl Default for Limits {
             messages_per_s: 100,
             messages_burst: 1_000,
             observers_max: 50_000,
+            documents_held_max: 2_000_000,
             documents_max: 10_000,
             reads_max: 4,
             reads_waiting_max: 20_000,

@@ -70,6 +70,7 @@ pub(crate) struct Meters {
     pub(crate) sent: Counter,
     pub(crate) slices: Counter,
     observers: Gauge,
+    documents: Gauge,
 }
 
 impl Meters {
@@ -83,6 +84,7 @@ impl Meters {
             sent: metrics::counter!("weir_ddp_messages_sent_total"),
             slices: metrics::counter!("weir_ddp_slices_total"),
             observers: metrics::gauge!("weir_ddp_observers"),
+            documents: metrics::gauge!("weir_ddp_documents"),
         }
     }
 }
@@ -483,7 +485,11 @@ impl<A: Clone + Send + Sync + 'static> Server<A> {
         if let Some(observer) = observers.get(&key) {
             return Ok(observer.clone());
         }
-        if observers.len() >= self.0.limits.observers_max {
+        let held = self.0.documents.count();
+        self.0.meters.documents.set(held as f64);
+        if observers.len() >= self.0.limits.observers_max
+            || held >= self.0.limits.documents_held_max
+        {
             self.0.meters.refused.increment(1);
             return Err(Failure::new(503, "There are too many live queries now."));
         }

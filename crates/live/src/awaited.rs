@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use metrics::Gauge;
 use parking_lot::Mutex;
 use weir_base::Timestamp;
 
@@ -10,6 +11,7 @@ pub(crate) struct Awaited {
     age_ms_max: i64,
     count_max: usize,
     state: Mutex<State>,
+    awaited: Gauge,
 }
 
 #[derive(Default)]
@@ -20,7 +22,8 @@ struct State {
 
 impl Awaited {
     pub(crate) fn new(age_ms_max: i64, count_max: usize) -> Self {
-        Self { age_ms_max, count_max, state: Mutex::default() }
+        let awaited = metrics::gauge!("weir_live_awaited");
+        Self { age_ms_max, count_max, state: Mutex::default(), awaited }
     }
 
     /// `identity` has no session any more.
@@ -32,6 +35,7 @@ impl Awaited {
         state.left_at.insert(identity, now);
         state.order.push_back((now, identity));
         state.expire(now, self.age_ms_max, self.count_max);
+        self.awaited.set(state.left_at.len() as f64);
     }
 
     pub(crate) fn contains(&self, identity: i64, now: Timestamp) -> bool {

@@ -183,6 +183,9 @@ impl Places {
             self.known.clear();
         }
         let before = self.known.insert(node, offset);
+        if before.is_none() {
+            metrics::gauge!("weir_live_bus_nodes").set(self.known.len() as f64);
+        }
         let expected = if payload.is_empty() { offset } else { offset.saturating_sub(1) };
         let gap = before.is_some_and(|before| before < expected);
         let is_new = !payload.is_empty() && before.is_none_or(|before| before < offset);

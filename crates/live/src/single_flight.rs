@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Arc;
 
-use metrics::Counter;
+use metrics::{Counter, Gauge};
 use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 
@@ -17,6 +17,7 @@ pub struct SingleFlight<K, V> {
     flights: Mutex<HashMap<K, Arc<OnceCell<V>>>>,
     keys_max: usize,
     shared: Counter,
+    under_way: Gauge,
 }
 
 impl<K: Eq + Hash + Clone, V: Clone> SingleFlight<K, V> {
@@ -24,7 +25,8 @@ impl<K: Eq + Hash + Clone, V: Clone> SingleFlight<K, V> {
     /// themselves.
     pub fn new(keys_max: usize) -> Self {
         let shared = metrics::counter!("weir_live_flights_shared_total");
-        Self { flights: Mutex::default(), keys_max, shared }
+        let under_way = metrics::gauge!("weir_live_flights");
+        Self { flights: Mutex::default(), keys_max, shared, under_way }
     }
 
     /// The answer to `key`: made by `make` unless somebody else makes it now. Where whoever makes
@@ -52,6 +54,7 @@ impl<K: Eq + Hash + Clone, V: Clone> SingleFlight<K, V> {
         }
         let flight = Arc::new(OnceCell::new());
         flights.insert(key.clone(), flight.clone());
+        self.under_way.increment(1.0);
         Some(flight)
     }
 }
@@ -70,6 +73,7 @@ impl<K: Eq + Hash + Clone, V: Clone> Drop for Landing<'_, K, V> {
         let is_over = self.flight.initialized() || Arc::strong_count(self.flight) <= 2;
         if is_ours && is_over {
             flights.remove(self.key);
+            self.flights.under_way.decrement(1.0);
         }
     }
 }

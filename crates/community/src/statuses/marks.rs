@@ -330,7 +330,7 @@ pub fn mute_conversation(tx: &mut Tx, env: &Env, by: Id, id: Id) -> Result<Id, E
          ON CONFLICT DO NOTHING",
         params![by, status.conversation_id],
     )?;
-    env.streams.marked(tx, by, status.id);
+    env.streams.conversation_muted(tx, by);
     Ok(status.id)
 }
 
@@ -344,7 +344,7 @@ pub fn unmute_conversation(tx: &mut Tx, env: &Env, by: Id, id: Id) -> Result<Id,
         "DELETE FROM conversation_mutes WHERE account_id = ?1 AND conversation_id = ?2",
         params![by, status.conversation_id],
     )?;
-    env.streams.marked(tx, by, status.id);
+    env.streams.conversation_muted(tx, by);
     Ok(status.id)
 }
 

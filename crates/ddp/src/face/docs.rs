@@ -30,6 +30,8 @@ pub(crate) struct Docs {
     pub(crate) places: Option<Places>,
     /// The oldest post of a timeline that has more.
     pub(crate) oldest: Option<Id>,
+    /// Posts that were found, where only their state was read.
+    pub(crate) read: usize,
     /// When the result changes by itself.
     pub(crate) ends_at: Option<Timestamp>,
     /// The reader, and their filters.
@@ -40,7 +42,16 @@ impl Docs {
     pub(crate) fn new(documents: &Documents) -> Self {
         let (revisions, nouns) = (Vec::new(), BTreeMap::new());
         let (documents, places) = (documents.clone(), None);
-        Self { documents, revisions, nouns, places, oldest: None, ends_at: None, filters: None }
+        Self {
+            documents,
+            revisions,
+            nouns,
+            places,
+            oldest: None,
+            read: 0,
+            ends_at: None,
+            filters: None,
+        }
     }
 
     /// From now on posts say which of `reader`'s filters match them.
@@ -79,6 +90,11 @@ impl Docs {
         }
         self.revisions.extend(status(&self.documents, env, view));
         self.account(env, &view.account);
+        self.revisions.extend(state(&self.documents, view, &self.matching(view)));
+    }
+
+    /// What the reader did with a post, and nothing else of it.
+    pub(crate) fn state(&mut self, view: &View) {
         self.revisions.extend(state(&self.documents, view, &self.matching(view)));
     }
 

@@ -2,7 +2,7 @@
 //! a timeline by what memory knows of the reader, what posts and accounts say comes from the
 //! shelf, and it is read again where an event says that it may have another result.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use weir_base::{Id, Timestamp};
 use weir_community::filters::Searched;
 use weir_community::statuses::{ReaderState, View};
 use weir_community::streams::{Event, Noun, ReadWith, Reader, ReaderSets, Topic};
-use weir_community::{Env, Error};
+use weir_community::{Env, Error, statuses};
 use weir_db::{Class, Tx};
 use weir_live::{Lost, Session, Shared};
 
@@ -113,6 +113,8 @@ pub(crate) struct Live<Q> {
     reader: Option<Arc<Reader>>,
     /// What new posts did to the result.
     steps: Steps,
+    /// Posts with which the reader did something: of these only that is to be read again.
+    marked: BTreeSet<Id>,
     // The whole result is to be read again.
     due: bool,
     ends_at: Option<Timestamp>,
@@ -125,6 +127,7 @@ impl<Q: Query> Live<Q> {
         Self {
             reader,
             steps: Steps::new(),
+            marked: BTreeSet::new(),
             face: face.clone(),
             query,
             session: None,
@@ -181,8 +184,12 @@ impl<Q: Query> Live<Q> {
         // What was watched all along has its news in the inbox if it changed meanwhile.
         self.face.shelf.watch(&self.inbox, &new, moment);
         self.face.shelf.unwatch(&self.inbox, &old);
-        self.shown = Shown { nouns: docs.nouns, places: docs.places, oldest: docs.oldest };
+        // Gives its room back first.
+        self.shown.places = None;
+        let places = docs.places.and_then(|places| self.face.room.keep(places));
+        self.shown = Shown { nouns: docs.nouns, places, oldest: docs.oldest };
         self.steps.clear();
+        self.marked.clear();
         (self.ends_at, self.due) = (docs.ends_at, false);
         Ok(Update::Whole(docs.revisions))
     }
@@ -222,8 +229,68 @@ impl<Q: Query> Live<Q> {
             Event::Created(view) if self.shown.places.is_some() => {
                 self.place(view, shared).is_none()
             }
+            Event::Edited(view) if self.shown.places.is_some() => self.is_moved_by_edit(view),
+            Event::Marked(id) if self.shown.places.is_some() => !self.mark(*id),
             event => self.query.concerns(event, &self.shown),
         };
+    }
+
+    /// Whether an edited post may come into the result, or be in it in another way.
+    fn is_moved_by_edit(&self, view: &View) -> bool {
+        let id = view.status.id;
+        let is_too_old = self.shown.oldest.is_some_and(|oldest| id < oldest);
+        self.shown.has_post(id) || !is_too_old
+    }
+
+    /// Notes that the reader did something with a post; false where its places are not known.
+    fn mark(&mut self, id: Id) -> bool {
+        if !self.shown.has_post(id) {
+            return true;
+        }
+        let places = self.shown.places.as_ref();
+        let Some(showing) = places.and_then(|places| places.showing(id)) else { return false };
+        let nouns = &self.shown.nouns;
+        let shown = showing.into_iter().filter(|one| nouns.contains_key(&Noun::Post(*one)));
+        self.marked.extend(shown);
+        true
+    }
+
+    /// Reads what the reader did with the posts that were marked, and nothing else.
+    async fn read_marked(&mut self) -> Result<(), Trouble> {
+        // What lost its place meanwhile is gone with its state.
+        let nouns = &self.shown.nouns;
+        self.marked.retain(|id| nouns.contains_key(&Noun::Post(*id)));
+        let Some(reader) = self.query.reader().filter(|_| !self.marked.is_empty()) else {
+            return Ok(());
+        };
+        let ids: Vec<Id> = self.marked.iter().copied().collect();
+        let count = ids.len();
+        let read = in_one_unit(&self.face, move |tx, env, docs| {
+            docs.filter_for(tx, env, reader)?;
+            let views = statuses::load(tx, env, Some(reader), &ids)?;
+            views.iter().for_each(|view| docs.state(view));
+            docs.read = views.len();
+            Ok(())
+        });
+        let docs = read.await.map_err(trouble)?;
+        metrics::counter!("weir_ddp_marks_read_total").increment(count as u64);
+        if docs.read < count {
+            // One is not to be seen any more.
+            self.due = true;
+            return Ok(());
+        }
+        for id in std::mem::take(&mut self.marked) {
+            let Ok(key) = self.face.documents.key("status_states", &id.to_string()) else {
+                continue;
+            };
+            let found = docs.revisions.iter().find(|one| Arc::ptr_eq(one.key(), &key));
+            self.steps.insert(key.number(), found.cloned().ok_or(key));
+        }
+        Ok(())
+    }
+
+    fn has_news(&self) -> bool {
+        self.due || !self.steps.is_empty() || !self.marked.is_empty()
     }
 
     /// Gives a new post its place; none where that can't be told without reading.
@@ -312,7 +379,7 @@ impl<Q: Query> Live<Q> {
 
     /// Waits for something that concerns the query.
     async fn listen(&mut self) {
-        if self.due || !self.steps.is_empty() {
+        if self.has_news() {
             return;
         }
         let ends_in = self.ends_in();
@@ -323,7 +390,7 @@ impl<Q: Query> Live<Q> {
                 batch = session.next() => match batch {
                     Ok(batch) => {
                         batch.iter().for_each(|(_, shared)| self.heed(shared));
-                        if self.due || !self.steps.is_empty() {
+                        if self.has_news() {
                             return;
                         }
                     }
@@ -361,7 +428,7 @@ impl<Q: Query> Source for Live<Q> {
         Box::pin(async {
             self.listen().await;
             // Many changes in a moment are one.
-            if let Some(at) = self.read_at.filter(|_| self.due || !self.steps.is_empty()) {
+            if let Some(at) = self.read_at.filter(|_| self.has_news()) {
                 tokio::time::sleep_until(at + PAUSE).await;
             }
         })
@@ -373,6 +440,9 @@ impl<Q: Query> Source for Live<Q> {
 
     fn update(&mut self) -> Work<'_, Result<Update, Trouble>> {
         Box::pin(async {
+            if !self.due {
+                self.read_marked().await?;
+            }
             let has_steps = !self.steps.is_empty();
             if !self.due
                 && let Some(update) = self.news()

@@ -21,6 +21,7 @@ use crate::document::Documents;
 use crate::observer::Trouble;
 use crate::wire::Failure;
 use log_ins::LogIns;
+use places::Room;
 pub(crate) use shelf::Shelf;
 
 /// Everything: 300 in 5 minutes, as the Mastodon API has it.
@@ -59,6 +60,7 @@ pub struct Inner {
     pub(crate) documents: Documents,
     pub(crate) shelf: Shelf,
     pub(crate) log_ins: LogIns,
+    pub(crate) room: Room,
 }
 
 impl Deref for Face {
@@ -79,6 +81,7 @@ impl Face {
             documents: documents.clone(),
             shelf,
             log_ins: LogIns::start(&community, setup.shutdown.clone()),
+            room: Room::default(),
             resolver: setup.resolver.clone(),
             dev: setup.dev,
             community,

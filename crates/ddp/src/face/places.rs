@@ -2,10 +2,55 @@
 //! memory, so that a new post costs its readers no reading.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use weir_base::Id;
 use weir_community::statuses::View;
 use weir_community::streams::Noun;
+
+/// Places that all timelines together may hold, some 150 bytes each. A timeline that finds no room
+/// is read again when a post comes.
+const PLACES_MAX: usize = 1_000_000;
+
+/// How many places there are room for; clones are the same.
+#[derive(Clone, Default)]
+pub(crate) struct Room(Arc<AtomicUsize>);
+
+/// Room for the places of one timeline, until it is dropped.
+pub(crate) struct Reserved {
+    room: Room,
+    count: usize,
+}
+
+impl Room {
+    fn reserve(&self, count: usize, most: usize) -> Option<Reserved> {
+        let fits = |held: usize| held.checked_add(count).filter(|sum| *sum <= most);
+        match self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, fits) {
+            Ok(before) => {
+                metrics::gauge!("weir_ddp_places").set((before + count) as f64);
+                Some(Reserved { room: self.clone(), count })
+            }
+            Err(_) => {
+                metrics::counter!("weir_ddp_places_refused_total").increment(1);
+                None
+            }
+        }
+    }
+
+    /// Keeps `places` where there is room for as many as they may become.
+    pub(crate) fn keep(&self, mut places: Places) -> Option<Places> {
+        places.reserved = Some(self.reserve(places.limit + 1, PLACES_MAX)?);
+        Some(places)
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        let before = self.room.0.fetch_sub(self.count, Ordering::SeqCst);
+        metrics::gauge!("weir_ddp_places").set(before.saturating_sub(self.count) as f64);
+    }
+}
 
 /// Posts of a timeline by their ids, those too that a filter hides: they take a place.
 pub(crate) struct Places {
@@ -15,6 +60,7 @@ pub(crate) struct Places {
     /// A post stands there once, as itself or by its newest boost.
     once: bool,
     by_id: BTreeMap<Id, Place>,
+    reserved: Option<Reserved>,
 }
 
 struct Place {
@@ -46,12 +92,21 @@ pub(crate) fn nouns_of(view: &View) -> Vec<Noun> {
 impl Places {
     /// No posts yet of at most `limit`.
     pub(crate) fn new(timeline: String, limit: usize, once: bool) -> Self {
-        Self { timeline, limit, once, by_id: BTreeMap::new() }
+        Self { timeline, limit, once, by_id: BTreeMap::new(), reserved: None }
     }
 
     /// Whether the post or boost `id` has a place.
     pub(crate) fn has(&self, id: Id) -> bool {
         self.by_id.contains_key(&id)
+    }
+
+    /// The posts and boosts in it that show post `id`, itself too; none where `id` is a boost.
+    pub(crate) fn showing(&self, id: Id) -> Option<Vec<Id>> {
+        if self.by_id.get(&id).is_some_and(|place| place.post != id) {
+            return None;
+        }
+        let boosts = self.by_id.iter().filter(|(other, place)| place.post == id && **other != id);
+        Some(boosts.map(|(other, _)| *other).chain([id]).collect())
     }
 
     /// The oldest post, where there may be older ones without a place.
@@ -137,6 +192,26 @@ mod tests {
         let mut places = Places::new("account".into(), 5, false);
         put(&mut places, post(1, 7));
         assert_eq!(put(&mut places, boost(3, 7, 1)), Some(Displaced::default()));
+    }
+
+    #[test]
+    fn a_post_is_shown_by_itself_and_by_its_boosts() {
+        let mut places = Places::new("account".into(), 5, false);
+        put(&mut places, post(1, 7));
+        put(&mut places, boost(3, 8, 1));
+        assert_eq!(places.showing(Id(1)), Some(vec![Id(3), Id(1)]));
+        assert_eq!(places.showing(Id(2)), Some(vec![Id(2)]));
+        assert_eq!(places.showing(Id(3)), None);
+    }
+
+    #[test]
+    fn there_is_room_for_so_many_places_and_it_is_given_back() {
+        let room = Room::default();
+        let held = room.reserve(3, 5);
+        assert!(held.is_some());
+        assert!(room.reserve(3, 5).is_none());
+        drop(held);
+        assert!(room.reserve(5, 5).is_some());
     }
 
     #[test]

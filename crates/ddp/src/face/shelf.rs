@@ -92,6 +92,7 @@ impl Shelf {
         for noun in nouns {
             watchers.entry(*noun).or_default().push(Arc::downgrade(inbox));
         }
+        metrics::gauge!("weir_ddp_nouns_watched").set(watchers.len() as f64);
         drop(watchers);
         self.touches.watch(nouns.iter().copied(), moment);
     }

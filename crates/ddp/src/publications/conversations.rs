@@ -54,6 +54,7 @@ impl Query for Conversations {
             | Event::ConversationsChanged
             | Event::BondsChanged
             | Event::FiltersChanged => true,
+            Event::ConversationMuted => true,
             Event::Marked(id) => shown.has_post(*id),
             _ => false,
         }

@@ -56,6 +56,7 @@ impl Query for Notifications {
             | Event::NotificationsChanged
             | Event::NotificationsMerged
             | Event::BondsChanged
+            | Event::ConversationMuted
             | Event::FiltersChanged => true,
             Event::Marked(id) => shown.has_post(*id),
             _ => false,

@@ -42,7 +42,7 @@ impl Query for Thread {
     fn concerns(&self, event: &Event, shown: &Shown) -> bool {
         match event {
             Event::Answered(to) | Event::Marked(to) => shown.has_post(*to),
-            Event::BondsChanged | Event::FiltersChanged => true,
+            Event::BondsChanged | Event::FiltersChanged | Event::ConversationMuted => true,
             _ => false,
         }
     }

@@ -205,14 +205,12 @@ impl Timeline {
         // Documents go in the order in which they were first made: what an entry names is there.
         docs.posts(env, &views);
         docs.entries(&self.name(), &views);
-        if !matches!(self.which, Which::List(_)) {
-            let mut shown: HashMap<Id, Vec<Noun>> =
-                views.iter().map(|view| (view.status.id, nouns_of(view))).collect();
-            for (id, post) in all {
-                places.put(id, post, shown.remove(&id).unwrap_or_default());
-            }
-            docs.places = Some(places);
+        let mut shown: HashMap<Id, Vec<Noun>> =
+            views.iter().map(|view| (view.status.id, nouns_of(view))).collect();
+        for (id, post) in all {
+            places.put(id, post, shown.remove(&id).unwrap_or_default());
         }
+        docs.places = Some(places);
         Ok(())
     }
 
@@ -221,12 +219,20 @@ impl Timeline {
         matches!(self.which, Which::Home | Which::List(_))
     }
 
-    /// Whether a post that the reader may see belongs into it; who is in a list is not known here.
+    /// Whether a post that the reader may see belongs into it; none where that is to be read.
     fn takes(&self, view: &View, sets: &ReaderSets) -> Option<bool> {
         let status = &view.status;
         Some(match &self.which {
             Which::Home => sets.comes_home(view),
-            Which::List(_) => return None,
+            // Only posts of those in the list come here; which answers it shows is the list's to
+            // say.
+            Which::List(_) => {
+                let to = status.in_reply_to_account_id.filter(|_| view.boost.is_none());
+                if to.is_some_and(|to| to != status.account_id) {
+                    return None;
+                }
+                sets.comes_to_list(view)
+            }
             Which::Public { only_media, .. } => {
                 (!only_media || !view.media.is_empty())
                     && sets.understands(view)
@@ -268,6 +274,7 @@ impl Query for Timeline {
             | Event::Edited(_)
             | Event::BondsChanged
             | Event::FiltersChanged
+            | Event::ConversationMuted
             | Event::ListsChanged => true,
             Event::CreatedLate(id) => shown.oldest.is_none_or(|oldest| *id > oldest),
             Event::Deleted(id) | Event::Marked(id) => shown.has_post(*id),

@@ -138,6 +138,7 @@ fn pipe<A: Clone + Send + Sync + 'static>(
     }
     let pipe = Pipe::new(server.0.limits.write_deadline);
     pipes.insert(id.clone(), pipe.clone());
+    metrics::gauge!("weir_ddp_pipes").set(pipes.len() as f64);
     drop(pipes);
     let wire = Box::new(Wire::Pipe(pipe.clone()));
     let (server, client, mine) = (server.clone(), client(request), pipe.clone());

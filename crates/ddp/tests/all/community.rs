@@ -35,6 +35,12 @@ enum Deed {
     Unblock(usize, usize),
     Mute(usize, usize),
     Unmute(usize, usize),
+    Pin(usize),
+    MuteTalk(usize, usize),
+    UnmuteTalk(usize, usize),
+    IntoList(usize),
+    OutOfList(usize),
+    Policy(usize),
     FollowTag(usize),
     UnfollowTag(usize),
 }
@@ -52,7 +58,13 @@ fn any_deed() -> impl Strategy<Value = Deed> {
         1 => pair.clone().prop_map(|(a, b)| Deed::Unboost(a, b)),
         2 => pair.clone().prop_map(|(a, b)| Deed::Favourite(a, b)),
         1 => pair.clone().prop_map(|(a, b)| Deed::Unfavourite(a, b)),
-        1 => pair.prop_map(|(a, b)| Deed::Bookmark(a, b)),
+        1 => pair.clone().prop_map(|(a, b)| Deed::Bookmark(a, b)),
+        1 => (0_usize..40).prop_map(Deed::Pin),
+        1 => pair.clone().prop_map(|(a, b)| Deed::MuteTalk(a, b)),
+        1 => pair.prop_map(|(a, b)| Deed::UnmuteTalk(a, b)),
+        3 => who.clone().prop_map(Deed::IntoList),
+        1 => who.clone().prop_map(Deed::OutOfList),
+        1 => who.clone().prop_map(Deed::Policy),
         3 => two.clone().prop_map(|(a, b)| Deed::Follow(a, b)),
         1 => two.clone().prop_map(|(a, b)| Deed::Unfollow(a, b)),
         1 => two.clone().prop_map(|(a, b)| Deed::Block(a, b)),
@@ -161,6 +173,39 @@ fn act(
             relationships::mute(tx, env, person(one), person(other), true, None)?;
         }
         Deed::Unmute(one, other) => relationships::unmute(tx, env, person(one), person(other))?,
+        Deed::Pin(at) => {
+            if let Some((id, author)) = post(at) {
+                statuses::pin(tx, env, person(author), id)?;
+            }
+        }
+        Deed::MuteTalk(who, at) => {
+            if let Some((id, _)) = post(at) {
+                statuses::mute_conversation(tx, env, person(who), id)?;
+            }
+        }
+        Deed::UnmuteTalk(who, at) => {
+            if let Some((id, _)) = post(at) {
+                statuses::unmute_conversation(tx, env, person(who), id)?;
+            }
+        }
+        Deed::IntoList(who) | Deed::OutOfList(who) | Deed::Policy(who) => {
+            let owner = person(0);
+            let Some(list) = lists::all(tx, owner)?.pop() else { return Ok(None) };
+            match deed {
+                Deed::IntoList(_) => {
+                    let wish = FollowWish::default();
+                    relationships::follow(tx, env, owner, person(who), &wish)?;
+                    lists::add_members(tx, env, owner, list.id, &[person(who)])?;
+                }
+                Deed::OutOfList(_) => {
+                    lists::remove_members(tx, env, owner, list.id, &[person(who)])?;
+                }
+                _ => {
+                    let policy = Some(["followed", "list", "none"][who % 3]);
+                    lists::update(tx, env, owner, list.id, None, policy, None)?;
+                }
+            }
+        }
         Deed::FollowTag(who) => drop(tags::follow(tx, env, person(who), "rust")?),
         Deed::UnfollowTag(who) => drop(tags::unfollow(tx, env, person(who), "rust")?),
     }

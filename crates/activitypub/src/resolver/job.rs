@@ -14,7 +14,7 @@ use crate::wire::Uri;
 pub(super) const LEAF_DEPTH: u32 = DEPTH_MAX;
 
 /// How long a patient fetch waits before it looks again, in ms …
-const PUT_OFF_MS: i64 = 15_000;
+const PUT_OFF_MS: i64 = 3_000;
 /// … and for how long in all.
 const PATIENCE_MS: i64 = 600_000;
 

@@ -8,7 +8,7 @@ pub enum LimitedBy {
     /// No job waits.
     #[default]
     Nothing,
-    /// It was paused by hand.
+    /// It was paused by hand, or the whole process is quiet.
     Paused,
     /// The limit of its declaration.
     Declared,
@@ -59,7 +59,9 @@ impl Display for LimitedBy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Nothing => "no job waits",
-            Self::Paused => "it is paused; `weir jobs resume` ends that",
+            Self::Paused => {
+                "it is paused (`weir jobs resume` ends it), or the server is quiet until its next start"
+            }
             Self::Declared => "as many run as its declaration allows",
             Self::ByHand => "as many run as was set by hand",
             Self::Batches => {

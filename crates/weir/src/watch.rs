@@ -98,9 +98,7 @@ fn shown(mut value: Value) -> Value {
         queues.retain(|it| some(it, &["ready", "running"]) || it["paused"] == true);
     }
     if let Some(fields) = value.as_object_mut() {
-        for name in ["failing", "done_last_two_minutes", "failed_last_two_minutes"] {
-            fields.remove(name);
-        }
+        fields.remove("failing");
     }
     value
 }

@@ -133,7 +133,7 @@ pub enum JobsCommand {
         queue: String,
     },
     /// Move all that waits in a queue to another.
-    #[command(after_help = "Example:\n  weir jobs move deliver deliver_slow")]
+    #[command(after_help = "Example:\n  weir jobs move deliver deliver_rest")]
     Move {
         /// Where they lie.
         from: String,

@@ -33,7 +33,8 @@ pub(in crate::command) async fn execute(
         JobsCommand::List(which) => return list(jobs, which, told).await,
         JobsCommand::Show { id } => {
             let found = jobs.show(parse(&id)?).await.map_err(said)?;
-            return found.as_ref().map(entry).ok_or_else(|| missing(&id));
+            let none = || format!("there is no job {id}; `weir jobs list` shows them");
+            return found.as_ref().map(entry).ok_or_else(none);
         }
         JobsCommand::History { minutes, queue } => jobs.history(minutes).await.map(|history| {
             let meant =
@@ -45,6 +46,10 @@ pub(in crate::command) async fn execute(
             let all = jobs.stats().await.map_err(said)?;
             let mut value = stats(&all, &[]);
             value["kinds"] = all.kinds.iter().map(kind).collect();
+            if let Some(fields) = value.as_object_mut() {
+                // It tells what comes from look to look; the history is not read for it.
+                fields.retain(|name, _| !name.ends_with("_last_two_minutes"));
+            }
             Ok(value)
         }
         JobsCommand::Retry(which) => return change(jobs, which, Action::Retry, told).await,

@@ -60,7 +60,7 @@ impl Display for LimitedBy {
         f.write_str(match self {
             Self::Nothing => "no job waits",
             Self::Paused => {
-                "it is paused (`weir jobs resume` ends that), or the server is quiet (a restart does)"
+                "it is paused, or the server is quiet; `weir jobs resume` or a restart ends that"
             }
             Self::Declared => "as many run as its declaration allows",
             Self::ByHand => "as many run as was set by hand",

@@ -38,7 +38,8 @@ pub struct Jobs {
     pub(crate) inner: Arc<Inner>,
 }
 
-/// Jobs of one type that only have to be written; see [`Jobs::pack`].
+/// Jobs of one type that only have to be written; see [`Jobs::pack`]. A transaction that is
+/// repeated writes them again under new ids.
 pub struct Packed<J> {
     rows: Vec<NewRow>,
     of: PhantomData<fn(J)>,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::oneshot;
+use weir_base::Turns;
 
 /// How much the threads step back: while all processors are wanted each has about a twentieth of
 /// what another thread has.
@@ -76,6 +77,7 @@ impl Signer {
             let line = line.clone();
             let thread = std::thread::Builder::new().name(format!("sign-{number}"));
             let started = thread.spawn(move || {
+                Turns::Usual.take();
                 // On Linux this is of the thread alone.
                 if let Err(error) = rustix::process::nice(STEP_BACK) {
                     tracing::warn!(%error, "deliveries are signed before more urgent work");

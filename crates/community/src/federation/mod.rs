@@ -319,6 +319,8 @@ fn ask(tx: &mut Tx, env: &Env, fetch: Fetch) -> Result<(), Error> {
         return Ok(());
     }
     let key = fetch.wanted.key();
+    // One that waits long keeps away none that somebody waits for; who comes second finds it here.
+    let key = if fetch.patient { format!("patient {key}") } else { key };
     let key = if key.len() > 255 { format!("{:x}", order::hash(&key)) } else { key };
     let now = env.clock.now();
     env.jobs.enqueue_unique(tx, &key, now, &fetch)?;

@@ -1,8 +1,11 @@
 //! Lists of people, each with a timeline of its own.
 
+use std::collections::HashMap;
+
 use weir_base::Id;
 use weir_db::{ToValue, Tx, Value, ids, params};
 
+use crate::relationships::Bonds;
 use crate::streams::Event;
 use crate::timelines::Range;
 use crate::{Env, Error};
@@ -27,6 +30,62 @@ weir_db::record! {
         /// Whether its members' posts are kept out of the home timeline.
         pub exclusive: bool,
     }
+}
+
+/// Which replies to others a list shows. Those to its owner it always does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Replies {
+    /// Those to people its owner follows, and the owner's own.
+    Followed,
+    /// Those to its members: these, in order.
+    Members(Box<[Id]>),
+    /// None.
+    None,
+}
+
+impl Replies {
+    /// What `policy` means in a list of `members`.
+    pub(crate) fn of(policy: &str, mut members: Vec<Id>) -> Self {
+        match policy {
+            "none" => Self::None,
+            "list" => {
+                members.sort_unstable();
+                Self::Members(members.into())
+            }
+            _ => Self::Followed,
+        }
+    }
+
+    /// Whether a reply to the account `to` is shown; `own`: the owner wrote it, of whom these
+    /// `bonds` are.
+    pub(crate) fn show(&self, to: Id, own: bool, bonds: &Bonds) -> bool {
+        match self {
+            Self::Followed => own || bonds.following.contains(&to),
+            Self::Members(members) => members.binary_search(&to).is_ok(),
+            Self::None => false,
+        }
+    }
+}
+
+/// Which replies each of `by`'s lists shows.
+///
+/// # Errors
+/// The database's.
+pub(crate) fn replies(tx: &mut Tx, by: Id) -> Result<HashMap<Id, Replies>, Error> {
+    let rows: Vec<(Id, String, Id)> = tx.query(
+        "SELECT l.id, l.replies_policy, coalesce(m.account_id, 0) FROM lists l
+         LEFT JOIN list_accounts m ON m.list_id = l.id AND l.replies_policy = 'list'
+         WHERE l.account_id = ?1",
+        params![by],
+        |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+    )?;
+    let mut lists: HashMap<Id, (String, Vec<Id>)> = HashMap::new();
+    for (list, policy, member) in rows {
+        let (_, members) = lists.entry(list).or_insert_with(|| (policy, Vec::new()));
+        members.extend((member != Id::ZERO).then_some(member));
+    }
+    let lists = lists.into_iter();
+    Ok(lists.map(|(id, (policy, members))| (id, Replies::of(&policy, members))).collect())
 }
 
 fn check(title: &str, policy: &str) -> Result<(), Error> {

@@ -6,6 +6,7 @@
 //! than what topic they listen to: whether a reader may see an event is decided per session by the
 //! faces, with [`crate::statuses::may_see`].
 
+mod audience;
 mod doubts;
 mod nodes;
 mod reader;
@@ -24,9 +25,10 @@ use weir_base::{Clock, Id, Random, Timestamp};
 use weir_db::{Class, Tx};
 use weir_live::{Class as LiveClass, Hub, Limits, Shared};
 
-use crate::statuses::{self, Status, Touched, View, Visibility};
+use crate::statuses::{Status, Touched, View, Visibility};
 use crate::{Community, Env, Error};
 
+use audience::{Read, followers_here, public_topics, tag_followers_here};
 pub use nodes::Nodes;
 use nodes::{hear, hear_of, pass_on, read_anew};
 pub use reader::ReaderSets;
@@ -485,19 +487,22 @@ fn tell_who_moved(hub: &Hub<Topic, Event>) {
 
 async fn tell(community: &Community, changes: Vec<Change>) -> Result<(), Error> {
     let env = community.env();
-    let wanted: Vec<Id> = changes
-        .iter()
-        .filter_map(|change| match change {
-            Change::Created { id, .. } | Change::Edited { id } => Some(*id),
-            _ => None,
-        })
-        .collect();
+    let (mut posts, mut authors) = (Vec::new(), Vec::new());
+    for change in &changes {
+        match change {
+            Change::Created { id, .. } | Change::Edited { id } => posts.push(*id),
+            Change::Deleted { author, .. } => authors.push(*author),
+            _ => {}
+        }
+    }
     let nobody = !env.streams.hub.awaits_anybody();
     let moment = env.streams.touches.now();
-    let views: Vec<(View, Vec<Id>)> = if wanted.is_empty() || nobody {
-        Vec::new()
-    } else {
-        community.read(Class::Live, move |tx, env| with_lists(tx, env, &wanted)).await?
+    let read = match nobody || (posts.is_empty() && authors.is_empty()) {
+        true => Read::default(),
+        false => {
+            let read = move |tx: &mut Tx, env: &Env| Read::load(tx, env, &posts, &authors);
+            community.read(Class::Live, read).await?
+        }
     };
     let (mut all, mut waiting, mut shut_out) = (Vec::new(), Vec::new(), Vec::new());
     for change in changes {
@@ -508,7 +513,7 @@ async fn tell(community: &Community, changes: Vec<Change>) -> Result<(), Error> 
             Change::Settled(settled) => waiting.push(settled),
             Change::AccessChanged(account) => shut_out.push(account),
             Change::LogInsChanged(account) => env.streams.log_ins_changed_of(Some(account)),
-            change => all.extend(told(env, &views, change)),
+            change => all.extend(told(env, &read, change)),
         }
     }
     prepare(community, &all, moment).await;
@@ -528,10 +533,10 @@ struct Told {
     event: Arc<Shared<Event>>,
 }
 
-fn told(env: &Env, views: &[(View, Vec<Id>)], change: Change) -> Vec<Told> {
+fn told(env: &Env, read: &Read, change: Change) -> Vec<Told> {
     let told = match change {
-        Change::Created { id, mentioned } => return told_status(env, views, id, &mentioned, true),
-        Change::Edited { id } => return told_status(env, views, id, &[], false),
+        Change::Created { id, mentioned } => return told_status(env, read, id, &mentioned, true),
+        Change::Edited { id } => return told_status(env, read, id, &[], false),
         Change::Settled(_)
         | Change::AccessChanged(_)
         | Change::LogInsChanged(_)
@@ -539,7 +544,8 @@ fn told(env: &Env, views: &[(View, Vec<Id>)], change: Change) -> Vec<Told> {
         | Change::Touched(_)
         | Change::Missed => return Vec::new(),
         Change::Deleted { id, author, mentioned, visibility } => {
-            let mut topics = audience(env, author, &mentioned);
+            let mut topics = followers_here(env, author, &mentioned);
+            topics.extend(read.lists_of(author));
             if visibility == Visibility::Public {
                 topics.extend([Topic::Public, Topic::PublicLocal, Topic::PublicRemote]);
             }
@@ -601,45 +607,18 @@ fn people_to_ask(env: &Env, view: &View) -> Option<Vec<Id>> {
     few.then(|| hub.awaited().into_iter().map(Id).collect())
 }
 
-/// The posts as everybody sees them, each with the lists its author stands in.
-fn with_lists(tx: &mut Tx, env: &Env, wanted: &[Id]) -> Result<Vec<(View, Vec<Id>)>, Error> {
-    let views = statuses::load_for_all(tx, env, wanted)?;
-    let authors: Vec<Id> = views.iter().map(|view| view.account.id).collect();
-    let lists: Vec<(Id, Id)> = tx.query(
-        "SELECT account_id, list_id FROM list_accounts WHERE account_id IN ids(?1)",
-        &[weir_db::ids(&authors)],
-        |row| Ok((row.get(0)?, row.get(1)?)),
-    )?;
-    let of = |author: Id| {
-        lists.iter().filter(|(one, _)| *one == author).map(|(_, list)| *list).collect()
-    };
-    Ok(views
-        .into_iter()
-        .map(|view| {
-            let lists = of(view.account.id);
-            (view, lists)
-        })
-        .collect())
-}
-
-fn told_status(
-    env: &Env,
-    views: &[(View, Vec<Id>)],
-    id: Id,
-    mentioned: &[Id],
-    new: bool,
-) -> Vec<Told> {
-    let Some((view, lists)) = views.iter().find(|(view, _)| view.status.id == id) else {
+fn told_status(env: &Env, read: &Read, id: Id, mentioned: &[Id], new: bool) -> Vec<Told> {
+    let Some(view) = read.views.iter().find(|view| view.status.id == id) else {
         return Vec::new();
     };
     let small = |topics, event| Told { topics, event: Shared::sized(event, EVENT_BYTES) };
     let mut told = Vec::new();
-    let mut topics = audience(env, view.account.id, mentioned);
-    topics.extend(lists.iter().map(|list| Topic::List(*list)));
+    let mut topics = followers_here(env, view.account.id, mentioned);
+    topics.extend(read.lists_of(view.account.id));
     topics.extend(public_topics(view));
     topics.push(Topic::Author(view.account.id));
     for tag in &view.post().tags {
-        topics.extend(tag_followers(env, tag.id));
+        topics.extend(tag_followers_here(env, tag.id));
     }
     if new && !is_fresh(env.clock.now(), id.time()) {
         told.push(small(topics, Event::CreatedLate(id)));
@@ -659,39 +638,6 @@ fn told_status(
     let event = if new { Event::Created(view) } else { Event::Edited(view) };
     told.push(Told { topics, event: Shared::sized(event, size_bytes) });
     told
-}
-
-/// The home timelines of those who are here (or may come back for it) and follow `author`, are it
-/// or are mentioned.
-fn audience(env: &Env, author: Id, mentioned: &[Id]) -> Vec<Topic> {
-    let followers = env.feeds.local_followers(author);
-    let all = followers.iter().chain(mentioned).chain(std::iter::once(&author));
-    let here = all.filter(|account| env.streams.hub.is_awaited(account.0));
-    let mut here: Vec<Id> = here.copied().collect();
-    here.sort();
-    here.dedup();
-    here.into_iter().map(Topic::Home).collect()
-}
-
-fn tag_followers(env: &Env, tag: Id) -> Vec<Topic> {
-    let followers = env.feeds.tag_followers(tag);
-    followers.into_iter().filter(|id| env.streams.hub.is_awaited(id.0)).map(Topic::Home).collect()
-}
-
-fn public_topics(view: &View) -> Vec<Topic> {
-    if view.status.visibility != Visibility::Public || view.boost.is_some() {
-        return Vec::new();
-    }
-    let local = view.status.local;
-    let mut topics = vec![Topic::Public];
-    topics.push(if local { Topic::PublicLocal } else { Topic::PublicRemote });
-    for tag in &view.tags {
-        topics.push(Topic::Tag(tag.name.clone()));
-        if local {
-            topics.push(Topic::TagLocal(tag.name.clone()));
-        }
-    }
-    topics
 }
 
 /// Whether something of `at` is still told as new.

@@ -1,14 +1,15 @@
 //! What is held in memory of a reader, and what is decided with it.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use weir_base::{Id, Timestamp};
 use weir_db::Tx;
 
 use crate::filters::{Applied, Rules, Searched};
+use crate::lists::{self, Replies};
 use crate::relationships::{self, Bonds};
 use crate::statuses::{Bond, View, Visibility, may_see};
-use crate::{Env, Error, lists, timelines, users};
+use crate::{Env, Error, timelines, users};
 
 /// A reader's relations, filters and wishes. The default is what is known of visitors: nothing.
 #[derive(Debug, Default)]
@@ -17,6 +18,7 @@ pub struct ReaderSets {
     bonds: Bonds,
     filters: Rules,
     excluded: HashSet<Id>,
+    lists: HashMap<Id, Replies>,
     tags: HashSet<Id>,
     languages: Vec<String>,
     ends_at: Option<Timestamp>,
@@ -37,6 +39,7 @@ impl ReaderSets {
             filters,
             ends_at: ends.into_iter().flatten().min(),
             excluded: lists::excluded_from_home(tx, id)?.into_iter().collect(),
+            lists: lists::replies(tx, id)?,
             tags: env.feeds.followed_tags(id).into_iter().collect(),
             languages: user.map(|user| user.settings.0.chosen_languages).unwrap_or_default(),
         })
@@ -77,9 +80,10 @@ impl ReaderSets {
             && timelines::comes_home(view, reader, &self.bonds)
     }
 
-    /// Whether a post of somebody in a list of the reader's belongs into it.
-    pub fn comes_to_list(&self, view: &View) -> bool {
-        self.id.is_some_and(|reader| timelines::comes_home(view, reader, &self.bonds))
+    /// Whether a post of somebody in `list` belongs into it; into none that is not the reader's.
+    pub fn comes_to_list(&self, view: &View, list: Id) -> bool {
+        let (Some(reader), Some(replies)) = (self.id, self.lists.get(&list)) else { return false };
+        timelines::comes_to_list(view, reader, &self.bonds, replies)
     }
 
     /// Whether a public post is shown to the reader where everybody's are.

@@ -1,8 +1,8 @@
 //! What is known of each account that is connected, once for all of its sessions.
 //!
-//! A change of an account's relations or filters marks what is held of it as outdated, before any
-//! session gets an event that came after; the next event to any of its sessions has it read anew,
-//! once for all of them.
+//! A change of an account's relations, lists or filters marks what is held of it as outdated,
+//! before any session gets an event that came after; the next event to any of its sessions has it
+//! read anew, once for all of them.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -56,7 +56,7 @@ impl Readers {
     pub(super) fn see(&self, topic: &Topic, shared: &Shared<Event>) {
         let offset = shared.offset();
         match (&shared.event, topic) {
-            (Event::BondsChanged | Event::FiltersChanged, Topic::Own(id)) => {
+            (Event::BondsChanged | Event::FiltersChanged | Event::ListsChanged, Topic::Own(id)) => {
                 let known = self.0.known.lock().get(id).and_then(Weak::upgrade);
                 if let Some(reader) = known {
                     reader.wanted.fetch_max(offset, Ordering::SeqCst);

@@ -7,9 +7,10 @@ use weir_db::{Class, Dialect, Tx, Value, params};
 
 use super::Range;
 use super::feeds::{Source, newest};
+use crate::lists::{self, Replies};
 use crate::relationships::Bonds;
 use crate::statuses::{self, View, Visibility};
-use crate::{Community, Env, Error, lists};
+use crate::{Community, Env, Error};
 
 /// Rounds of reading candidates before a page is given short.
 const ROUNDS_MAX: usize = 8;
@@ -63,23 +64,15 @@ where
         })
         .await?;
     let sources = members.iter().map(|id| Source::Author(*id)).collect();
-    let list = ListRules { policy, members: members.into_iter().collect() };
-    of_sources(community, reader, sources, Some(list), range, shape).await
-}
-
-/// What a list leaves out beyond the home timeline's rules.
-struct ListRules {
-    /// Which replies are shown: `followed`, `list` or `none`.
-    policy: String,
-    /// Who is in the list.
-    members: HashSet<Id>,
+    let replies = Replies::of(&policy, members);
+    of_sources(community, reader, sources, Some(replies), range, shape).await
 }
 
 async fn of_sources<T, S>(
     community: &Community,
     reader: Id,
     sources: Vec<Source>,
-    list: Option<ListRules>,
+    list: Option<Replies>,
     range: Range,
     mut shape: S,
 ) -> Result<T, Error>
@@ -105,7 +98,7 @@ fn page(
     env: &Env,
     reader: Id,
     sources: &[Source],
-    list: Option<&ListRules>,
+    list: Option<&Replies>,
     range: Range,
 ) -> Result<Vec<View>, Error> {
     let mut shown: Vec<View> = Vec::new();
@@ -193,7 +186,7 @@ fn trim(ids: &mut Vec<Id>, wanted: usize, ascending: bool) {
 }
 
 /// Whether a post belongs into the reader's home timeline (or list).
-fn belongs(view: &View, reader: Id, bonds: &Bonds, list: Option<&ListRules>) -> bool {
+fn belongs(view: &View, reader: Id, bonds: &Bonds, list: Option<&Replies>) -> bool {
     let (status, post) = (&view.status, view.post());
     let author = status.account_id;
     if view.boost.is_some() && bonds.boosts_hidden.contains(&author) {
@@ -217,10 +210,9 @@ fn belongs(view: &View, reader: Id, bonds: &Bonds, list: Option<&ListRules>) -> 
     let Some(to) = post.status.in_reply_to_account_id.filter(|_| view.boost.is_none()) else {
         return post.status.in_reply_to_uri.is_none() || author == reader || view.boost.is_some();
     };
-    match list.map(|list| (list.policy.as_str(), list)) {
-        Some(("none", _)) => to == author,
-        Some(("list", list)) => to == author || to == reader || list.members.contains(&to),
-        _ => to == author || to == reader || author == reader || bonds.following.contains(&to),
+    match list {
+        Some(replies) => to == author || to == reader || replies.show(to, author == reader, bonds),
+        None => to == author || to == reader || author == reader || bonds.following.contains(&to),
     }
 }
 
@@ -228,4 +220,10 @@ fn belongs(view: &View, reader: Id, bonds: &Bonds, list: Option<&ListRules>) -> 
 /// name everybody concerned. Pure, so that streams decide as timelines do.
 pub fn comes_home(view: &View, reader: Id, bonds: &Bonds) -> bool {
     belongs(view, reader, bonds, None)
+}
+
+/// Whether a post of somebody in a list of `reader`'s that shows these `replies` belongs into it.
+/// As [`comes_home`].
+pub(crate) fn comes_to_list(view: &View, reader: Id, bonds: &Bonds, replies: &Replies) -> bool {
+    belongs(view, reader, bonds, Some(replies))
 }

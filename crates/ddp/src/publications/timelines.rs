@@ -219,20 +219,13 @@ impl Timeline {
         matches!(self.which, Which::Home | Which::List(_))
     }
 
-    /// Whether a post that the reader may see belongs into it; none where that is to be read.
-    fn takes(&self, view: &View, sets: &ReaderSets) -> Option<bool> {
+    /// Whether a post that the reader may see belongs into it.
+    fn takes(&self, view: &View, sets: &ReaderSets) -> bool {
         let status = &view.status;
-        Some(match &self.which {
+        match &self.which {
             Which::Home => sets.comes_home(view),
-            // Only posts of those in the list come here; which answers it shows is the list's to
-            // say.
-            Which::List(_) => {
-                let to = status.in_reply_to_account_id.filter(|_| view.boost.is_none());
-                if to.is_some_and(|to| to != status.account_id) {
-                    return None;
-                }
-                sets.comes_to_list(view)
-            }
+            // Only posts of those in the list come here.
+            Which::List(id) => sets.comes_to_list(view, *id),
             Which::Public { only_media, .. } => {
                 (!only_media || !view.media.is_empty())
                     && sets.understands(view)
@@ -248,7 +241,7 @@ impl Timeline {
                     || *exclude_reblogs && is_boost
                     || *exclude_replies && to_others)
             }
-        })
+        }
     }
 }
 
@@ -287,7 +280,7 @@ impl Query for Timeline {
     }
 
     fn welcomes(&self, view: &View, sets: &ReaderSets, searched: &Searched) -> Option<Welcome> {
-        if !(self.takes(view, sets)? && sets.may_see(view)) {
+        if !(self.takes(view, sets) && sets.may_see(view)) {
             return Some(Welcome::No);
         }
         let applied = sets.matching(view, searched);

@@ -57,7 +57,7 @@ fn wants(sets: &ReaderSets, view: &View, kind: Kind) -> bool {
         && match kind {
             Kind::User => sets.comes_home(view),
             Kind::Public => sets.understands(view) && sets.is_public_for(view),
-            Kind::List => sets.comes_to_list(view),
+            Kind::List(list) => sets.comes_to_list(view, list),
             Kind::Direct | Kind::Notifications => false,
         }
 }

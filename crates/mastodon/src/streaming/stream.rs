@@ -50,8 +50,8 @@ pub(crate) enum Kind {
     Notifications,
     /// Public posts, all or with a hashtag.
     Public,
-    /// A list.
-    List,
+    /// This list.
+    List(Id),
     /// Conversations.
     Direct,
 }
@@ -89,7 +89,8 @@ impl Stream {
             }
             "list" => {
                 let id = needs(listener, &["read:statuses"]).and_then(|()| person())?;
-                (one(Topic::List(own_list(face, id, list).await?)), Kind::List)
+                let list = own_list(face, id, list).await?;
+                (one(Topic::List(list)), Kind::List(list))
             }
             "hashtag" | "hashtag:local" => {
                 let key = text::tag_key(tag.trim_start_matches('#'));
@@ -112,7 +113,7 @@ impl Stream {
         let fixed = FIXED.iter().position(|fixed| *fixed == name);
         let label = match fixed.and_then(|at| LABELS.get(at)) {
             Some(label) => label.clone(),
-            None if kind == Kind::List => Arc::from([name.to_owned(), list.to_owned()]),
+            None if matches!(kind, Kind::List(_)) => Arc::from([name.to_owned(), list.to_owned()]),
             None => Arc::from([name.to_owned(), tag.to_owned()]),
         };
         let only_media = name.ends_with(":media");

@@ -2,13 +2,14 @@
 
 use std::net::SocketAddr;
 
+use http::Method;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
-use weir_base::Random;
+use weir_base::{Id, Random};
 use weir_community::relationships::{self, FollowWish};
-use weir_community::statuses::{self, Visibility};
+use weir_community::statuses::{self, Draft, Visibility};
 use weir_db::params;
 use weir_live::socket::client::{Client, Request, connect};
 use weir_live::socket::{Message, Sockets};
@@ -453,6 +454,81 @@ async fn a_list_that_keeps_its_people_out_of_home_does_so_on_open_streams() {
         place.post(&alice, "in the list alone", Visibility::Public).await;
         let mark = place.post(&bob, "a mark", Visibility::Public).await;
         assert_eq!(stream.next().await.2["id"], mark.to_string());
+    }
+}
+
+async fn reply(place: &Place, by: &Someone, to: Id) -> Id {
+    let draft = Draft { text: "a reply".into(), in_reply_to: Some(to), ..Draft::default() };
+    let by = by.id;
+    place.write(move |tx, env| statuses::publish(tx, env, by, &draft)).await
+}
+
+#[tokio::test]
+async fn a_list_s_streams_tell_the_replies_that_its_timeline_shows() {
+    for place in places() {
+        let (alice, bob) = (place.person("alice").await, place.person("bob").await);
+        let carol = place.person("carol").await;
+        follow(&place, &alice, &bob).await;
+        let list = place.do_post("/api/v1/lists", &alice, json!({ "title": "l" })).await;
+        let list = list["id"].as_str().unwrap();
+        let (path, members) =
+            (format!("/api/v1/lists/{list}"), format!("/api/v1/lists/{list}/accounts"));
+        let (bob_s, carol_s) = (bob.id.to_string(), carol.id.to_string());
+        place.do_post(&members, &alice, json!({ "account_ids": [bob_s] })).await;
+        let to_carol = place.post(&carol, "carol's", Visibility::Public).await;
+        let to_alice = place.post(&alice, "alice's", Visibility::Public).await;
+        let address = place.listen().await;
+        let mut stream =
+            Stream::open(address, Some(&alice), &format!("stream=list&list={list}")).await;
+        let (_, mut events) =
+            ask(address, &format!("/api/v1/streaming/list?list={list}"), Some(&alice.token)).await;
+        line_with(&mut events, ":").await;
+        let mut since = to_alice;
+        for (policy, follows, has_member, shown) in [
+            ("none", false, false, 3),
+            ("list", false, false, 3),
+            ("followed", false, false, 3),
+            ("followed", true, false, 4),
+            ("list", true, false, 3),
+            ("list", true, true, 4),
+            ("none", true, true, 3),
+            ("list", true, false, 3),
+        ] {
+            let change = json!({ "replies_policy": policy });
+            place.done(Method::PUT, &path, &alice, change).await;
+            let ids = json!({ "account_ids": [carol_s] });
+            if follows {
+                follow(&place, &alice, &carol).await;
+            }
+            match has_member {
+                true => place.do_post(&members, &alice, ids).await,
+                false => place.done(Method::DELETE, &members, &alice, ids).await,
+            };
+            reply(&place, &bob, to_carol).await;
+            reply(&place, &bob, to_alice).await;
+            let own = place.post(&bob, "to nobody", Visibility::Public).await;
+            let mark = reply(&place, &bob, own).await;
+            let timeline = format!("/api/v1/timelines/list/{list}?since_id={since}");
+            let timeline = place.get(&timeline, &alice).await;
+            let timeline = timeline.as_array().unwrap().iter().rev();
+            let expected: Vec<&str> = timeline.map(|one| one["id"].as_str().unwrap()).collect();
+            assert_eq!(expected.len(), shown, "{policy}, {follows}, {has_member}");
+            let (mut heard, mut heard_sse) = (Vec::new(), Vec::new());
+            while heard.last() != Some(&mark.to_string()) {
+                heard.push(stream.next().await.2["id"].as_str().unwrap().to_owned());
+            }
+            while heard_sse.last() != Some(&mark.to_string()) {
+                let line = line_with(&mut events, "data: ").await;
+                let status: Value = serde_json::from_str(&line["data: ".len()..]).unwrap();
+                heard_sse.push(status["id"].as_str().unwrap().to_owned());
+            }
+            assert_eq!(heard, expected, "{policy}, {follows}, {has_member} on {}", place.name);
+            assert_eq!(heard_sse, expected, "{policy}, {follows}, {has_member}");
+            since = mark;
+        }
+        place.write(move |tx, env| statuses::delete(tx, env, bob.id, since)).await;
+        let (event, _, id) = stream.next().await;
+        assert_eq!((event.as_str(), id), ("delete", json!(since.0)));
     }
 }
 

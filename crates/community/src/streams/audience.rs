@@ -1,0 +1,84 @@
+//! Who is told of a post: what has to be read for that, and the topics it comes by.
+
+use std::collections::{BTreeSet, HashMap};
+
+use weir_base::Id;
+use weir_db::Tx;
+
+use super::Topic;
+use crate::statuses::{self, View, Visibility};
+use crate::{Env, Error};
+
+/// What is read of posts that came, changed or went, once for everybody.
+#[derive(Default)]
+pub(super) struct Read {
+    /// The posts that are there, as everybody sees them.
+    pub(super) views: Vec<View>,
+    /// The lists in which their authors stand.
+    lists: HashMap<Id, Vec<Id>>,
+}
+
+impl Read {
+    /// These `posts`, and where posts of these `authors` were told.
+    pub(super) fn load(
+        tx: &mut Tx,
+        env: &Env,
+        posts: &[Id],
+        authors: &[Id],
+    ) -> Result<Self, Error> {
+        let views = statuses::load_for_all(tx, env, posts)?;
+        let wrote = views.iter().map(|view| view.account.id);
+        let authors: BTreeSet<Id> = wrote.chain(authors.iter().copied()).collect();
+        let authors: Vec<Id> = authors.into_iter().collect();
+        let mut lists: HashMap<Id, Vec<Id>> = HashMap::new();
+        let rows: Vec<(Id, Id)> = tx.query(
+            "SELECT account_id, list_id FROM list_accounts WHERE account_id IN ids(?1)",
+            &[weir_db::ids(&authors)],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )?;
+        for (author, list) in rows {
+            lists.entry(author).or_default().push(list);
+        }
+        Ok(Self { views, lists })
+    }
+
+    /// The lists in which `author` stands.
+    pub(super) fn lists_of(&self, author: Id) -> impl Iterator<Item = Topic> {
+        self.lists.get(&author).into_iter().flatten().map(|list| Topic::List(*list))
+    }
+}
+
+/// The home timelines of those who are here (or may come back for it) and follow `author`, are it
+/// or are mentioned.
+pub(super) fn followers_here(env: &Env, author: Id, mentioned: &[Id]) -> Vec<Topic> {
+    let followers = env.feeds.local_followers(author);
+    let all = followers.iter().chain(mentioned).chain(std::iter::once(&author));
+    let here = all.filter(|account| env.streams.hub.is_awaited(account.0));
+    let mut here: Vec<Id> = here.copied().collect();
+    here.sort();
+    here.dedup();
+    here.into_iter().map(Topic::Home).collect()
+}
+
+/// The home timelines of those who are here and follow `tag`.
+pub(super) fn tag_followers_here(env: &Env, tag: Id) -> Vec<Topic> {
+    let followers = env.feeds.tag_followers(tag);
+    followers.into_iter().filter(|id| env.streams.hub.is_awaited(id.0)).map(Topic::Home).collect()
+}
+
+/// Where a post is told for everybody.
+pub(super) fn public_topics(view: &View) -> Vec<Topic> {
+    if view.status.visibility != Visibility::Public || view.boost.is_some() {
+        return Vec::new();
+    }
+    let local = view.status.local;
+    let mut topics = vec![Topic::Public];
+    topics.push(if local { Topic::PublicLocal } else { Topic::PublicRemote });
+    for tag in &view.tags {
+        topics.push(Topic::Tag(tag.name.clone()));
+        if local {
+            topics.push(Topic::TagLocal(tag.name.clone()));
+        }
+    }
+    topics
+}

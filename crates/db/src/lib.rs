@@ -154,6 +154,25 @@ fn join(thread: std::thread::JoinHandle<()>) {
     }
 }
 
+/// Whether `url` could be opened as far as can be told without opening it: that it names a known
+/// database, and that what it says of a PostgreSQL server makes sense.
+///
+/// # Errors
+/// [`Error::Url`], [`Error::Open`].
+pub fn check_url(url: &str) -> Result<(), Error> {
+    if url.starts_with("sqlite:") {
+        Ok(())
+    } else if is_postgres(url) {
+        postgres::check(url)
+    } else {
+        Err(Error::Url)
+    }
+}
+
+fn is_postgres(url: &str) -> bool {
+    url.starts_with("postgres://") || url.starts_with("postgresql://")
+}
+
 impl Db {
     /// Install the metrics recorder before: the meters of a database are looked up once, here.
     ///
@@ -177,7 +196,7 @@ impl Db {
                 path: Some(path),
                 threads,
             }
-        } else if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+        } else if is_postgres(url) {
             let (queue, threads) = postgres::open(url, &options)?;
             let threads = parking_lot::Mutex::new(threads);
             let reads = queue.clone();

@@ -32,10 +32,18 @@ const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
 /// How long the server's machine may be silent, unless the URL says.
 const SILENCE_TIME_MAX: Duration = Duration::from_secs(30);
 
+/// Whether what `url` says makes sense; see [`crate::check_url`].
+pub(crate) fn check(url: &str) -> Result<(), Error> {
+    read(url).map(|_| ())
+}
+
+fn read(url: &str) -> Result<(tokio_postgres::Config, Option<Tls>), Error> {
+    tls::read(url).map_err(|reason| Error::Open { path: "database.url".into(), reason })
+}
+
 pub(crate) fn open(url: &str, options: &Options) -> Result<(Queue, Vec<JoinHandle<()>>), Error> {
     let queue: Queue = Arc::new(ClassQueue::new(options.connections_max, "all"));
-    let (mut config, tls) =
-        tls::read(url).map_err(|reason| Error::Open { path: "database.url".into(), reason })?;
+    let (mut config, tls) = read(url)?;
     if config.get_connect_timeout().is_none() {
         config.connect_timeout(CONNECT_TIME_MAX);
     }

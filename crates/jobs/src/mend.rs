@@ -229,6 +229,14 @@ impl Jobs {
         }
     }
 
+    /// Makes queues known that hold nothing, where no workers declare them: they can be paused,
+    /// limited and looked at before their workers start.
+    pub fn know_queues(&self, names: &[&str]) {
+        for name in names {
+            self.inner.directory.queue(name);
+        }
+    }
+
     /// Stops taking from `queue` until it is resumed, also over restarts. What runs goes on.
     ///
     /// # Errors

@@ -141,6 +141,11 @@ impl Registry {
         self.handlers.keys().copied()
     }
 
+    /// The queues of the registered kinds, some more than once.
+    pub fn queues(&self) -> impl Iterator<Item = &'static str> + '_ {
+        self.handlers.values().map(|handler| handler.queue.name)
+    }
+
     /// Handles `J` by work on the database, **exactly once**: what `run` writes, the removal of
     /// the jobs and the jobs that `run` enqueues commit together or not at all.
     ///

@@ -18,11 +18,11 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use weir_base::MIB;
 
-use crate::command::{self, Command};
+use crate::command::{self, Command, Unserved};
 use crate::config::Loaded;
 use crate::data_dir::{DataDir, DataDirError};
 use crate::parts::Parts;
-use crate::{output, site};
+use crate::{output, site, work};
 
 /// The socket's name in the data directory.
 const NAME: &str = "control.sock";
@@ -57,12 +57,21 @@ pub fn run(loaded: &Loaded, command: Command) -> Result<Value, String> {
     {
         return ask(&path, &command);
     }
-    let (parts, _data) = open_here(loaded)?;
+    let unserved = match &command {
+        Command::Jobs(command) => command.unserved(&loaded.config),
+        _ => Unserved::Done,
+    };
+    let nobody = |so: &str| format!("no server uses {}: {so}", loaded.config.data.display());
+    if let Unserved::Refused(remedy) = unserved {
+        return Err(nobody(remedy));
+    }
+    let (parts, data) = open_here(loaded)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| error.to_string())?;
-    runtime.block_on(async {
+    let done = runtime.block_on(async {
+        work::reach(&loaded.config, &parts.jobs, data.path())?;
         let (mut doing, mut shown) = (Doing::start(&parts, command), false);
         loop {
             let answer = doing.next().await;
@@ -70,7 +79,11 @@ pub fn run(loaded: &Loaded, command: Command) -> Result<Value, String> {
                 return last;
             }
         }
-    })
+    });
+    if let (Ok(_), Unserved::Told(so)) = (&done, unserved) {
+        output::note(&nobody(so));
+    }
+    done
 }
 
 /// Whether a server uses the data directory.

@@ -65,6 +65,9 @@ fn run(cli: &Cli) -> Result<(), String> {
             let modes = Modes { dev: args.dev, demo: args.demo };
             let checked = config::check(&mut loaded, modes).map_err(|error| error.to_string())?;
             if args.check {
+                if let Some(path) = &args.extra_ca {
+                    outside::read_extra_ca(path).map_err(|error| error.to_string())?;
+                }
                 output::configuration(&loaded, cli.json);
                 return Ok(());
             }

@@ -70,6 +70,11 @@ pub fn progress(value: &Value) {
     }
 }
 
+/// Says on standard error what is to be known of what was done.
+pub fn note(text: &str) {
+    eprintln!("weir: {text}");
+}
+
 /// Makes room after the last [`progress`].
 pub fn progress_ends() {
     if std::io::stderr().is_terminal() {

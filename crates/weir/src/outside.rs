@@ -30,6 +30,14 @@ pub enum OutsideError {
     Vapid(#[from] VapidError),
 }
 
+/// The further authority to trust, in PEM.
+///
+/// # Errors
+/// [`OutsideError::ExtraCa`].
+pub fn read_extra_ca(path: &Path) -> Result<Vec<u8>, OutsideError> {
+    std::fs::read(path).map_err(|source| OutsideError::ExtraCa { path: path.to_owned(), source })
+}
+
 /// What reaches outside; clones share it.
 #[derive(Clone)]
 pub struct Outside {
@@ -53,10 +61,7 @@ impl Outside {
         extra_ca: Option<&Path>,
     ) -> Result<Self, OutsideError> {
         let extra_ca = match extra_ca {
-            Some(path) => vec![
-                std::fs::read(path)
-                    .map_err(|source| OutsideError::ExtraCa { path: path.to_owned(), source })?,
-            ],
+            Some(path) => vec![read_extra_ca(path)?],
             None => Vec::new(),
         };
         let named = checked.config.federation.resolve.iter();

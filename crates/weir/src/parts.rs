@@ -14,13 +14,16 @@ use crate::config::{Config, setting_without_password};
 #[derive(Debug, thiserror::Error)]
 pub enum PartsError {
     /// The database cannot be opened.
-    #[error("cannot open the database {url}: {source}; check `url` under [database]")]
-    Database {
-        /// Its address, without the password.
-        url: String,
+    #[error("cannot open the database {place}: {reason}; check `url` under [database]")]
+    Open {
+        /// Its file, or its address without the password.
+        place: String,
         /// What the database said.
-        source: weir_db::Error,
+        reason: String,
     },
+    /// The database cannot be used; it says why.
+    #[error(transparent)]
+    Database(weir_db::Error),
     /// The jobs' tables cannot be read or brought up to date.
     #[error("cannot open the jobs: {0}")]
     Jobs(#[from] weir_jobs::Error),
@@ -50,7 +53,14 @@ impl Parts {
     /// [`PartsError`] says which part and why.
     pub fn open(config: &Config, data: &Path, site: Site) -> Result<Self, PartsError> {
         let url = config.database.url.expose();
-        let failed = |source| PartsError::Database { url: setting_without_password(url), source };
+        let failed = |error| match error {
+            weir_db::Error::Open { path, reason } => {
+                let is_file = url.starts_with("sqlite:");
+                let place = if is_file { path } else { setting_without_password(url) };
+                PartsError::Open { place, reason }
+            }
+            other => PartsError::Database(other),
+        };
         let mut options = Options::default();
         if config.database.max_connections > 0 {
             options.connections_max = config.database.max_connections as usize;

@@ -16,6 +16,48 @@ use crate::config::{Config, JobsBackend};
 use crate::outside::Outside;
 use crate::parts::Parts;
 
+/// The queues of every part, for commands that run without workers.
+const QUEUES: &[&str] = &[
+    "cards",
+    "deliver",
+    "deliver_rest",
+    "distribute",
+    "fetch",
+    "files",
+    "films",
+    "forward",
+    "housekeeping",
+    "inbound",
+    "inbound_late",
+    "keys",
+    "look_ups",
+    "mail",
+    "media",
+    "polls",
+    "prune_payloads",
+    "push",
+    "redeliver",
+    "scheduled",
+    "search",
+    "unverified",
+    "upkeep",
+];
+
+/// Lets a command steer and look at the jobs where no server runs. To be called within a tokio
+/// runtime.
+///
+/// # Errors
+/// One line that says what to do.
+pub fn reach(config: &Config, jobs: &Jobs, data: &Path) -> Result<(), String> {
+    jobs.know_queues(QUEUES);
+    match config.jobs.backend {
+        JobsBackend::Database => Ok(()),
+        JobsBackend::Redis => {
+            jobs.reach_redis(on_redis(config, data)).map_err(|error| error.to_string())
+        }
+    }
+}
+
 /// Every job of every part, with its handler.
 ///
 /// # Errors
@@ -64,13 +106,13 @@ pub fn start(
 ) -> Result<Workers, StartError> {
     match config.jobs.backend {
         JobsBackend::Database => jobs.start(registry, shutdown),
-        JobsBackend::Redis => {
-            let url = config.redis.url.expose();
-            // One process at a time has the data directory: what an earlier one held is its own.
-            let options = Options { place: data.display().to_string(), ..Options::new(url) };
-            jobs.start_on_redis(registry, options, shutdown)
-        }
+        JobsBackend::Redis => jobs.start_on_redis(registry, on_redis(config, data), shutdown),
     }
+}
+
+fn on_redis(config: &Config, data: &Path) -> Options {
+    // One process at a time has the data directory: what an earlier one held is its own.
+    Options { place: data.display().to_string(), ..Options::new(config.redis.url.expose()) }
 }
 
 fn mailer(config: &Config, domain: &str, extra_ca: &[Vec<u8>]) -> Result<Mailer, MailError> {
@@ -151,6 +193,8 @@ mod tests {
             let handled: BTreeSet<String> = registry.kinds().map(str::to_owned).collect();
             let missing: Vec<_> = kinds_in_source().difference(&handled).cloned().collect();
             assert!(missing.is_empty(), "nobody handles {missing:?}");
+            let queues: BTreeSet<&str> = registry.queues().collect();
+            assert_eq!(queues, QUEUES.iter().copied().collect(), "work::QUEUES lists them all");
         }
     }
 }

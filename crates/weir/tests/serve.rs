@@ -232,11 +232,112 @@ fn other_servers_are_blocked_and_unblocked() {
         (&hosts[0]["host"], &hosts[0]["block"]),
         (&"spam.example".into(), &"suspend".into())
     );
+    // Nobody knows how deliveries to it would fare.
+    assert_eq!(hosts[0]["state"], serde_json::Value::Null);
+    let status = json(&run(&data, &["federation", "status", "spam.example", "--json"]));
+    assert_eq!((&status["state"], &status["waiting"]), (&serde_json::Value::Null, &0.into()));
     let shown = json(&run(&data, &["federation", "show", "spam.example", "--json"]));
     assert_eq!(shown["block"], "suspend");
     assert_eq!(run(&data, &["federation", "unblock", "spam.example"]).status.code(), Some(0));
     assert_eq!(run(&data, &["federation", "unblock", "spam.example"]).status.code(), Some(1));
     assert_eq!(run(&data, &["federation", "block", "not/a/domain"]).status.code(), Some(1));
+}
+
+#[test]
+fn what_is_not_there_in_federation_is_answered_with_a_remedy_that_fits() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    let server = Server::start(&data, &["--domain", "localhost"]);
+    let email = "alice@example.test";
+    assert!(run(&data, &["account", "create", "alice", "--email", email]).status.success());
+    let token = run(&data, &["account", "token", "alice"]).stdout;
+    let head = format!(
+        "POST /api/v1/statuses?status=hello HTTP/1.1\r\nAuthorization: Bearer {}",
+        String::from_utf8(token).unwrap().trim()
+    );
+    let posted = ask(&server.address("http"), &head);
+    let (_, rest) = posted.split_once("\"id\":\"").unwrap();
+    let (post, _) = rest.split_once('"').unwrap();
+    for (words, remedy) in [
+        (["status", post], "in the last eight days not found; it went to no other server"),
+        (["status", "1"], "not found; give the id or the address of a post"),
+        (["status", "far.example"], "`weir federation hosts` lists those"),
+        (["retry", "far.example"], "not found; `weir federation status` shows what waits"),
+        (["unblock", "far.example"], "`weir federation hosts` lists those"),
+    ] {
+        let answer = run(&data, &[&["federation"], &words[..]].concat());
+        assert_eq!(answer.status.code(), Some(1), "{answer:?}");
+        let said = stderr(&answer);
+        assert!(said.contains(remedy) && said.lines().count() == 1, "{words:?}: {said}");
+    }
+}
+
+#[test]
+fn a_database_that_cannot_be_opened_is_named_once_and_without_its_password() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    drop(Server::start(&data, &["--domain", "localhost"]));
+    let ask = |url: &str| {
+        let mut command = weir(&data);
+        let output = command.args(["jobs", "queues"]).env("WEIR_DATABASE_URL", url).output();
+        stderr(&output.unwrap())
+    };
+    let away = ask("postgres://weir:secret@127.0.0.1:1/weir");
+    assert_eq!(away.matches("cannot open the database").count(), 1, "{away}");
+    assert!(away.contains("127.0.0.1:1/weir") && !away.contains("secret"), "{away}");
+    std::fs::create_dir(data.join("folder")).unwrap();
+    let folder = ask("sqlite:folder");
+    assert_eq!(folder.matches("cannot open the database").count(), 1, "{folder}");
+    assert!(folder.contains("data/folder: "), "{folder}");
+}
+
+#[test]
+fn without_a_server_steering_the_jobs_says_what_became_of_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    drop(Server::start(&data, &["--domain", "localhost"]));
+    let quiet = run(&data, &["jobs", "quiet"]);
+    assert_eq!(quiet.status.code(), Some(1), "{quiet:?}");
+    assert!(stderr(&quiet).contains("there is none to quiet; start `weir serve`"), "{quiet:?}");
+    let drained = run(&data, &["jobs", "drain", "deliver"]);
+    assert!(stderr(&drained).contains("nobody works on what waits"), "{drained:?}");
+    for args in [&["pause", "deliver"][..], &["limit", "deliver", "7"]] {
+        let stored = run(&data, &[&["jobs"], args].concat());
+        assert_eq!(stored.status.code(), Some(0), "{stored:?}");
+        assert!(stderr(&stored).contains("it is stored, and holds "), "{stored:?}");
+    }
+    let _server = Server::start(&data, &["--domain", "localhost"]);
+    let queues = json(&run(&data, &["jobs", "queues", "--json"]));
+    let deliver =
+        queues.as_array().unwrap().iter().find(|queue| queue["queue"] == "deliver").unwrap();
+    assert_eq!((&deliver["paused"], &deliver["limit"]), (&true.into(), &7.into()));
+    let resumed = run(&data, &["jobs", "resume", "deliver"]);
+    assert_eq!((resumed.status.code(), stderr(&resumed).as_str()), (Some(0), ""));
+}
+
+#[test]
+fn a_mistyped_queue_is_named_with_those_most_like_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    drop(Server::start(&data, &["--domain", "localhost"]));
+    for args in [
+        &["lanes", "delivr"][..],
+        &["history", "--queue", "delivr"],
+        &["list", "dead", "--queue", "delivr"],
+        &["retry", "--all", "dead", "--queue", "delivr"],
+        &["pause", "delivr"],
+        &["limit", "delivr", "7"],
+        &["move", "deliver", "delivr"],
+    ] {
+        let refused = run(&data, &[&["jobs"], args].concat());
+        assert_eq!(refused.status.code(), Some(1), "{args:?}: {refused:?}");
+        let said = stderr(&refused);
+        assert!(said.starts_with("weir: there is no queue delivr; there are deliver, "), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
+    for args in [&["lanes", "deliver"][..], &["history", "--queue", "deliver"]] {
+        assert_eq!(run(&data, &[&["jobs"], args].concat()).status.code(), Some(0), "{args:?}");
+    }
 }
 
 #[test]

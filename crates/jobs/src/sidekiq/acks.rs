@@ -56,7 +56,7 @@ pub(crate) async fn run(core: Arc<Core>, mut acks: mpsc::Receiver<Ack>) {
             continue;
         }
         while let Err(error) = tell(&core, &group).await {
-            tracing::warn!(%error, count = group.len(), "ends of jobs cannot be told to Redis yet");
+            core.shared.outage.failed("the ends of jobs wait", &error);
             if core.cut.is_cancelled() {
                 // They stay in the hash of what is held, from where they run again.
                 tracing::error!(count = group.len(), "ends of jobs were not told to Redis");

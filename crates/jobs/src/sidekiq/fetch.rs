@@ -82,7 +82,7 @@ impl Fetcher {
                 }
                 Ok(_) => woken = false,
                 Err(error) => {
-                    tracing::warn!(%error, "jobs cannot be fetched from Redis");
+                    core.shared.outage.failed("no jobs can be fetched", &error);
                     self.doubtful = true;
                     // Should the cut off call run after all, its numbers are its own.
                     self.number += FETCH_MAX as u64;

@@ -50,6 +50,7 @@ mod link;
 pub(crate) mod members;
 mod names;
 mod options;
+mod outage;
 mod persistence;
 mod poller;
 mod relay;

@@ -55,11 +55,12 @@ impl Poller {
             self.look().await;
             let sleep = match self.promote().await {
                 Ok(next) => {
+                    core.shared.outage.answered();
                     let wait_ms = next.since_ms(core.inner.clock.now()).max(1);
                     Duration::from_millis(wait_ms.unsigned_abs()).min(SLEEP_MAX)
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "the schedule waits for Redis");
+                    core.shared.outage.failed("the schedule waits", &error);
                     self.answers_since = Instant::now();
                     core.pause().await;
                     continue;

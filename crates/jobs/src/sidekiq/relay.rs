@@ -25,8 +25,7 @@ use crate::{Queue, Retry, Unique};
 const BATCH_MAX: usize = 1_000;
 /// How often a queue of Redis that is full is looked at.
 const FULL_LOOK: Duration = Duration::from_millis(10);
-/// What happens to jobs, in messages.
-const PUSHED: &str = "pushed to Redis";
+/// What happens to jobs in the end, in messages.
 const REMOVED: &str = "removed after their push";
 
 /// What rows of a kind become.
@@ -148,7 +147,7 @@ impl Relay {
                 0
             }
             Err(error) => {
-                self.again(PUSHED, error).await;
+                self.redis_again(error).await;
                 0
             }
         }
@@ -181,7 +180,7 @@ impl Relay {
         let length = loop {
             match self.push(&state.name, &jobs).await {
                 Ok(length) => break length,
-                Err(error) if !self.again(PUSHED, &error).await => return 0,
+                Err(error) if !self.redis_again(&error).await => return 0,
                 Err(_) => {}
             }
         };
@@ -223,7 +222,7 @@ impl Relay {
             let hand_over = move |tx: &mut Tx| members::hand_over(tx, "jobs", &list);
             match self.inner.db.write::<_, weir_db::Error, _>(class, hand_over).await {
                 Ok(there) => break there,
-                Err(error) if !self.again(PUSHED, &error).await => return false,
+                Err(error) if !self.redis_again(&error).await => return false,
                 Err(_) => {}
             }
         };
@@ -307,11 +306,11 @@ impl Relay {
             return false;
         }
         if let Err(error) = self.hand_over_later(&mut jobs).await {
-            return self.again(PUSHED, error).await;
+            return self.redis_again(error).await;
         }
         let jobs = Arc::new(jobs);
         while let Err(error) = self.push_later(&jobs).await {
-            if !self.again(PUSHED, error).await {
+            if !self.redis_again(error).await {
                 return false;
             }
         }
@@ -398,7 +397,14 @@ impl Relay {
         self.inner.db.write(Class::Inbound, remove).await
     }
 
-    /// Something failed: waits a little, unless it is time to stop, which gives false.
+    /// Redis failed: waits a little, unless it is time to stop, which gives false.
+    async fn redis_again(&self, error: impl std::fmt::Display) -> bool {
+        self.shared.outage.failed("jobs cannot be pushed to it", &error);
+        self.pause().await;
+        !self.stop.is_cancelled()
+    }
+
+    /// The database failed: waits a little, unless it is time to stop, which gives false.
     async fn again(&self, what: &str, error: impl std::fmt::Display) -> bool {
         tracing::warn!(%error, "jobs cannot be {what} yet");
         self.pause().await;

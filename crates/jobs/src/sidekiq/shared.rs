@@ -10,6 +10,7 @@ use redis::aio::ConnectionManager;
 use super::Options;
 use super::link::Link;
 use super::names;
+use super::outage::Outage;
 use super::scripts::Scripts;
 use crate::QueueStats;
 
@@ -24,6 +25,8 @@ pub(crate) struct Shared {
     pub(crate) held_key: String,
     /// How many jobs of each queue this process runs.
     pub(crate) running: OnceLock<Vec<(String, Arc<AtomicUsize>)>>,
+    /// Whether Redis answers.
+    pub(crate) outage: Outage,
     /// What was last seen of the queues.
     pub(crate) seen: Mutex<Vec<QueueStats>>,
 }
@@ -37,6 +40,7 @@ impl Shared {
             scripts: Scripts::new(),
             held_key: names::held(&identity),
             running: OnceLock::new(),
+            outage: Outage::default(),
             seen: Mutex::new(Vec::new()),
             options,
             hostname,

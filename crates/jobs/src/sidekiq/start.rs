@@ -21,6 +21,18 @@ use crate::workers::Node;
 use crate::{Jobs, Queue, Registry, StartError, Workers, history};
 
 impl Jobs {
+    /// Lets the jobs in Redis be looked at and steered from here, without working on any. To be
+    /// called within a tokio runtime.
+    ///
+    /// # Errors
+    /// [`StartError::Redis`] when the address makes no sense.
+    pub fn reach_redis(&self, options: Options) -> Result<(), StartError> {
+        let shared = Shared::open(options, &self.inner.random)
+            .map_err(|error| StartError::Redis(error.to_string()))?;
+        let _ = self.inner.redis.set(Arc::new(shared));
+        Ok(())
+    }
+
     /// Starts working on Redis, in Sidekiq's format, until `shutdown`: relays what is enqueued in
     /// the database, and runs what `registry` handles. To be called within a tokio runtime, once.
     /// Redis may be away: everything waits for it. See [`sidekiq`](crate::sidekiq) for what is

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use weir_base::Timestamp;
 use weir_community::federation::outgoing;
-use weir_community::hosts::{self, Condition, Host, Severity};
+use weir_community::hosts::{self, Host, Severity};
 use weir_community::{Env, Error};
 use weir_db::{Class, Tx};
 
@@ -70,11 +70,19 @@ pub(super) async fn execute(parts: &Parts, command: FederationCommand) -> Result
         FederationCommand::Unblock { host } => unblock(parts, host.to_lowercase()).await,
     };
     done.map_err(|error| match error {
-        Error::NotFound(_) => {
-            format!("{error}; `weir federation hosts` lists those that are known or blocked")
-        }
+        Error::NotFound(what) => format!("{error}; {}", remedy(what)),
         other => other.to_string(),
     })
+}
+
+/// What to do when `what` is not there.
+fn remedy(what: &str) -> &'static str {
+    match what {
+        status::POST | "Status" => "give the id or the address of a post",
+        status::DELIVERY => "it went to no other server, or longer ago",
+        status::WAITING => "`weir federation status` shows what waits",
+        _ => "`weir federation hosts` lists those that are known or blocked",
+    }
 }
 
 async fn list(parts: &Parts) -> Result<Value, Error> {
@@ -113,7 +121,8 @@ async fn list(parts: &Parts) -> Result<Value, Error> {
             "host": block.domain,
             "software": "",
             "block": block.severity,
-            "state": Condition::Well.name(),
+            // Nobody knows how deliveries to it would fare.
+            "state": null,
             "waiting": waiting(&block.domain),
             "delivered_at": null,
             "failing_since": null,

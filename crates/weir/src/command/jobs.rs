@@ -2,12 +2,14 @@
 
 mod act;
 mod describe;
+mod unserved;
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 use weir_jobs::{Search, Set};
 
 pub(super) use act::execute;
+pub use unserved::Unserved;
 
 /// What to do with background jobs.
 #[derive(Debug, Clone, Subcommand, Serialize, Deserialize)]
@@ -78,6 +80,8 @@ pub enum JobsCommand {
         id: String,
     },
     /// Take nothing from a queue until it is resumed, also over restarts.
+    ///
+    /// Without a running server it is stored for the next start.
     #[command(after_help = "Example:\n  weir jobs pause deliver")]
     Pause {
         /// Its name.
@@ -89,7 +93,9 @@ pub enum JobsCommand {
         /// Its name.
         queue: String,
     },
-    /// Set how many jobs of a queue run at once, or let the engine find it again
+    /// Set how many jobs of a queue run at once, or let the engine find it again.
+    ///
+    /// It holds in this server at once and over restarts; other nodes take it up when they start.
     #[command(after_help = "Example:\n  weir jobs limit deliver 200")]
     Limit {
         /// Its name.
@@ -114,10 +120,10 @@ pub enum JobsCommand {
     },
     /// Have this server take nothing from any queue until it is started again.
     ///
-    /// Other nodes go on: `weir jobs pause` stops a queue on all.
+    /// Other nodes go on: `weir jobs pause` stops a queue on all. It needs a running server.
     #[command(after_help = "Example:\n  weir jobs quiet")]
     Quiet,
-    /// Wait until a queue holds nothing any more.
+    /// Wait until a queue holds nothing any more, while a server works on it.
     #[command(after_help = "Example:\n  weir jobs drain deliver --timeout 600")]
     Drain {
         /// Its name.

@@ -46,4 +46,4 @@ mod jobs;
 pub use account::AccountCommand;
 pub use federation::FederationCommand;
 pub use housekeeping::HousekeepingCommand;
-pub use jobs::JobsCommand;
+pub use jobs::{JobsCommand, Unserved};

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use url::{Host, Url};
+use weir_http::{Tls, TlsError};
 
 use super::{Config, ConfigError, JobsBackend, Loaded, Origin, RegistrationMode, Role, Switch};
 
@@ -76,6 +77,8 @@ pub fn check(loaded: &mut Loaded, modes: Modes) -> Result<Checked, ConfigError> 
         };
         return refuse(loaded, set, format!("it needs {missing} too"));
     }
+    tls_files(loaded)?;
+    database(loaded)?;
     let all = [Role::Web, Role::Live, Role::Jobs].iter().all(|role| config.roles.contains(role));
     if !all && config.database.url.expose().starts_with("sqlite:") {
         let reason = "on SQLite one process does all: leave roles out, or use PostgreSQL";
@@ -115,6 +118,37 @@ pub fn check(loaded: &mut Loaded, modes: Modes) -> Result<Checked, ConfigError> 
 
 fn refuse<T>(loaded: &Loaded, key: &str, reason: String) -> Result<T, ConfigError> {
     Err(ConfigError::BadValue { origin: loaded.origin(key).clone(), key: key.to_owned(), reason })
+}
+
+/// The certificate and its key can be read, and belong together.
+fn tls_files(loaded: &Loaded) -> Result<(), ConfigError> {
+    let (Some(cert), Some(key)) = (&loaded.config.tls.cert, &loaded.config.tls.key) else {
+        return Ok(());
+    };
+    match Tls::from_files(cert, key) {
+        Ok(_) => Ok(()),
+        Err(TlsError::File { what, path, reason }) => {
+            let which = if path == *key { "tls.key" } else { "tls.cert" };
+            let path = path.display();
+            let reason = format!(
+                "cannot read a {what} from {path}: {reason}; give a PEM file that this user may \
+                 read"
+            );
+            refuse(loaded, which, reason)
+        }
+        Err(other) => refuse(loaded, "tls.cert", other.to_string()),
+    }
+}
+
+fn database(loaded: &Loaded) -> Result<(), ConfigError> {
+    let reason = match weir_db::check_url(loaded.config.database.url.expose()) {
+        Ok(()) => return Ok(()),
+        Err(weir_db::Error::Open { reason, .. }) => {
+            format!("{reason}; expected postgres://USER:PASSWORD@HOST:PORT/DATABASE")
+        }
+        Err(_) => "expected sqlite:PATH or postgres://USER:PASSWORD@HOST:PORT/DATABASE".into(),
+    };
+    refuse(loaded, "database.url", reason)
 }
 
 fn domain(loaded: &Loaded, modes: Modes) -> Result<(), ConfigError> {

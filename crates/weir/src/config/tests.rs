@@ -170,6 +170,37 @@ fn a_certificate_needs_its_key() {
 }
 
 #[test]
+fn a_certificate_that_cannot_be_read_is_refused_with_its_key_and_its_path() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    let refusal = |cert: &str, key: &str| {
+        let flags = [("domain", "a.social"), ("tls.cert", cert), ("tls.key", key)];
+        checked(SERVE, &flags).unwrap_err()
+    };
+    let missing = refusal(&path("none.pem"), &path("key.pem"));
+    assert!(missing.contains("tls.cert") && missing.contains("none.pem"), "{missing}");
+    assert!(missing.contains("give a PEM file"), "{missing}");
+    std::fs::write(path("text.pem"), "no certificate").unwrap();
+    assert!(refusal(&path("text.pem"), &path("key.pem")).contains("text.pem"));
+}
+
+#[test]
+fn a_database_that_is_none_of_ours_is_refused() {
+    let refusal = |url: &str| {
+        checked(SERVE, &[("domain", "a.social"), ("database.url", url)]).map(|_| ()).unwrap_err()
+    };
+    for url in ["mysql://db/weir", "weir.db", "postgres:/db/weir"] {
+        let reason = refusal(url);
+        assert!(reason.contains("database.url") && reason.contains("sqlite:PATH"), "{reason}");
+    }
+    let reason = refusal("postgres://weir:secret@db/weir?sslmode=sometimes");
+    assert!(reason.contains("sslmode") && !reason.contains("secret"), "{reason}");
+    for url in ["sqlite:weir.db", "postgres://weir:secret@db/weir", "postgresql://db/weir"] {
+        assert!(checked(SERVE, &[("domain", "a.social"), ("database.url", url)]).is_ok(), "{url}");
+    }
+}
+
+#[test]
 fn on_sqlite_one_process_does_all() {
     let flags = [("domain", "a.social"), ("roles", "web")];
     assert!(checked(SERVE, &flags).unwrap_err().contains("PostgreSQL"));

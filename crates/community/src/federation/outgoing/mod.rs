@@ -101,7 +101,10 @@ pub fn ship(
         tx.execute(&sql, &values)?;
     }
     let Some(status) = about else { return Ok(()) };
-    let hosts: BTreeSet<&str> = reach.inboxes.iter().map(Inbox::host).collect();
+    let mut hosts: BTreeMap<&str, usize> = BTreeMap::new();
+    for inbox in &reach.inboxes {
+        *hosts.entry(inbox.host()).or_default() += 1;
+    }
     tx.execute(
         "INSERT INTO shipments (id, status_id, inboxes_count, hosts_count, hosts, spared)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
@@ -111,25 +114,36 @@ pub fn ship(
             reach.inboxes.len(),
             hosts.len(),
             names(hosts),
-            names(reach.dead.iter().map(String::as_str))
+            names(reach.dead.iter().map(|host| (host.as_str(), 1)))
         ],
     )?;
     Ok(())
 }
 
-/// Names of hosts in one text, as many as there is room for.
-fn names<'h>(hosts: impl IntoIterator<Item = &'h str>) -> String {
+/// Names of hosts in one text, as many as there is room for; one with several inboxes says how
+/// many, as in `other.example=3`.
+fn names<'h>(hosts: impl IntoIterator<Item = (&'h str, usize)>) -> String {
     let mut text = String::new();
-    for host in hosts {
-        if text.len() + host.len() >= NAMES_BYTES_MAX {
+    for (host, inboxes) in hosts {
+        let several = if inboxes > 1 { format!("={inboxes}") } else { String::new() };
+        if text.len() + host.len() + several.len() >= NAMES_BYTES_MAX {
             break;
         }
         if !text.is_empty() {
             text.push(' ');
         }
         text.push_str(host);
+        text.push_str(&several);
     }
     text
+}
+
+/// The hosts of such a text, each with how many inboxes it has.
+fn named(text: &str) -> impl Iterator<Item = (&str, usize)> {
+    text.split_ascii_whitespace().map(|name| match name.split_once('=') {
+        Some((host, inboxes)) => (host, inboxes.parse().unwrap_or(1)),
+        None => (name, 1),
+    })
 }
 
 /// What a message is about, as the rows have it.

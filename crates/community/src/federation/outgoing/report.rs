@@ -49,7 +49,8 @@ pub struct HostArrival {
     pub host: String,
     /// How far it came.
     pub arrival: Arrival,
-    /// Inboxes that wait, or failed.
+    /// Inboxes that have it, wait or failed, as `arrival` says, each with every edit; none was sent
+    /// to where it was spared.
     pub inboxes: usize,
     /// Since when it waits, or when it failed.
     pub since: Option<Timestamp>,
@@ -82,7 +83,7 @@ pub struct Arrivals {
 ///
 /// # Errors
 /// [`Error::NotFound`] for everybody else, where there is no such post, and where it was sent
-/// nowhere, or over a week ago; the database's.
+/// nowhere, or over eight days ago; the database's.
 pub fn arrivals_for(tx: &mut Tx, env: &Env, viewer: Id, status: Id) -> Result<Arrivals, Error> {
     let is_author = statuses::by_id(tx, status)?.account_id == viewer;
     if !is_author {
@@ -94,7 +95,8 @@ pub fn arrivals_for(tx: &mut Tx, env: &Env, viewer: Id, status: Id) -> Result<Ar
     arrivals(tx, env, status)?.ok_or(Error::NotFound("Delivery"))
 }
 
-/// What became of `status` on other servers; none where it was sent nowhere, or over a week ago.
+/// What became of `status` on other servers; none where it was sent nowhere, or over eight
+/// days ago.
 ///
 /// # Errors
 /// The database's.
@@ -111,8 +113,12 @@ pub fn arrivals(tx: &mut Tx, env: &Env, status: Id) -> Result<Option<Arrivals>, 
     let mut hosts: BTreeMap<String, HostArrival> = BTreeMap::new();
     for (_, _, _, reached, spared) in &shipments {
         for (names, arrival) in [(spared, Arrival::Spared), (reached, Arrival::Delivered)] {
-            for host in names.split_ascii_whitespace() {
-                hosts.entry(host.to_owned()).or_insert_with(|| HostArrival::new(host, arrival));
+            for (host, inboxes) in super::named(names) {
+                let new = || HostArrival::new(host, arrival);
+                let entry = hosts.entry(host.to_owned()).or_insert_with(new);
+                if arrival == Arrival::Delivered && entry.arrival == arrival {
+                    entry.inboxes += inboxes;
+                }
             }
         }
     }
@@ -252,7 +258,7 @@ pub struct Overview {
     pub waiting: i64,
     /// When the oldest message was sent that waits.
     pub oldest: Option<Timestamp>,
-    /// Inboxes that a message about a post did not reach in the last week.
+    /// Inboxes that a message about a post did not reach in the last eight days.
     pub failed: i64,
     /// Servers that do not answer, how each fares and what waits for it: the longest silent first.
     pub troubled: Vec<(Host, Condition, HostBacklog)>,

@@ -11,6 +11,13 @@ use weir_db::{Class, Tx};
 use super::shown;
 use crate::parts::Parts;
 
+/// What may not be there: the post,
+pub(super) const POST: &str = "Post";
+/// what became of it,
+pub(super) const DELIVERY: &str = "Delivery of this post in the last eight days";
+/// what waits for a server.
+pub(super) const WAITING: &str = "Delivery that waits for this host";
+
 /// What somebody asks about.
 enum Asked {
     All,
@@ -72,9 +79,10 @@ fn of_host(tx: &mut Tx, env: &Env, name: &str) -> Result<Value, Error> {
     let backlog = outgoing::backlog(tx, name)?;
     match hosts::by_domain(tx, name)? {
         Some(host) => Ok(host_row(&host, host.condition(env.clock.now()), backlog)),
-        None if backlog.waiting > 0 => Ok(json!({
+        // Nothing was ever sent to it, so nobody knows how it fares.
+        None if backlog.waiting > 0 || hosts::severity(tx, name)?.is_some() => Ok(json!({
             "host": name,
-            "state": Condition::Well.name(),
+            "state": null,
             "waiting": backlog.waiting,
             "oldest": shown(backlog.oldest),
         })),
@@ -88,10 +96,10 @@ fn of_post(tx: &mut Tx, env: &Env, post: &str) -> Result<Value, Error> {
     let last = post.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
     let id = match known.or_else(|| last.parse().ok()) {
         Some(id) => statuses::by_id(tx, id)?.id,
-        None => return Err(Error::NotFound("Post")),
+        None => return Err(Error::NotFound(POST)),
     };
     let arrivals = outgoing::arrivals(tx, env, id)?;
-    Ok(of_arrivals(id, &arrivals.ok_or(Error::NotFound("Delivery of this post in the last week"))?))
+    Ok(of_arrivals(id, &arrivals.ok_or(Error::NotFound(DELIVERY))?))
 }
 
 fn of_arrivals(status: Id, arrivals: &Arrivals) -> Value {
@@ -122,7 +130,7 @@ fn arrival_row(host: &HostArrival) -> Value {
 pub(super) async fn retry(parts: &Parts, host: String) -> Result<Value, Error> {
     let unit = move |tx: &mut Tx, env: &Env| {
         if !retry_host(tx, env, &host)? {
-            return Err(Error::NotFound("Delivery that waits for this host"));
+            return Err(Error::NotFound(WAITING));
         }
         let (waiting, at): (_, Timestamp) =
             (outgoing::backlog(tx, &host)?.waiting, env.clock.now());

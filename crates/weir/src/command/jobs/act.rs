@@ -25,6 +25,7 @@ pub(in crate::command) async fn execute(
         }
         JobsCommand::Queues => jobs.stats().await.map(|all| all.queues.iter().map(queue).collect()),
         JobsCommand::Lanes { queue, limit } => {
+            exists(jobs, &queue).await?;
             jobs.lanes_everywhere(&queue, limit).await.map(|all| all.iter().map(lane).collect())
         }
         JobsCommand::Running => {
@@ -36,11 +37,14 @@ pub(in crate::command) async fn execute(
             let none = || format!("there is no job {id}; `weir jobs list` shows them");
             return found.as_ref().map(entry).ok_or_else(none);
         }
-        JobsCommand::History { minutes, queue } => jobs.history(minutes).await.map(|history| {
+        JobsCommand::History { minutes, queue } => {
+            let history = jobs.history(minutes).await.map_err(said)?;
             let meant =
                 |it: &&weir_jobs::Minute| queue.as_ref().is_none_or(|name| *name == it.queue);
-            history.iter().filter(meant).map(minute).collect()
-        }),
+            let rows: Vec<Value> = history.iter().filter(meant).map(minute).collect();
+            found_or_exists(jobs, !rows.is_empty(), queue).await?;
+            return Ok(Value::Array(rows));
+        }
         JobsCommand::Watch { .. } => {
             // Whoever watches asks for these again and again.
             let all = jobs.stats().await.map_err(said)?;
@@ -59,9 +63,16 @@ pub(in crate::command) async fn execute(
             let found = jobs.cancel_now(parse(&id)?).await.map_err(said)?;
             return found.then_some(Value::Null).ok_or_else(|| missing(&id));
         }
-        JobsCommand::Pause { queue } => jobs.pause(&queue).await.map(|()| Value::Null),
-        JobsCommand::Resume { queue } => jobs.resume(&queue).await.map(|()| Value::Null),
+        JobsCommand::Pause { queue } => {
+            exists(jobs, &queue).await?;
+            jobs.pause(&queue).await.map(|()| Value::Null)
+        }
+        JobsCommand::Resume { queue } => {
+            exists(jobs, &queue).await?;
+            jobs.resume(&queue).await.map(|()| Value::Null)
+        }
         JobsCommand::Limit { queue, limit } => {
+            exists(jobs, &queue).await?;
             let limit = limit.map(|limit| limit as usize);
             jobs.set_limit(&queue, limit).await.map(|()| Value::Null)
         }
@@ -86,6 +97,8 @@ pub(in crate::command) async fn execute(
             swept.map(|swept| json!({ "deleted": swept.changed }))
         }
         JobsCommand::Move { from, to } => {
+            exists(jobs, &from).await?;
+            exists(jobs, &to).await?;
             let swept = jobs.move_queue(&from, &to, move |swept| tell(&told, swept)).await;
             swept.map(|swept| json!({ "moved": swept.changed }))
         }
@@ -122,10 +135,23 @@ fn tell(told: &Told, swept: Swept) {
     told.send_replace(json!({ "looked": looked, "of": of, "changed": changed }));
 }
 
+/// Whether there is a queue `name`; if not, those that there are, the most alike first.
 async fn exists(jobs: &Jobs, name: &str) -> Result<(), String> {
     let stats = jobs.stats().await.map_err(said)?;
-    let found = stats.queues.iter().any(|queue| queue.name == name);
-    found.then_some(()).ok_or_else(|| said(Error::NoQueue(name.to_owned())))
+    let mut names: Vec<&str> = stats.queues.iter().map(|queue| queue.name.as_str()).collect();
+    if names.contains(&name) {
+        return Ok(());
+    }
+    names.sort_by_key(|known| strsim::damerau_levenshtein(known, name));
+    Err(format!("there is no queue {name}; there are {}", names.join(", ")))
+}
+
+/// Where nothing was found in a queue, whether there is one of that name.
+async fn found_or_exists(jobs: &Jobs, found: bool, name: Option<String>) -> Result<(), String> {
+    match name {
+        Some(name) if !found => exists(jobs, &name).await,
+        _ => Ok(()),
+    }
 }
 
 async fn list(jobs: &Jobs, which: List, told: Told) -> Result<Value, String> {
@@ -147,6 +173,7 @@ async fn list(jobs: &Jobs, which: List, told: Told) -> Result<Value, String> {
             break;
         }
     }
+    found_or_exists(jobs, !rows.is_empty(), which.queue).await?;
     Ok(Value::Array(rows))
 }
 
@@ -170,6 +197,7 @@ async fn change(jobs: &Jobs, which: Which, action: Action, told: Told) -> Result
         (Action::Retry, JobSet::Ready) => Swept::default(),
         _ => jobs.sweep(&search, action, move |swept| tell(&told, swept)).await.map_err(said)?,
     };
+    found_or_exists(jobs, swept.changed > 0, which.queue).await?;
     let word = match action {
         Action::Retry => "made_ready",
         Action::Delete => "deleted",

@@ -18,6 +18,7 @@ use crate::parts::Parts;
 
 /// The queues of every part, for commands that run without workers.
 const QUEUES: &[&str] = &[
+    "ask_origin",
     "cards",
     "deliver",
     "deliver_rest",

@@ -34,9 +34,9 @@ impl JobsCommand {
             Self::Pause { .. } | Self::Resume { .. } => {
                 Unserved::Told("it is stored, and holds from the next start of `weir serve` on")
             }
-            Self::Limit { .. } => Unserved::Told(
-                "it is stored, and holds for each server from its next start on",
-            ),
+            Self::Limit { .. } => {
+                Unserved::Told("it is stored, and holds for each server from its next start on")
+            }
             _ => Unserved::Done,
         }
     }

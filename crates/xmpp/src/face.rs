@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use weir_base::{Id, Random, Timestamp};
 use weir_community::chat::address;
@@ -20,7 +20,7 @@ use weir_live::pace::Pace;
 
 use crate::iq::external::Externals;
 use crate::iq::{Tables, blocking};
-use crate::log_in::LogIns;
+use crate::log_in::{LogIns, again};
 use crate::message::lane::Lanes;
 use crate::muc::Rooms;
 use crate::pubsub::interest::Interests;
@@ -104,8 +104,6 @@ struct Question {
 
 /// Queries of the server's own that wait at once; further ones are not asked.
 const QUESTIONS_MAX: usize = 50_000;
-/// Accounts whose sessions wait to be ended.
-const ACCESS_CHANGES_MAX: usize = 10_000;
 /// Tries to join from one address at once.
 const JOINING_BURST: i64 = 5;
 /// After which time there is one more, in ms.
@@ -174,12 +172,13 @@ impl Xmpp {
         crate::carrier::offer(&xmpp);
         tokio::spawn(crate::push::run(xmpp.clone()));
         tokio::spawn(xmpp.clone().beat());
-        let (changed, changes) = mpsc::channel(ACCESS_CHANGES_MAX);
+        let weak = xmpp.downgrade();
         env.streams.on_access_changed(move |account| {
-            // One that does not fit is only found out at its next log-in.
-            let _ = changed.try_send(account);
+            if let Some(xmpp) = Self::upgrade(&weak) {
+                xmpp.end_sessions(account);
+            }
         });
-        tokio::spawn(xmpp.clone().end_sessions(changes));
+        again::follow(&xmpp);
         let weak = xmpp.downgrade();
         env.streams.on_bonds_changed(move |account| {
             if let Some(xmpp) = Self::upgrade(&weak) {
@@ -190,18 +189,10 @@ impl Xmpp {
         xmpp
     }
 
-    /// Ends the sessions of accounts whose log-ins lost their power: who may come back does.
-    async fn end_sessions(self, mut changes: mpsc::Receiver<Id>) {
-        loop {
-            let account = tokio::select! {
-                () = self.shutdown.cancelled() => return,
-                account = changes.recv() => account,
-            };
-            let Some(account) = account else { return };
-            let bare = self.read(move |tx, env| address::of_account(tx, env, account)).await;
-            if let Ok(Some(bare)) = bare {
-                self.router.close_all(&bare, StreamCondition::Reset);
-            }
+    /// Ends the sessions of `account`, whose log-ins lost their power: who may come back does.
+    pub(crate) fn end_sessions(&self, account: Id) {
+        if let Some(peer) = self.router.of_account(account) {
+            self.router.close_all(peer.jid(), StreamCondition::Reset);
         }
     }
 

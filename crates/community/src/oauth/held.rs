@@ -28,7 +28,7 @@ pub struct Hold {
 
 impl Held {
     /// Something is opened by the token of `bearer`; none for tokens without a person. As many are
-    /// held as sessions are open, which the hub bounds.
+    /// held as sessions are open, which those who open them bound.
     pub fn hold(&self, bearer: &Bearer) -> Option<Hold> {
         let (account, token) = (bearer.account_id?, bearer.token_id);
         let mut held = self.0.lock();

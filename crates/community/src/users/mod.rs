@@ -35,7 +35,7 @@ pub use password::{
 };
 pub(crate) use sessions::IDLE_MS_MAX as SESSION_IDLE_MS_MAX;
 pub use sessions::{
-    NewSession, Session, Standing, end_other_sessions, end_session, session, sessions_of,
+    NewSession, Session, Standing, end_other_sessions, end_session, session, sessions_of, shut_out,
     start_session, touch_session,
 };
 pub use sign_up::{Door, SignUp, sign_up};

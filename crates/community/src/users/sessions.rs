@@ -1,5 +1,7 @@
 //! Log-ins in a browser. The token lies in a cookie there and hashed in a row here.
 
+use std::collections::HashSet;
+
 use weir_base::{Id, Secret, Timestamp};
 use weir_db::{Tx, params};
 
@@ -71,6 +73,21 @@ impl User {
             Standing::Fine
         }
     }
+}
+
+/// Those of `accounts` who may not be logged in (any more), or are not there.
+///
+/// # Errors
+/// The database's.
+pub fn shut_out(tx: &mut Tx, accounts: &[Id]) -> Result<Vec<Id>, Error> {
+    let fine: Vec<Id> = tx.column(
+        "SELECT a.id FROM accounts a JOIN users u ON u.account_id = a.id
+         WHERE a.id IN ids(?1) AND a.suspended_at IS NULL AND a.deleted_at IS NULL
+           AND u.disabled = 0 AND u.confirmed_at IS NOT NULL AND u.approved = 1",
+        &[weir_db::ids(accounts)],
+    )?;
+    let fine: HashSet<Id> = fine.into_iter().collect();
+    Ok(accounts.iter().filter(|id| !fine.contains(id)).copied().collect())
 }
 
 /// Logs `account` in; the token is for the cookie.

@@ -11,7 +11,8 @@ use weir_community::statuses::{self, Visibility};
 use weir_community::users::{
     self, Door, KeptPassword, NewInvite, NewSession, Role, SignUp, Standing, UserChange,
 };
-use weir_community::{Error, Problem};
+use weir_community::{Env, Error, Problem};
+use weir_db::{Tx, params};
 
 use crate::place::{Place, places};
 use crate::working::{mails, token};
@@ -117,6 +118,30 @@ async fn the_door_is_open_waits_for_staff_asks_for_an_invitation_or_is_closed() 
         assert!(matches!(refused, Err(Error::Forbidden(_))), "bob is not of staff");
         place.write(move |tx, env| moderation::approve(tx, env, alice, two)).await.unwrap();
         assert_eq!(place.standing(two).await, Standing::Fine);
+    }
+}
+
+#[tokio::test]
+async fn those_who_may_not_be_logged_in_any_more_are_found_together() {
+    for place in places() {
+        let fine = place.person("alice").await;
+        let mut out = vec![Id(1)];
+        for (name, what) in [
+            ("b", "UPDATE users SET disabled = 1 WHERE account_id = ?1"),
+            ("c", "UPDATE users SET confirmed_at = NULL WHERE account_id = ?1"),
+            ("d", "UPDATE users SET approved = 0 WHERE account_id = ?1"),
+            ("e", "UPDATE accounts SET suspended_at = 1 WHERE id = ?1"),
+            ("f", "UPDATE accounts SET deleted_at = 1 WHERE id = ?1"),
+            ("g", "DELETE FROM users WHERE account_id = ?1"),
+        ] {
+            let id = place.person(name).await;
+            let change = move |tx: &mut Tx, _: &Env| Ok(tx.execute(what, params![id])?);
+            place.write(change).await.unwrap();
+            out.push(id);
+        }
+        let asked = [&[fine][..], &out].concat();
+        let found = place.read(move |tx, _| users::shut_out(tx, &asked)).await.unwrap();
+        assert_eq!(found, out, "{}", place.name());
     }
 }
 

@@ -122,6 +122,7 @@ impl LogIns {
                 account: user.account_id,
                 username: user.username.to_lowercase(),
                 token: None,
+                hold: None,
             }),
             Standing::Unconfirmed => shut_out("Open the link in the mail that we sent you first."),
             Standing::Pending => shut_out("Your account waits for the staff to look at it."),
@@ -151,7 +152,9 @@ impl LogIns {
         if !self.is_oneself(authzid, &name) {
             return Ok(Bearing::Unknown);
         }
-        Ok(Bearing::Good(Authenticated { account, username: name.to_lowercase(), token: None }))
+        let hold = self.community.env().log_ins.held().hold(&bearer).map(Arc::new);
+        let username = name.to_lowercase();
+        Ok(Bearing::Good(Authenticated { account, username, token: None, hold }))
     }
 
     /// Whether `proof` shows a token of the app `client` of whoever has the name; then also what

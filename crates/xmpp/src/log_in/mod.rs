@@ -4,14 +4,17 @@
 //! last message. Who was wrong too often has to wait; who was right is not counted, so that a
 //! thousand people behind one address can come back at once.
 
+pub(crate) mod again;
 mod exchange;
 mod known;
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use moka::sync::Cache;
 use weir_base::{Id, Timestamp};
+use weir_community::oauth::Hold;
 use weir_community::users::{self, ChatToken, ClientId};
 use weir_community::{Community, Error};
 use weir_db::Class;
@@ -54,6 +57,8 @@ pub struct Authenticated {
     pub username: String,
     /// By which token of an earlier log-in, if by one.
     pub token: Option<UsedToken>,
+    /// By an app's token: it is known to be in use, for when it may have lost its power unheard.
+    pub(crate) hold: Option<Arc<Hold>>,
 }
 
 /// A token that somebody logged in by.

@@ -6,6 +6,7 @@ use std::task::{Context, Poll, Waker};
 
 use parking_lot::{Mutex, MutexGuard};
 use weir_base::Id;
+use weir_community::oauth::Hold;
 
 use super::out::Out;
 use super::peer::Peer;
@@ -63,6 +64,8 @@ pub struct More {
     pub writing: Vec<Id>,
     /// Stream management (XEP-0198).
     pub sm: Option<Sm>,
+    /// The app's token that it is open by is known to be in use.
+    pub hold: Option<Arc<Hold>>,
 }
 
 /// Why a session is to end.

@@ -262,6 +262,9 @@ pub(crate) fn bind_resource(
     let resource = jid.resource().unwrap_or(wanted);
     match xmpp.router.bind(bare.as_str(), who.account, resource) {
         Ok((session, replaced)) => {
+            if who.hold.is_some() {
+                session.state().more().hold = who.hold.clone();
+            }
             if let Some(replaced) = replaced {
                 xmpp.spawn(crate::presence::left(xmpp, &replaced));
             }

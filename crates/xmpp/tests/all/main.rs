@@ -4,6 +4,7 @@ mod any_input;
 mod archive;
 mod blocking;
 mod bosh;
+mod bus;
 mod carbons;
 mod cards;
 mod commands;

@@ -12,6 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 use weir_base::{Clock, Random, Secret, Timestamp};
 use weir_community::accounts::{self, NewAccount};
+use weir_community::streams;
 use weir_community::users::{self, NewUser, Role};
 use weir_community::{Community, Setup, Site};
 use weir_db::Class;
@@ -55,6 +56,16 @@ impl Place {
 
     /// The community of this domain.
     pub async fn named(fixture: Fixture, dev: bool, domain: &'static str) -> Self {
+        Self::among(fixture, dev, domain, None).await
+    }
+
+    /// The same as one of several nodes, which tell each other over the Redis at `bus`.
+    pub async fn among(
+        fixture: Fixture,
+        dev: bool,
+        domain: &'static str,
+        bus: Option<&str>,
+    ) -> Self {
         let clock = Clock::manual(Timestamp::from_ms(1_700_000_000_000));
         let random = Random::seeded(domain.bytes().map(u64::from).sum());
         let jobs = Jobs::open(fixture.db.clone(), clock.clone(), random.clone()).unwrap();
@@ -82,7 +93,8 @@ impl Place {
             sessions_max: 1_000,
             shutdown: shutdown.clone(),
         });
-        let told = weir_community::streams::run(community.clone(), shutdown.clone());
+        let nodes = bus.map(|url| streams::Nodes::join(&community, url).unwrap());
+        let told = streams::run_among(community.clone(), nodes, shutdown.clone());
         tokio::spawn(told);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -218,8 +230,13 @@ impl App {
 
     pub async fn log_in(&mut self, name: &str) {
         let message = BASE64_STANDARD.encode(format!("\0{name}\0password of {name}"));
+        self.log_in_with("PLAIN", &message).await;
+    }
+
+    /// Logs in by a mechanism of one message.
+    pub async fn log_in_with(&mut self, mechanism: &str, message: &str) {
         let sasl = "urn:ietf:params:xml:ns:xmpp-sasl";
-        self.send(&format!("<auth xmlns='{sasl}' mechanism='PLAIN'>{message}</auth>")).await;
+        self.send(&format!("<auth xmlns='{sasl}' mechanism='{mechanism}'>{message}</auth>")).await;
         let answer = self.receive().await;
         assert_eq!(answer.name, "success", "{answer:?}");
         self.open().await;

@@ -79,6 +79,8 @@ pub enum Topic {
     Everybody,
     /// Whether an account is here.
     Presence(Id),
+    /// Rooms of chat, those that everybody may know among them.
+    Rooms,
 }
 
 /// What is told.
@@ -139,6 +141,10 @@ pub enum Event {
     NotificationsMerged,
     /// The account's archive of chat has something new.
     ChatChanged,
+    /// The account's contacts of chat changed.
+    ContactsChanged,
+    /// A room of chat came, changed what it is called or is about, or is gone.
+    RoomsChanged,
     /// An announcement was published or changed.
     Announcement(Id),
     /// An announcement is gone.
@@ -311,6 +317,11 @@ impl Streams {
     /// What everybody sees of a post or an account is another than before.
     pub fn touched(&self, tx: &mut Tx, what: Noun) {
         self.touches.after(tx, what);
+    }
+
+    /// `account` came into chat at this node, or left.
+    pub fn chat_presence_changed(&self, account: Id) {
+        self.touches.note([Noun::Chatting(account)]);
     }
 
     /// Whether `account` may be shown, and to whom, is another than before.

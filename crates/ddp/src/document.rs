@@ -158,6 +158,12 @@ impl Revision {
         })
     }
 
+    /// The value of a field, as JSON.
+    pub(crate) fn value(&self, name: &str) -> Option<&[u8]> {
+        let name = format!("\"{name}\"");
+        self.fields().find(|(field, _)| *field == name.as_bytes()).map(|(_, value)| value)
+    }
+
     /// The frame that leads from `before` to this; none where nothing differs.
     pub(crate) fn changed_from(self: &Arc<Self>, before: &Arc<Revision>) -> Option<Bytes> {
         let mut last = self.change.lock();
@@ -267,6 +273,21 @@ impl Documents {
             Ok(Value::Object(fields)) => Ok(encode(self.key(collection, id)?, &fields)),
             _ => Err(NoDocument::NoObject(collection.to_owned())),
         }
+    }
+
+    /// `before` with another value of one field; none where it has no such field.
+    pub(crate) fn renewed(
+        &self,
+        before: &Revision,
+        name: &str,
+        value: Value,
+    ) -> Option<Arc<Revision>> {
+        let read = |(name, value): (&[u8], &[u8])| {
+            Some((serde_json::from_slice(name).ok()?, serde_json::from_slice(value).ok()?))
+        };
+        let mut fields: Map<String, Value> = before.fields().map(read).collect::<Option<_>>()?;
+        *fields.get_mut(name)? = value;
+        Some(encode(before.key.clone(), &fields))
     }
 
     /// The name of a document.

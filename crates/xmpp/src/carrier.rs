@@ -21,8 +21,8 @@ pub(crate) fn offer(xmpp: &Xmpp) {
                 send(&xmpp, message).await
             })
         }),
-        is_here: Box::new(move |jid| {
-            let peer = Xmpp::upgrade(&looker).and_then(|xmpp| xmpp.router.find(jid));
+        is_here: Box::new(move |account| {
+            let peer = Xmpp::upgrade(&looker).and_then(|xmpp| xmpp.router.of_account(account));
             peer.is_some_and(|peer| {
                 peer.here().as_ref().is_some_and(|here| here.available().next().is_some())
             })

@@ -31,8 +31,9 @@ pub type Sending = Pin<Box<dyn Future<Output = Result<Id, Error>> + Send>>;
 pub struct Carrier {
     /// Sends a message by the rules that hold for all messages.
     pub send: Box<dyn Fn(Outgoing) -> Sending + Send + Sync>,
-    /// Whether the person with this address, without a resource, is here.
-    pub is_here: Box<dyn Fn(&str) -> bool + Send + Sync>,
+    /// Whether this account is here; where that changes it is told
+    /// ([`Streams::chat_presence_changed`](crate::streams::Streams::chat_presence_changed)).
+    pub is_here: Box<dyn Fn(Id) -> bool + Send + Sync>,
 }
 
 /// The text of a stored message: of the `<body/>` right inside of it. Stored messages are as this

@@ -11,6 +11,7 @@ use weir_db::{Json, Tx, params};
 use super::address::{self, Whom};
 use super::blocks;
 use super::subscription::{self, Kind, State, Step};
+use crate::streams::Event;
 use crate::{Env, Error};
 
 /// The most contacts a person may have, those who ask to become one among them.
@@ -233,6 +234,17 @@ fn mutual_followers(tx: &mut Tx, env: &Env, owner: Id) -> Result<Vec<Contact>, E
     Ok(found.into_iter().map(contact).collect())
 }
 
+/// Those of here with whom `owner` follows each other.
+pub(super) fn mutual_ids(tx: &mut Tx, owner: Id) -> Result<Vec<Id>, Error> {
+    Ok(tx.column(
+        "SELECT f.target_id
+         FROM follows f JOIN follows b ON b.account_id = f.target_id AND b.target_id = f.account_id
+           JOIN users u ON u.account_id = f.target_id
+         WHERE f.account_id = ?1",
+        params![owner],
+    )?)
+}
+
 /// The contact `jid` of `owner`, as it is kept.
 ///
 /// # Errors
@@ -265,6 +277,7 @@ pub fn groups(tx: &mut Tx, owner: Id) -> Result<Vec<(String, Vec<String>)>, Erro
 /// [`Error::Invalid`] when a name is too long, a group has none, or there are too many.
 pub fn set(
     tx: &mut Tx,
+    env: &Env,
     owner: Id,
     jid: &str,
     name: &str,
@@ -289,7 +302,7 @@ pub fn set(
     side.renamed = side.contact.name != name || side.contact.groups != groups;
     side.contact.name = name.to_owned();
     side.contact.groups = groups;
-    side.close(tx, Step { state, passes: false, answers: None })
+    side.close(tx, env, Step { state, passes: false, answers: None })
 }
 
 /// Takes `jid` off the contacts of `by`, both ways: what must be told to the other side is said as
@@ -310,6 +323,7 @@ pub fn remove(tx: &mut Tx, env: &Env, by: Id, jid: &str) -> Result<Removed, Erro
     }
     tx.execute("DELETE FROM chat_contacts WHERE account_id = ?1 AND jid = ?2", params![by, jid])?;
     let version = next_version(tx, by)?.to_string();
+    env.streams.tell_if_here(tx, by, Event::ContactsChanged);
     let state = before.state;
     let contact = Contact { state: State::default(), ..before };
     let mine = Change {
@@ -358,7 +372,7 @@ pub fn exchange(
     let (own_version, other_version) = versions.unzip();
     let side = Side::open(tx, by, jid)?.at(own_version);
     let step = subscription::outbound(side.contact.state, kind);
-    let mut mine = side.close(tx, step)?;
+    let mut mine = side.close(tx, env, step)?;
     let other = match whom {
         Whom::Elsewhere => return Ok(Exchange { mine, theirs: Other::Elsewhere }),
         Whom::Nobody => return Ok(Exchange { mine, theirs: Other::Nobody }),
@@ -377,7 +391,7 @@ pub fn exchange(
         let before = mine.before;
         let side = Side::open(tx, by, jid)?.at(own_version);
         let step = subscription::inbound(side.contact.state, answer);
-        mine = Change { before, passes: mine.passes, ..side.close(tx, step)? };
+        mine = Change { before, passes: mine.passes, ..side.close(tx, env, step)? };
     }
     Ok(Exchange { mine, theirs: Other::Here(Box::new(theirs)) })
 }
@@ -419,7 +433,7 @@ fn hear(
     }
     let short = if request.len() <= REQUEST_BYTES_MAX { request } else { "" };
     side.contact.request = if step.state.asked { short.to_owned() } else { String::new() };
-    side.close(tx, step).map(Some)
+    side.close(tx, env, step).map(Some)
 }
 
 fn requests(tx: &mut Tx, account: Id) -> Result<usize, Error> {
@@ -482,14 +496,18 @@ impl Side {
         self.version.is_none_or(|version| usize::try_from(version).unwrap_or(0) > many)
     }
 
-    fn close(mut self, tx: &mut Tx, step: Step) -> Result<Change, Error> {
+    fn close(mut self, tx: &mut Tx, env: &Env, step: Step) -> Result<Change, Error> {
         let before = std::mem::replace(&mut self.contact.state, step.state);
         let changed = before != step.state || self.renamed || step.state.asked;
         if !step.state.asked {
             self.contact.request.clear();
         }
-        let version =
-            if changed || !self.exists && step.state.listed { self.write(tx)? } else { 0 };
+        let version = if changed || !self.exists && step.state.listed {
+            env.streams.tell_if_here(tx, self.account, Event::ContactsChanged);
+            self.write(tx)?
+        } else {
+            0
+        };
         Ok(Change {
             account: self.account,
             contact: self.contact,

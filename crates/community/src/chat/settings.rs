@@ -4,8 +4,9 @@ use serde::{Deserialize, Serialize};
 use weir_base::Id;
 use weir_db::{Json, Tx, params};
 
-use super::address;
-use crate::Error;
+use super::{address, contacts};
+use crate::streams::Event;
+use crate::{Env, Error};
 
 /// The most addresses in one list of archive preferences.
 pub const ARCHIVE_LIST_MAX: usize = 200;
@@ -99,11 +100,15 @@ pub fn shows_mutuals(tx: &mut Tx, account: Id) -> Result<bool, Error> {
 ///
 /// # Errors
 /// The database's.
-pub fn show_mutuals(tx: &mut Tx, account: Id, on: bool) -> Result<(), Error> {
+pub fn show_mutuals(tx: &mut Tx, env: &Env, account: Id, on: bool) -> Result<(), Error> {
     tx.execute(
         "INSERT INTO chat_settings (account_id, mutuals) VALUES (?1, ?2)
          ON CONFLICT (account_id) DO UPDATE SET mutuals = excluded.mutuals",
         params![account, on],
     )?;
+    // Whoever chose the same sees their presence, or no longer does.
+    for one in contacts::mutual_ids(tx, account)?.into_iter().chain([account]) {
+        env.streams.tell_if_here(tx, one, Event::ContactsChanged);
+    }
     Ok(())
 }

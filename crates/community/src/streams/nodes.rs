@@ -98,7 +98,7 @@ pub(super) async fn hear_of(community: &Community, heard: Heard) -> Result<(), E
             }
             Change::AccessChanged(_) => community.env().log_ins.changed_elsewhere(),
             Change::Touched(nouns) => {
-                community.env().streams.touches.touched_elsewhere(nouns.iter().copied());
+                community.env().streams.touches.note(nouns.iter().copied());
             }
             _ => {}
         }

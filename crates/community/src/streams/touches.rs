@@ -25,6 +25,8 @@ pub enum Noun {
     Post(Id),
     /// An account: its profile, its counters, whether it is there.
     Account(Id),
+    /// Whether an account is in chat, at this node.
+    Chatting(Id),
 }
 
 /// What has changed. Clones are the same.
@@ -78,8 +80,8 @@ impl Touches {
         self.heard(&mut state, what);
     }
 
-    /// Another node touched these.
-    pub(super) fn touched_elsewhere(&self, nouns: impl IntoIterator<Item = Noun>) {
+    /// These have changed, of which the other nodes are not told.
+    pub(super) fn note(&self, nouns: impl IntoIterator<Item = Noun>) {
         let mut state = self.0.state.lock();
         nouns.into_iter().for_each(|noun| self.heard(&mut state, noun));
     }
@@ -221,7 +223,7 @@ mod tests {
         assert_eq!(touches.take_outward(), None);
         touches.touch(TWO);
         touches.touch(TWO);
-        touches.touched_elsewhere([ONE]);
+        touches.note([ONE]);
         let told = Outward::Nouns(HashSet::from([TWO]));
         assert_eq!(touches.take_outward(), Some(told));
         assert_eq!(touches.take_outward(), None);

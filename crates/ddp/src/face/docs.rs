@@ -14,8 +14,8 @@ use weir_db::Tx;
 
 use super::places::Places;
 use crate::collections::{
-    AccountDoc, AccountField, FilterDoc, FilterResultDoc, MediaDoc, MentionDoc, PollDoc,
-    PollOptionDoc, StatusDoc, StatusStateDoc, TimelineEntryDoc,
+    AccountDoc, AccountField, ChatContactDoc, FilterDoc, FilterResultDoc, MediaDoc, MentionDoc,
+    PollDoc, PollOptionDoc, StatusDoc, StatusStateDoc, TimelineEntryDoc,
 };
 use crate::document::{Documents, Revision};
 
@@ -28,6 +28,10 @@ pub(crate) struct Docs {
     pub(crate) nouns: BTreeMap<Noun, Option<Timestamp>>,
     /// The places of posts in a timeline that takes new ones without being read.
     pub(crate) places: Option<Places>,
+    /// Contacts of chat of whom it is told whether they are there.
+    pub(crate) contacts: BTreeMap<Id, Arc<Revision>>,
+    /// Accounts whose names something else says too.
+    pub(crate) names: BTreeMap<Id, Box<str>>,
     /// The oldest post of a timeline that has more.
     pub(crate) oldest: Option<Id>,
     /// Posts that were found, where only their state was read.
@@ -47,6 +51,8 @@ impl Docs {
             revisions,
             nouns,
             places,
+            contacts: BTreeMap::new(),
+            names: BTreeMap::new(),
             oldest: None,
             read: 0,
             ends_at: None,
@@ -103,6 +109,16 @@ impl Docs {
         if self.nouns.insert(Noun::Account(one.id), None).is_none() {
             self.revisions.extend(account(&self.documents, env, one));
         }
+    }
+
+    /// A contact of chat, `account` being the person of here whose presence is seen.
+    pub(crate) fn contact(&mut self, jid: &str, document: &ChatContactDoc, account: Option<Id>) {
+        let made = revision(&self.documents, "chat_contacts", jid, document);
+        if let (Some(account), Some(made)) = (account, &made) {
+            self.nouns.insert(Noun::Chatting(account), None);
+            self.contacts.insert(account, made.clone());
+        }
+        self.revisions.extend(made);
     }
 
     /// Posts as entries of a timeline.

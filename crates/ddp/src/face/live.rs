@@ -88,6 +88,10 @@ pub(crate) fn in_one_unit(
 pub(crate) struct Shown {
     nouns: Nouns,
     places: Option<Places>,
+    /// Contacts of chat of whom it is told whether they are there.
+    contacts: BTreeMap<Id, Arc<Revision>>,
+    /// Accounts whose names something else says too.
+    names: BTreeMap<Id, Box<str>>,
     /// The oldest post of a timeline that has more.
     pub(crate) oldest: Option<Id>,
 }
@@ -97,6 +101,14 @@ impl Shown {
     pub(crate) fn has_post(&self, id: Id) -> bool {
         self.nouns.contains_key(&Noun::Post(id))
             || self.places.as_ref().is_some_and(|places| places.has(id))
+    }
+
+    /// Whether an account now has another name than something else says.
+    fn is_renamed(&self, noun: &Noun, now: &Revision) -> bool {
+        let Noun::Account(account) = noun else { return false };
+        let name = now.value("display_name").and_then(|name| serde_json::from_slice(name).ok());
+        let said = self.names.get(account);
+        said.is_some_and(|said| name.is_none_or(|name: String| *name != **said))
     }
 }
 
@@ -187,11 +199,12 @@ impl<Q: Query> Live<Q> {
         // Gives its room back first.
         self.shown.places = None;
         let places = docs.places.and_then(|places| self.face.room.keep(places));
-        self.shown = Shown { nouns: docs.nouns, places, oldest: docs.oldest };
+        let Docs { nouns, contacts, names, oldest, ends_at, revisions, .. } = docs;
+        self.shown = Shown { nouns, places, contacts, names, oldest };
         self.steps.clear();
         self.marked.clear();
-        (self.ends_at, self.due) = (docs.ends_at, false);
-        Ok(Update::Whole(docs.revisions))
+        (self.ends_at, self.due) = (ends_at, false);
+        Ok(Update::Whole(revisions))
     }
 
     /// What came, and what the shelf says of posts and accounts in the result.
@@ -207,7 +220,18 @@ impl<Q: Query> Live<Q> {
         for (noun, news) in self.inbox.take() {
             let Some(edited_at) = self.shown.nouns.get(&noun) else { continue };
             match news {
-                News::Now(revision, now) if now == *edited_at => put.push(revision),
+                News::Now(revision, now)
+                    if now == *edited_at && !self.shown.is_renamed(&noun, &revision) =>
+                {
+                    put.push(revision);
+                }
+                News::Chatting(online) => {
+                    let Noun::Chatting(account) = noun else { continue };
+                    let contact = self.shown.contacts.get_mut(&account)?;
+                    let documents = &self.face.documents;
+                    *contact = documents.renewed(contact, "online", online.into())?;
+                    put.push(contact.clone());
+                }
                 // It may belong elsewhere now; or what hangs on it goes too, and something else
                 // takes its place.
                 News::Now(..) | News::Gone => return None,
@@ -346,6 +370,7 @@ impl<Q: Query> Live<Q> {
                     gone.extend([("statuses", id.to_string()), ("status_states", id.to_string())]);
                 }
                 Noun::Account(id) => gone.push(("accounts", id.to_string())),
+                Noun::Chatting(_) => {}
             }
         }
         for (collection, id) in gone {

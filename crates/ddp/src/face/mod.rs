@@ -4,7 +4,7 @@ pub(crate) mod docs;
 pub(crate) mod live;
 mod log_ins;
 pub(crate) mod places;
-mod shelf;
+pub(crate) mod shelf;
 
 use std::ops::Deref;
 use std::sync::Arc;

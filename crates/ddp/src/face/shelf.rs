@@ -1,5 +1,5 @@
-//! Posts and accounts that somebody is shown, kept up to date: what changes is read once, for all
-//! who show it.
+//! Posts and accounts that somebody is shown, and who of these is in chat, kept up to date: what
+//! changes is read once, for all who show it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Weak};
@@ -10,7 +10,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use weir_base::{Id, Timestamp};
 use weir_community::streams::{Noun, Touches};
-use weir_community::{Community, Error, accounts, statuses};
+use weir_community::{Community, Env, Error, accounts, statuses};
 use weir_db::Class;
 
 use super::docs;
@@ -28,6 +28,8 @@ const RETRY: Duration = Duration::from_secs(1);
 pub(crate) enum News {
     /// It is so now, and was last edited then.
     Now(Arc<Revision>, Option<Timestamp>),
+    /// The account is in chat, or is not.
+    Chatting(bool),
     /// It is gone, or may no longer be shown.
     Gone,
 }
@@ -129,6 +131,11 @@ impl Shelf {
     }
 }
 
+/// Whether an account is in chat now, as far as this node knows.
+pub(crate) fn is_chatting(env: &Env, account: Id) -> bool {
+    env.chat.get().is_some_and(|chat| (chat.is_here)(account))
+}
+
 struct Keeper {
     community: Community,
     documents: Documents,
@@ -173,11 +180,11 @@ impl Keeper {
             let of = |pick: fn(&Noun) -> Option<Id>| wanted.iter().filter_map(pick).collect();
             let posts: Vec<Id> = of(|noun| match noun {
                 Noun::Post(id) => Some(*id),
-                Noun::Account(_) => None,
+                Noun::Account(_) | Noun::Chatting(_) => None,
             });
             let people: Vec<Id> = of(|noun| match noun {
                 Noun::Account(id) => Some(*id),
-                Noun::Post(_) => None,
+                Noun::Post(_) | Noun::Chatting(_) => None,
             });
             let mut found: HashMap<Noun, News> = HashMap::new();
             for view in statuses::load_for_all(tx, env, &posts)? {
@@ -193,7 +200,12 @@ impl Keeper {
             }
             Ok(found)
         });
-        let found = found.await?;
+        let mut found = found.await?;
+        for noun in nouns {
+            if let Noun::Chatting(id) = noun {
+                found.insert(*noun, News::Chatting(is_chatting(self.community.env(), *id)));
+            }
+        }
         for noun in nouns {
             self.shelf.tell(*noun, found.get(noun).unwrap_or(&News::Gone));
         }

@@ -1,27 +1,24 @@
 //! `chat.…`: contacts with who is here, messages with somebody, and rooms.
 
-use std::time::Duration;
-
 use serde::{Deserialize, Serialize};
 use weir_base::Id;
+use weir_community::Error;
 use weir_community::accounts;
 use weir_community::chat::address::{self, Whom};
 use weir_community::chat::{carrier, contacts, messages, rooms};
 use weir_community::streams::{Event, Topic};
-use weir_community::{Env, Error};
 
 use super::{limit, person};
 use crate::collections::{ChatContactDoc, ChatMessageDoc, ChatRoomDoc};
 use crate::face::Face;
 use crate::face::docs::Docs;
 use crate::face::live::{Live, Query, Shown, in_one_unit};
+use crate::face::shelf::is_chatting;
 use crate::observer::Work;
 use crate::server::Opening;
 use crate::typed::typed;
 use crate::wire::Failure;
 
-/// How often it is looked who is here, and which rooms there are.
-const TICK: Duration = Duration::from_secs(5);
 /// Rooms that are shown.
 const ROOMS_MAX: usize = 200;
 
@@ -49,25 +46,17 @@ pub(crate) fn contacts(face: &Face, user: Option<Id>) -> Result<Opening, Failure
     Ok(Opening::own(&(), move || Live::new(&face, query)))
 }
 
-fn is_here(env: &Env, jid: &str) -> bool {
-    env.chat.get().is_some_and(|chat| (chat.is_here)(jid))
-}
-
 impl Query for Contacts {
     fn topics(&self) -> Vec<Topic> {
         vec![Topic::Own(self.0)]
     }
 
     fn concerns(&self, event: &Event, _: &Shown) -> bool {
-        matches!(event, Event::BondsChanged)
+        matches!(event, Event::BondsChanged | Event::FollowersChanged(_) | Event::ContactsChanged)
     }
 
     fn reader(&self) -> Option<Id> {
         Some(self.0)
-    }
-
-    fn every(&self) -> Option<Duration> {
-        Some(TICK)
     }
 
     fn read(&self, face: &Face) -> Work<'static, Result<Docs, Error>> {
@@ -82,6 +71,11 @@ impl Query for Contacts {
                     Whom::Here(account) => Some(account),
                     Whom::Nobody | Whom::Elsewhere => None,
                 };
+                let seen = account.filter(|_| state.to);
+                // Of those with whom one follows each other the name is that of their account.
+                if let Some(account) = account.filter(|_| one.groups == [contacts::MUTUALS]) {
+                    docs.names.insert(account, one.name.as_str().into());
+                }
                 let document = ChatContactDoc {
                     name: one.name,
                     groups: one.groups,
@@ -89,10 +83,10 @@ impl Query for Contacts {
                     asks: state.asked,
                     asked: state.asks,
                     // Whose presence one does not see is not told; of other servers apps know.
-                    online: account.filter(|_| state.to).map(|_| is_here(env, &one.jid)),
+                    online: seen.map(|account| is_chatting(env, account)),
                     account_id: account,
                 };
-                docs.put("chat_contacts", &one.jid, &document);
+                docs.contact(&one.jid, &document, seen);
                 if let Some(account) = account {
                     let account = accounts::by_id(tx, account)?;
                     docs.account(env, &account);
@@ -158,29 +152,26 @@ impl Query for Messages {
     }
 }
 
-struct Rooms(Id);
+struct Rooms;
 
 /// `chat.rooms`
 pub(crate) fn rooms(face: &Face, user: Option<Id>) -> Result<Opening, Failure> {
-    let (face, query) = (face.clone(), Rooms(person(user)?));
-    Ok(Opening::own(&(), move || Live::new(&face, query)))
+    person(user)?;
+    let face = face.clone();
+    Ok(Opening::shared(&(), move || Live::new(&face, Rooms)))
 }
 
 impl Query for Rooms {
     fn topics(&self) -> Vec<Topic> {
-        vec![Topic::Own(self.0)]
+        vec![Topic::Rooms]
     }
 
-    fn concerns(&self, _: &Event, _: &Shown) -> bool {
-        false
+    fn concerns(&self, event: &Event, _: &Shown) -> bool {
+        matches!(event, Event::RoomsChanged)
     }
 
     fn reader(&self) -> Option<Id> {
-        Some(self.0)
-    }
-
-    fn every(&self) -> Option<Duration> {
-        Some(TICK)
+        None
     }
 
     fn read(&self, face: &Face) -> Work<'static, Result<Docs, Error>> {

@@ -1,13 +1,21 @@
 //! Chat over DDP: contacts, messages, rooms.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use serde_json::json;
 use weir_base::Id;
+use weir_community::Env;
+use weir_community::accounts::{self, ProfileChange};
 use weir_community::chat::carrier::{Carrier, Outgoing};
 use weir_community::chat::messages::{self, New, Side};
-use weir_community::chat::{contacts, rooms};
+use weir_community::chat::subscription::Kind;
+use weir_community::chat::{address, contacts, rooms, settings};
+use weir_community::relationships::{self, FollowWish};
 use weir_community::streams::Event;
-use weir_db::Class;
+use weir_db::{Class, Tx};
 
+use crate::client::Ddp;
 use crate::place::{Place, places};
 
 /// Keeps a message as the face of chat does.
@@ -34,17 +42,20 @@ async fn keep(community: &weir_community::Community, said: Outgoing, to: Option<
     id
 }
 
-/// A face of chat in which bob is always here.
-fn serve_chat(place: &Place, bob: Id) {
+/// A face of chat in which bob is here, or not.
+fn serve_chat(place: &Place, bob: Id) -> Arc<AtomicBool> {
+    let here = Arc::new(AtomicBool::new(true));
+    let is_here = here.clone();
     let community = place.community.clone();
     let carrier = Carrier {
         send: Box::new(move |said| {
             let community = community.clone();
             Box::pin(async move { Ok(keep(&community, said, Some(bob)).await) })
         }),
-        is_here: Box::new(|jid| jid.starts_with("bob@")),
+        is_here: Box::new(move |account| account == bob && is_here.load(Ordering::SeqCst)),
     };
     assert!(place.community.env().chat.set(carrier).is_ok());
+    here
 }
 
 fn bob_at(place: &Place) -> String {
@@ -77,8 +88,8 @@ async fn contacts_tell_who_is_here_where_that_may_be_seen() {
         serve_chat(&place, bob);
         let to = bob_at(&place);
         let listed = to.clone();
-        let set = place.community.write(Class::Interactive, move |tx, _| {
-            contacts::set(tx, alice, &listed, "Bobby", &["Friends".to_owned()])
+        let set = place.community.write(Class::Interactive, move |tx, env| {
+            contacts::set(tx, env, alice, &listed, "Bobby", &["Friends".to_owned()])
         });
         set.await.unwrap();
         let mut one = place.session(alice).await;
@@ -88,6 +99,83 @@ async fn contacts_tell_who_is_here_where_that_may_be_seen() {
         assert_eq!(contact["account_id"], bob.to_string());
         assert_eq!(contact["subscription"], "none");
         assert!(contact["online"].is_null(), "whom one does not see is not told: {contact:?}");
+    }
+}
+
+#[tokio::test]
+async fn contacts_are_told_as_they_change_and_as_they_come_and_go() {
+    for place in places().await {
+        let (alice, bob) = (place.person("alice").await, place.person("bob").await);
+        let here = serve_chat(&place, bob);
+        let (to, from) = (bob_at(&place), address::of(place.community.env(), "alice"));
+        let mut one = place.session(alice).await;
+        one.sub("c", "chat.contacts", json!([])).await.unwrap();
+        assert!(one.of("chat_contacts").is_empty());
+        let contact = |ddp: &Ddp, field: &str| match ddp.of("chat_contacts").get(&to) {
+            Some(contact) => contact[field].clone(),
+            None => json!("nobody"),
+        };
+        let asked = to.clone();
+        let ask = move |tx: &mut Tx, env: &Env| {
+            contacts::exchange(tx, env, alice, Kind::Subscribe, &asked, "").map(|_| ())
+        };
+        place.write(ask).await;
+        one.hear_until(|ddp| contact(ddp, "asked") == true).await;
+        let grant = move |tx: &mut Tx, env: &Env| {
+            contacts::exchange(tx, env, bob, Kind::Subscribed, &from, "").map(|_| ())
+        };
+        place.write(grant).await;
+        one.hear_until(|ddp| contact(ddp, "online") == true).await;
+        assert_eq!(contact(&one, "subscription"), "to");
+        for online in [false, true] {
+            here.store(online, Ordering::SeqCst);
+            place.community.env().streams.chat_presence_changed(bob);
+            one.hear_until(|ddp| contact(ddp, "online") == online).await;
+        }
+        assert_eq!(contact(&one, "account_id"), bob.to_string());
+        let gone = to.clone();
+        place.write(move |tx, env| contacts::remove(tx, env, alice, &gone).map(|_| ())).await;
+        one.hear_until(|ddp| ddp.of("chat_contacts").is_empty()).await;
+        // Whoever is no contact any more is not watched either.
+        here.store(false, Ordering::SeqCst);
+        place.community.env().streams.chat_presence_changed(bob);
+        one.call("markers.set", json!([{ "timeline": "home", "last_read_id": "1" }]))
+            .await
+            .unwrap();
+        assert!(one.of("chat_contacts").is_empty(), "on {}", place.name);
+    }
+}
+
+#[tokio::test]
+async fn those_with_whom_one_follows_each_other_appear_by_the_names_they_have() {
+    for place in places().await {
+        let (alice, bob) = (place.person("alice").await, place.person("bob").await);
+        serve_chat(&place, bob);
+        let to = bob_at(&place);
+        let mut one = place.session(alice).await;
+        one.sub("c", "chat.contacts", json!([])).await.unwrap();
+        for who in [alice, bob] {
+            place.write(move |tx, env| settings::show_mutuals(tx, env, who, true)).await;
+        }
+        for (by, of) in [(alice, bob), (bob, alice)] {
+            let follow = move |tx: &mut Tx, env: &Env| {
+                relationships::follow(tx, env, by, of, &FollowWish::default()).map(|_| ())
+            };
+            place.write(follow).await;
+        }
+        one.hear_until(|ddp| ddp.of("chat_contacts").contains_key(&to)).await;
+        one.hear_until(|ddp| ddp.of("chat_contacts")[&to]["online"] == true).await;
+        let rename = move |tx: &mut Tx, env: &Env| {
+            let change =
+                ProfileChange { display_name: Some("Bobby".into()), ..ProfileChange::default() };
+            accounts::update_profile(tx, env, bob, &change).map(|_| ())
+        };
+        place.write(rename).await;
+        one.hear_until(|ddp| ddp.of("chat_contacts")[&to]["name"] == "Bobby").await;
+        place.write(move |tx, env| settings::show_mutuals(tx, env, bob, false)).await;
+        one.hear_until(|ddp| ddp.of("chat_contacts")[&to]["online"].is_null()).await;
+        place.write(move |tx, env| relationships::unfollow(tx, env, bob, alice)).await;
+        one.hear_until(|ddp| ddp.of("chat_contacts").is_empty()).await;
     }
 }
 
@@ -108,5 +196,16 @@ async fn rooms_that_everybody_may_know_are_listed() {
         one.sub("r", "chat.rooms", json!([])).await.unwrap();
         assert_eq!(one.of("chat_rooms")["lounge"]["title"], "lounge", "on {}", place.name);
         assert!(!one.of("chat_rooms").contains_key("attic"));
+        let lounge = place.write(|tx, _| Ok(rooms::find(tx, "lounge")?.unwrap())).await;
+        let subject = rooms::Subject { text: "tea".into(), ..lounge.subject };
+        place.write(move |tx, env| rooms::set_subject(tx, env, lounge.id, &subject)).await;
+        one.hear_until(|ddp| ddp.of("chat_rooms")["lounge"]["subject"] == "tea").await;
+        let hidden = rooms::Config { public: false, ..lounge.config };
+        place.write(move |tx, env| rooms::configure(tx, env, lounge.id, &hidden)).await;
+        one.hear_until(|ddp| ddp.of("chat_rooms").is_empty()).await;
+        place.write(move |tx, env| rooms::set_of_community(tx, env, lounge.id, true)).await;
+        one.hear_until(|ddp| ddp.of("chat_rooms").contains_key("lounge")).await;
+        place.write(move |tx, env| rooms::destroy(tx, env, lounge.id)).await;
+        one.hear_until(|ddp| ddp.of("chat_rooms").is_empty()).await;
     }
 }

@@ -83,7 +83,7 @@ async fn rooms_of_the_community_are_named_where_it_says_what_it_is() {
         for (name, public) in [("tea", true), ("attic", false), ("other", true)] {
             let config = rooms::Config { public, title: HOSTILE.into(), ..Default::default() };
             let room = rooms::create(tx, env, name, &config, "alice@weir.test")?;
-            rooms::set_of_community(tx, room.id, name != "other")?;
+            rooms::set_of_community(tx, env, room.id, name != "other")?;
         }
         Ok(())
     })

@@ -24,7 +24,7 @@ pub(super) async fn mutuals(step: Step) -> Result<Shown, StanzaError> {
         return Ok(Shown::Form(Form::to_fill_in(MUTUALS).titled(title, what).with(field)));
     };
     let on = form.flag("show").unwrap_or(false);
-    step.xmpp.write(move |tx, _| settings::show_mutuals(tx, by, on)).await?;
+    step.xmpp.write(move |tx, env| settings::show_mutuals(tx, env, by, on)).await?;
     let text = if on { "They stand there." } else { "They do not stand there." };
     Ok(Shown::Done(format!("{text} Your apps see it when they connect again."), None))
 }

@@ -36,11 +36,11 @@ pub(super) async fn of_community(step: Step) -> Result<Shown, StanzaError> {
         .filter(|jid| jid.domain() == place)
         .filter_map(|jid| jid.local().map(str::to_owned))
         .collect();
-    let changed = step.xmpp.write(move |tx, _| {
+    let changed = step.xmpp.write(move |tx, env| {
         let mut changed: Vec<(String, bool)> = Vec::new();
         let mut set = |tx: &mut Tx, id: Id, name: &str, on| {
             changed.push((name.to_owned(), on));
-            noun::set_of_community(tx, id, on)
+            noun::set_of_community(tx, env, id, on)
         };
         for room in noun::of_community(tx)? {
             if !wanted.contains(&room.name) {

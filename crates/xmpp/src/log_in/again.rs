@@ -1,5 +1,5 @@
-//! Whether those who are here may still be, looked at again after what another node said of them may
-//! have been missed. Of apps' tokens the community knows itself which are in use.
+//! Whether those who are here may still be, looked at again after what another node said of them
+//! may have been missed. Of apps' tokens the community knows itself which are in use.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -52,7 +52,7 @@ pub(super) async fn change(
         }
     };
     let (name, xml) = (config.picture.clone(), write::to_string(card));
-    xmpp.write(move |tx, _| noun::set_card(tx, id, &config, &xml)).await?;
+    xmpp.write(move |tx, env| noun::set_card(tx, env, id, &config, &xml)).await?;
     let mut state = room.state();
     state.config.picture = name;
     let x = Element::new("x", ns::MUC_USER).with_child(status(104));

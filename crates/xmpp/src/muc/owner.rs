@@ -62,8 +62,8 @@ async fn configure(
     let (name, owner, kept) = (room.name().to_owned(), from.bare_str().to_owned(), new.clone());
     let id = xmpp
         .write(move |tx, env| match (id, kept.persistent) {
-            (Some(id), true) => noun::configure(tx, id, &kept).map(|()| Some(id)),
-            (Some(id), false) => noun::destroy(tx, id).map(|()| None),
+            (Some(id), true) => noun::configure(tx, env, id, &kept).map(|()| Some(id)),
+            (Some(id), false) => noun::destroy(tx, env, id).map(|()| None),
             (None, true) => {
                 let id = noun::create(tx, env, &name, &kept, &owner)?.id;
                 for listed in &lists {
@@ -110,7 +110,7 @@ fn obey(xmpp: &Xmpp, room: &Room, state: &mut State, before: &Config) {
 async fn destroy(xmpp: &Xmpp, room: &Arc<Room>, end: &Element) -> Result<(), StanzaError> {
     let id = room.state().id;
     if let Some(id) = id {
-        xmpp.write(move |tx, _| noun::destroy(tx, id)).await?;
+        xmpp.write(move |tx, env| noun::destroy(tx, env, id)).await?;
     }
     let mut told = Element::new("destroy", ns::MUC_USER).with_attr_opt("jid", end.attr("jid"));
     for name in ["reason", "password"] {

@@ -168,13 +168,13 @@ async fn keep(xmpp: &Xmpp, room: Id, keeps: bool, batch: &[Waiting]) -> Result<(
     if rows.is_empty() && subject.is_none() && replaced.is_empty() {
         return Ok(());
     }
-    xmpp.write(move |tx, _| {
+    xmpp.write(move |tx, env| {
         noun::store(tx, &rows)?;
         for (id, xml) in &replaced {
             noun::replace(tx, room, *id, xml)?;
         }
         match &subject {
-            Some(subject) => noun::set_subject(tx, room, subject),
+            Some(subject) => noun::set_subject(tx, env, room, subject),
             None => Ok(()),
         }
     })

@@ -73,9 +73,15 @@ fn available(xmpp: &Xmpp, session: &Arc<Session>, mut presence: Stanza) -> Optio
 pub(crate) fn show(xmpp: &Xmpp, session: &Arc<Session>, presence: &Element, priority: i8) {
     let tail = xmpp.router.interned_tail(&tail_of(presence, false));
     // Who asks for it meanwhile gets either the old or the new, and is told of the new after.
-    let _here = session.peer.here();
-    let mut state = session.state();
-    (state.presence, state.priority) = (Some(tail), priority);
+    let was_there = {
+        let _here = session.peer.here();
+        let mut state = session.state();
+        state.priority = priority;
+        state.presence.replace(tail).is_some()
+    };
+    if !was_there {
+        xmpp.env().streams.chat_presence_changed(session.account);
+    }
 }
 
 /// Presence names the picture that the person has now, whatever the app says (XEP-0398 section 4).
@@ -240,7 +246,7 @@ pub(crate) fn show_all(xmpp: &Xmpp, whose: &Arc<Peer>, whom: &str, shows: bool) 
 
 /// RFC 6121 section 4.5: tells everybody who has seen the session.
 fn unavailable(xmpp: &Xmpp, session: &Arc<Session>, tail: Arc<[u8]>) {
-    let directed = {
+    let (was_there, directed) = {
         let _here = session.peer.here();
         let mut state = session.state();
         state.priority = 0;
@@ -250,8 +256,11 @@ fn unavailable(xmpp: &Xmpp, session: &Arc<Session>, tail: Arc<[u8]>) {
         if !was_there && directed.is_empty() {
             return;
         }
-        directed
+        (was_there, directed)
     };
+    if was_there {
+        xmpp.env().streams.chat_presence_changed(session.account);
+    }
     broadcast(xmpp, session, &tail);
     let contacts = contacts(session.peer.here().as_deref());
     for to in directed {

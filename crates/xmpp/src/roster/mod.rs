@@ -71,8 +71,9 @@ async fn set(asked: Asked) -> Answer {
         groups.push(group);
     }
     let contact = jid.to_string();
-    let change =
-        xmpp.write(move |tx, _| contacts::set(tx, account, &contact, &name, &groups)).await?;
+    let change = xmpp
+        .write(move |tx, env| contacts::set(tx, env, account, &contact, &name, &groups))
+        .await?;
     push::apply(&xmpp, &owner, &change);
     Ok(None)
 }

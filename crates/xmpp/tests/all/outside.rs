@@ -3,6 +3,7 @@
 use weir_community::Error;
 use weir_community::accounts;
 use weir_community::chat::carrier::Outgoing;
+use weir_community::streams::Noun;
 use weir_db::Class;
 
 use super::dialogue::play;
@@ -52,8 +53,35 @@ async fn who_writes_elsewhere_learns_what_became_of_it() {
         assert!(matches!(nobody, Err(Error::NotFound(_))), "{nobody:?}");
         let no_address = write(&place, "@@", "hi").await;
         assert!(matches!(no_address, Err(Error::Invalid(_))), "{no_address:?}");
-        let chat = place.community.env().chat.get().unwrap();
-        assert!(!(chat.is_here)("bob@weir.test"));
+    }
+}
+
+#[tokio::test]
+async fn who_comes_into_chat_and_leaves_is_told_to_those_who_look() {
+    for mut place in places().await {
+        place.person("bob").await;
+        let found = place
+            .community
+            .read(Class::Interactive, |tx, _| Ok(accounts::by_address(tx, "bob", "")?.unwrap().id));
+        let bob = found.await.unwrap();
+        let env = place.community.env().clone();
+        let (chat, touches) = (env.chat.get().unwrap(), env.streams.touches());
+        touches.watch([Noun::Chatting(bob)], touches.now());
+        let mut app = place.logged_in("bob", "home").await;
+        assert_eq!((touches.take(), (chat.is_here)(bob)), (Vec::new(), false));
+        for (said, is_here) in [("", true), (" type='unavailable'", false), ("", true)] {
+            app.send(&format!("<presence{said}/>")).await;
+            touches.wait().await;
+            assert_eq!(touches.take(), [Noun::Chatting(bob)], "on {}", place.name);
+            assert_eq!((chat.is_here)(bob), is_here);
+            app.sync().await;
+        }
+        app.send("<presence><show>away</show></presence>").await;
+        app.sync().await;
+        assert_eq!(touches.take(), [], "bob is as much here as before");
+        app.send("</stream:stream>").await;
+        touches.wait().await;
+        assert!(!(chat.is_here)(bob));
     }
 }
 

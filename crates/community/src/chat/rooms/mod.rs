@@ -7,6 +7,7 @@ mod history;
 use weir_base::{Id, Timestamp};
 use weir_db::{Json, Tx, params};
 
+use crate::streams::{Event, Topic};
 use crate::{Env, Error};
 
 pub use config::{Config, OCCUPANTS_MAX, Private, Whois};
@@ -170,6 +171,7 @@ pub fn create(
         nick: String::new(),
         reason: String::new(),
     };
+    env.streams.tell(tx, Topic::Rooms, Event::RoomsChanged);
     affiliate(tx, id, &mine)?;
     let (of_community, subject) = (false, Subject::default());
     Ok(Room { id, name: name.to_owned(), config, of_community, subject })
@@ -179,11 +181,12 @@ pub fn create(
 ///
 /// # Errors
 /// The database's.
-pub fn configure(tx: &mut Tx, id: Id, config: &Config) -> Result<(), Error> {
+pub fn configure(tx: &mut Tx, env: &Env, id: Id, config: &Config) -> Result<(), Error> {
     tx.execute(
         "UPDATE chat_rooms SET config = ?2, is_public = ?3 WHERE id = ?1",
         params![id, Json(config), config.public],
     )?;
+    env.streams.tell(tx, Topic::Rooms, Event::RoomsChanged);
     Ok(())
 }
 
@@ -191,8 +194,9 @@ pub fn configure(tx: &mut Tx, id: Id, config: &Config) -> Result<(), Error> {
 ///
 /// # Errors
 /// The database's.
-pub fn set_of_community(tx: &mut Tx, id: Id, on: bool) -> Result<(), Error> {
+pub fn set_of_community(tx: &mut Tx, env: &Env, id: Id, on: bool) -> Result<(), Error> {
     tx.execute("UPDATE chat_rooms SET of_community = ?2 WHERE id = ?1", params![id, on])?;
+    env.streams.tell(tx, Topic::Rooms, Event::RoomsChanged);
     Ok(())
 }
 
@@ -208,11 +212,11 @@ pub fn card(tx: &mut Tx, id: Id) -> Result<String, Error> {
 ///
 /// # Errors
 /// [`Error::Invalid`] when it is too long.
-pub fn set_card(tx: &mut Tx, id: Id, config: &Config, xml: &str) -> Result<(), Error> {
+pub fn set_card(tx: &mut Tx, env: &Env, id: Id, config: &Config, xml: &str) -> Result<(), Error> {
     if xml.len() > CARD_BYTES_MAX {
         return Err(Error::invalid("card", "ERR_TOO_LONG", "is too long"));
     }
-    configure(tx, id, config)?;
+    configure(tx, env, id, config)?;
     tx.execute("UPDATE chat_rooms SET card = ?2 WHERE id = ?1", params![id, xml])?;
     Ok(())
 }
@@ -221,11 +225,12 @@ pub fn set_card(tx: &mut Tx, id: Id, config: &Config, xml: &str) -> Result<(), E
 ///
 /// # Errors
 /// The database's.
-pub fn set_subject(tx: &mut Tx, id: Id, subject: &Subject) -> Result<(), Error> {
+pub fn set_subject(tx: &mut Tx, env: &Env, id: Id, subject: &Subject) -> Result<(), Error> {
     tx.execute(
         "UPDATE chat_rooms SET subject = ?2, subject_by = ?3, subject_at = ?4 WHERE id = ?1",
         params![id, subject.text, subject.by, subject.at],
     )?;
+    env.streams.tell(tx, Topic::Rooms, Event::RoomsChanged);
     Ok(())
 }
 
@@ -233,7 +238,7 @@ pub fn set_subject(tx: &mut Tx, id: Id, subject: &Subject) -> Result<(), Error> 
 ///
 /// # Errors
 /// The database's.
-pub fn destroy(tx: &mut Tx, id: Id) -> Result<(), Error> {
+pub fn destroy(tx: &mut Tx, env: &Env, id: Id) -> Result<(), Error> {
     for sql in [
         "DELETE FROM chat_affiliations WHERE room_id = ?1",
         "DELETE FROM chat_room_messages WHERE room_id = ?1",
@@ -241,6 +246,7 @@ pub fn destroy(tx: &mut Tx, id: Id) -> Result<(), Error> {
     ] {
         tx.execute(sql, params![id])?;
     }
+    env.streams.tell(tx, Topic::Rooms, Event::RoomsChanged);
     Ok(())
 }
 

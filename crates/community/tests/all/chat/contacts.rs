@@ -73,7 +73,7 @@ async fn names_and_groups_are_kept_and_each_change_makes_a_new_version() {
         let before = place.roster(alice).await.version;
         let groups = ["Work".to_owned(), "Chess".to_owned(), "Work".to_owned()];
         let change = place
-            .write(move |tx, _| contacts::set(tx, alice, "carol@far.test", "Carol", &groups))
+            .write(move |tx, env| contacts::set(tx, env, alice, "carol@far.test", "Carol", &groups))
             .await
             .unwrap();
         assert!(change.is_seen());
@@ -82,8 +82,9 @@ async fn names_and_groups_are_kept_and_each_change_makes_a_new_version() {
         assert_ne!(roster.version, before);
         assert_eq!(roster.contacts[0].groups, ["Chess", "Work"]);
         let empty = ["".to_owned()];
-        let refused =
-            place.write(move |tx, _| contacts::set(tx, alice, "x@far.test", "", &empty)).await;
+        let refused = place
+            .write(move |tx, env| contacts::set(tx, env, alice, "x@far.test", "", &empty))
+            .await;
         assert!(matches!(refused, Err(Error::Invalid(_))));
     }
 }
@@ -115,11 +116,11 @@ async fn mutual_followers_are_contacts_for_who_wants_that() {
     for (place, alice, bob) in two().await {
         place.follow_each_other(alice, bob).await;
         assert_eq!(place.roster(alice).await.contacts, []);
-        place.write(move |tx, _| settings::show_mutuals(tx, alice, true)).await.unwrap();
+        place.write(move |tx, env| settings::show_mutuals(tx, env, alice, true)).await.unwrap();
         let one_sided = place.roster(alice).await;
         assert_eq!(one_sided.contacts[0].groups, [contacts::MUTUALS]);
         assert_eq!(one_sided.contacts[0].state.subscription(), "none");
-        place.write(move |tx, _| settings::show_mutuals(tx, bob, true)).await.unwrap();
+        place.write(move |tx, env| settings::show_mutuals(tx, env, bob, true)).await.unwrap();
         let both = place.roster(alice).await;
         assert_eq!(both.contacts[0].state.subscription(), "both");
         assert_ne!(both.version, one_sided.version);

@@ -134,7 +134,7 @@ async fn a_room_keeps_its_lists_and_what_was_said_until_it_is_destroyed() {
             .await
             .unwrap();
         assert_eq!((page.messages.len(), page.complete), (3, false), "no page is too long");
-        place.write(move |tx, _| rooms::destroy(tx, room)).await.unwrap();
+        place.write(move |tx, env| rooms::destroy(tx, env, room)).await.unwrap();
         assert_eq!(place.read(|tx, _| rooms::find(tx, "tea")).await.unwrap(), None);
     }
 }

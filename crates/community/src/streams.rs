@@ -8,6 +8,7 @@
 
 mod audience;
 mod doubts;
+mod hooks;
 mod nodes;
 mod reader;
 mod readers;
@@ -29,6 +30,8 @@ use crate::statuses::{Status, Touched, View, Visibility};
 use crate::{Community, Env, Error};
 
 use audience::{Read, followers_here, public_topics, tag_followers_here};
+pub use hooks::Aspect;
+use hooks::Persons;
 pub use nodes::Nodes;
 use nodes::{hear, hear_of, pass_on, read_anew};
 pub use reader::ReaderSets;
@@ -198,6 +201,10 @@ enum Change {
     AccessChanged(Id),
     /// Log-ins in a browser of this account ended.
     LogInsChanged(Id),
+    /// This account has another role: what it has open comes back with it.
+    RoleChanged(Id),
+    /// Something of this account that chat shows is another than before.
+    Person(Id, Aspect),
     /// Posts lost these hashtags; for other nodes alone.
     Untagged(Vec<Id>),
     /// What everybody sees of these is another than before; for other nodes alone.
@@ -224,6 +231,7 @@ pub struct Streams {
     /// What another node said of log-ins may have been missed.
     doubted: Notify,
     bonds: RwLock<Vec<Box<dyn Fn(Option<Id>) + Send + Sync>>>,
+    persons: Arc<Persons>,
     touches: Touches,
     readers: Readers,
     /// There are other nodes, where people may be who are not here.
@@ -239,7 +247,7 @@ impl Streams {
         let receiver = Mutex::new(Some(receiver));
         let (prepare, access, log_ins, bonds) = Default::default();
         let doubted = Notify::new();
-        let (among_others, overflowed) = Default::default();
+        let (among_others, overflowed, persons) = Default::default();
         let (touches, readers) = (Touches::default(), Readers::default());
         let seen = readers.clone();
         hub.tap(move |topic, shared| seen.see(topic, shared));
@@ -252,6 +260,7 @@ impl Streams {
             log_ins,
             doubted,
             bonds,
+            persons,
             touches,
             readers,
             among_others,
@@ -263,40 +272,6 @@ impl Streams {
     /// who get them, on the snapshot they were read on. Only posts that somebody listens to.
     pub fn prepare_with(&self, prepare: Prepare) {
         self.prepare.write().push(prepare);
-    }
-
-    /// Calls `hear` with each account whose log-ins lost their power, for a face with sessions of
-    /// its own. It must be short.
-    pub fn on_access_changed(&self, hear: impl Fn(Id) + Send + Sync + 'static) {
-        self.access.write().push(Box::new(hear));
-    }
-
-    /// Calls `hear` with each account of which a log-in may have ended, and without one where
-    /// anybody's may have: for a face that looks itself at those its sessions go by. It must be
-    /// short.
-    pub fn on_log_ins_changed(&self, hear: impl Fn(Option<Id>) + Send + Sync + 'static) {
-        self.log_ins.write().push(Box::new(hear));
-    }
-
-    fn log_ins_changed_of(&self, account: Option<Id>) {
-        self.log_ins.read().iter().for_each(|hear| hear(account));
-    }
-
-    /// Ends what `account` has open: who may come back does.
-    fn shut_out(&self, account: Id) {
-        self.hub.close(account.0);
-        self.access.read().iter().for_each(|hear| hear(account));
-        self.log_ins_changed_of(Some(account));
-    }
-
-    /// Calls `hear` with each account that follows, blocks or mutes other people than before, for a
-    /// face with sessions of its own; without one where anybody may. It must be short.
-    pub fn on_bonds_changed(&self, hear: impl Fn(Option<Id>) + Send + Sync + 'static) {
-        self.bonds.write().push(Box::new(hear));
-    }
-
-    fn bonds_changed_of(&self, account: Option<Id>) {
-        self.bonds.read().iter().for_each(|hear| hear(account));
     }
 
     /// Where sessions are opened.
@@ -524,6 +499,8 @@ async fn tell(community: &Community, changes: Vec<Change>) -> Result<(), Error> 
             Change::Settled(settled) => waiting.push(settled),
             Change::AccessChanged(account) => shut_out.push(account),
             Change::LogInsChanged(account) => env.streams.log_ins_changed_of(Some(account)),
+            Change::RoleChanged(account) => env.streams.role_changed_of(account),
+            Change::Person(account, aspect) => env.streams.persons.heard(account, aspect),
             change => all.extend(told(env, &read, change)),
         }
     }
@@ -551,6 +528,8 @@ fn told(env: &Env, read: &Read, change: Change) -> Vec<Told> {
         Change::Settled(_)
         | Change::AccessChanged(_)
         | Change::LogInsChanged(_)
+        | Change::RoleChanged(_)
+        | Change::Person(..)
         | Change::Untagged(_)
         | Change::Touched(_)
         | Change::Missed => return Vec::new(),

@@ -23,6 +23,7 @@ use crate::iq::{Tables, blocking};
 use crate::log_in::{LogIns, again};
 use crate::message::lane::Lanes;
 use crate::muc::Rooms;
+use crate::profile;
 use crate::pubsub::interest::Interests;
 use crate::push::Pushes;
 use crate::roster::load::Rosters;
@@ -79,6 +80,7 @@ pub struct Inner {
     pub(crate) lanes: Lanes,
     pub(crate) rosters: Rosters,
     pub(crate) blocks_changed: blocking::Changed,
+    pub(crate) profiles_changed: profile::Changed,
     pub(crate) pushes: Pushes,
     pub(crate) detached: Detached,
     pub(crate) interests: Interests,
@@ -140,6 +142,7 @@ impl Xmpp {
             router: Router::new(setup.sessions_max),
             admission: Admission::new(ARRIVALS_MAX, ARRIVALS_WAITING_MAX, clock, random),
             pace: Pace::half(),
+            profiles_changed: profile::Changed::default(),
             pushes: Pushes::default(),
             lanes: Lanes::new(setup.community.db().dialect()),
             detached: Detached::default(),
@@ -186,6 +189,13 @@ impl Xmpp {
             }
         });
         tokio::spawn(blocking::follow(xmpp.clone()));
+        let weak = xmpp.downgrade();
+        env.streams.on_person_changed(move |account, aspect| {
+            if let Some(xmpp) = Self::upgrade(&weak) {
+                xmpp.profiles_changed.note(&xmpp.router, account, aspect);
+            }
+        });
+        tokio::spawn(profile::follow(xmpp.clone()));
         xmpp
     }
 

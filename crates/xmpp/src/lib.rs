@@ -14,6 +14,7 @@ pub mod log_in;
 pub mod message;
 mod muc;
 pub mod presence;
+mod profile;
 pub mod pubsub;
 mod push;
 pub mod register;

@@ -91,6 +91,7 @@ pub fn delete(tx: &mut Tx, env: &Env, id: Id) -> Result<(), Error> {
     }
     oauth::revoke_all(tx, env, id)?;
     env.streams.bonds_changed(tx, id);
+    env.streams.looks_changed(tx, id);
     env.jobs.enqueue_at(
         tx,
         env.clock.now().plus_ms(ERASE_AFTER_MS),

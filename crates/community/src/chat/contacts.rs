@@ -74,6 +74,14 @@ pub struct Change {
     pub answers: Option<Kind>,
 }
 
+impl Roster {
+    /// Whether those with whom the person follows each other appear in it.
+    pub fn shows_mutuals(&self) -> bool {
+        // Only then the version tells of more than the rows.
+        self.version.contains('-')
+    }
+}
+
 impl Change {
     /// Whether the person's sessions must be told that the roster changed.
     pub fn is_seen(&self) -> bool {
@@ -234,8 +242,11 @@ fn mutual_followers(tx: &mut Tx, env: &Env, owner: Id) -> Result<Vec<Contact>, E
     Ok(found.into_iter().map(contact).collect())
 }
 
-/// Those of here with whom `owner` follows each other.
-pub(super) fn mutual_ids(tx: &mut Tx, owner: Id) -> Result<Vec<Id>, Error> {
+/// Those of here with whom `owner` follows each other, whether `owner` is there or not.
+///
+/// # Errors
+/// The database's.
+pub fn mutual_ids(tx: &mut Tx, owner: Id) -> Result<Vec<Id>, Error> {
     Ok(tx.column(
         "SELECT f.target_id
          FROM follows f JOIN follows b ON b.account_id = f.target_id AND b.target_id = f.account_id

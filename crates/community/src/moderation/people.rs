@@ -95,6 +95,7 @@ pub fn suspend(tx: &mut Tx, env: &Env, by: Id, target: Id) -> Result<(), Error> 
     }
     oauth::access_changed(tx, env, target);
     env.streams.bonds_changed(tx, target);
+    env.streams.looks_changed(tx, target);
     log(by, &account, "suspend");
     Ok(())
 }
@@ -117,6 +118,7 @@ pub fn unsuspend(tx: &mut Tx, env: &Env, by: Id, target: Id) -> Result<(), Error
     tell(tx, env, by, &account, ("none", what), &[])?;
     oauth::access_changed(tx, env, target);
     env.streams.bonds_changed(tx, target);
+    env.streams.looks_changed(tx, target);
     log(by, &account, "unsuspend");
     Ok(())
 }

@@ -10,6 +10,7 @@ pub use apps::{App, NewApp, app, app_by_client_id, register_app, secret_fits};
 pub use grants::{Authorization, NewGrant, exchange, grant};
 pub use held::{Held, Hold};
 pub use scopes::{Scopes, UnknownScope};
+pub(crate) use tokens::role_changed;
 pub use tokens::{
     Bearer, LogIns, access_changed, bearer, issue, person_behind, powerless, revoke, revoke_all,
     revoke_by_id, revoke_own, tokens_of, touch,

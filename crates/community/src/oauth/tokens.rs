@@ -70,6 +70,13 @@ pub fn access_changed(tx: &mut Tx, env: &Env, account: Id) {
     env.streams.access_changed(tx, account);
 }
 
+/// `account` has another role by `tx`: nobody goes by what they remember of its tokens, and what it
+/// has open comes back with the new one.
+pub(crate) fn role_changed(tx: &mut Tx, env: &Env, account: Id) {
+    env.log_ins.changed(tx);
+    env.streams.role_changed(tx, account);
+}
+
 /// Makes a token.
 ///
 /// # Errors

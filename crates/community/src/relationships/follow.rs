@@ -147,6 +147,7 @@ fn established(tx: &mut Tx, env: &Env, by: Id, them: &Account) -> Result<(), Err
     env.streams.bonds_changed(tx, by);
     if them.is_local() {
         env.streams.followers_changed(tx, them.id, by);
+        env.streams.follow_changed(tx, by, them.id);
         notifications::notify(tx, env, them.id, Kind::Follow, by, None)?;
     }
     Ok(())
@@ -302,6 +303,7 @@ pub(super) fn end(tx: &mut Tx, env: &Env, by: Id, target: Id) -> Result<Option<S
         env.feeds.unfollowed(tx, by, target);
         env.streams.bonds_changed(tx, by);
         env.streams.followers_changed(tx, target, by);
+        env.streams.follow_changed(tx, by, target);
         tx.execute(
             "DELETE FROM list_accounts WHERE account_id = ?2
                AND list_id IN (SELECT id FROM lists WHERE account_id = ?1)",

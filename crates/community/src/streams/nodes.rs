@@ -96,7 +96,9 @@ pub(super) async fn hear_of(community: &Community, heard: Heard) -> Result<(), E
             Change::Untagged(tags) => {
                 community.env().feeds.forget(tags.iter().map(|tag| Source::Tag(*tag)));
             }
-            Change::AccessChanged(_) => community.env().log_ins.changed_elsewhere(),
+            Change::AccessChanged(_) | Change::RoleChanged(_) => {
+                community.env().log_ins.changed_elsewhere();
+            }
             Change::Touched(nouns) => {
                 community.env().streams.touches.note(nouns.iter().copied());
             }

@@ -39,7 +39,21 @@ pub struct UserChange {
 /// [`Error::Invalid`] when the address is not acceptable or taken; [`Error::NotFound`].
 pub fn change(tx: &mut Tx, env: &Env, account: Id, change: &UserChange) -> Result<(), Error> {
     let user = by_account(tx, account)?;
-    oauth::access_changed(tx, env, account);
+    match change {
+        UserChange {
+            email: None,
+            password: None,
+            role: Some(_),
+            approved: None,
+            disabled: None,
+        } => {
+            oauth::role_changed(tx, env, account);
+        }
+        _ => oauth::access_changed(tx, env, account),
+    }
+    if change.role.is_some() {
+        env.streams.looks_changed(tx, account);
+    }
     env.streams.tell_if_here(tx, account, Event::UserChanged);
     if let Some(email) = change.email.as_deref().map(str::trim) {
         check_email(email)?;

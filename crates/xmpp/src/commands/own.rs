@@ -1,9 +1,11 @@
 //! What everybody may.
 
 use weir_community::chat::settings;
+use weir_community::streams::Aspect;
 use weir_community::users::{self, NewInvite};
 
 use super::{Shown, Step};
+use crate::roster;
 use crate::wire::StanzaError;
 use crate::wire::form::{Field, Form};
 
@@ -25,8 +27,11 @@ pub(super) async fn mutuals(step: Step) -> Result<Shown, StanzaError> {
     };
     let on = form.flag("show").unwrap_or(false);
     step.xmpp.write(move |tx, env| settings::show_mutuals(tx, env, by, on)).await?;
+    roster::mutuals::wanted(&step.xmpp, by).await?;
+    // Presence goes where both want that, so it may begin or end with each of them.
+    step.xmpp.profiles_changed.note(&step.xmpp.router, by, Aspect::Looks);
     let text = if on { "They stand there." } else { "They do not stand there." };
-    Ok(Shown::Done(format!("{text} Your apps see it when they connect again."), None))
+    Ok(Shown::Done(text.to_owned(), None))
 }
 
 /// An invitation for one new person, who follows the one who invited.

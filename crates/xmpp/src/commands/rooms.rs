@@ -58,7 +58,7 @@ pub(super) async fn of_community(step: Step) -> Result<Shown, StanzaError> {
     let changed = changed.await?;
     tracing::info!(staff = %step.by, ?changed, "moderation: rooms of the community");
     for (name, on) in changed {
-        step.xmpp.rooms.set_of_community(&format!("{name}@{place}"), on);
+        muc::hats::set_of_community(&step.xmpp, &format!("{name}@{place}"), on).await;
     }
     Ok(Shown::Done("These are the rooms of the community.".to_owned(), None))
 }

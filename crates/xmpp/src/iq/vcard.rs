@@ -33,7 +33,7 @@ pub async fn card(asked: Asked) -> Answer {
     let kept = kept.and_then(|xml| parse::element_in(&xml, &Scope::empty()).ok());
     let mut card = kept.unwrap_or_else(|| Element::new("vCard", ns::VCARD));
     let full_name = card.child("FN", ns::VCARD).map(Element::text);
-    if !name.is_empty() && full_name.is_none_or(|full| !full.starts_with(&name)) {
+    if !name.is_empty() && full_name.is_none_or(|full| shown(&full) != name) {
         card.remove_children(|child| child.is("FN", ns::VCARD));
         card = card.with_child(Element::new("FN", ns::VCARD).with_text(name));
     }
@@ -68,8 +68,8 @@ async fn change(asked: Asked) -> Answer {
     };
     card.remove_children(|child| child.is("PHOTO", ns::VCARD));
     let name = ["FN", "NICKNAME"].into_iter().find_map(|name| {
-        let text = card.child(name, ns::VCARD)?.text();
-        (!text.trim().is_empty()).then(|| text.trim().to_owned())
+        let text = shown(&card.child(name, ns::VCARD)?.text());
+        (!text.is_empty()).then_some(text)
     });
     keep(&asked.xmpp, account, &card, name).await?;
     let host = asked.from.bare();
@@ -81,6 +81,11 @@ async fn change(asked: Asked) -> Answer {
     Ok(None)
 }
 
+/// The name of a card as the profile shows it.
+fn shown(name: &str) -> String {
+    name.trim().chars().take(DISPLAY_NAME_CHARACTERS_MAX).collect()
+}
+
 async fn keep(
     xmpp: &crate::Xmpp,
     account: Id,
@@ -88,12 +93,11 @@ async fn keep(
     name: Option<String>,
 ) -> Result<(), StanzaError> {
     let xml = write::to_string(card);
-    let shown = name.map(|name| name.chars().take(DISPLAY_NAME_CHARACTERS_MAX).collect::<String>());
     xmpp.write(move |tx, env| {
         private::set(tx, account, private::VCARD, &xml)?;
         let before = accounts::by_id(tx, account)?.display_name;
-        if shown.as_ref().is_some_and(|name| *name != before) {
-            let change = ProfileChange { display_name: shown.clone(), ..ProfileChange::default() };
+        if name.as_ref().is_some_and(|name| *name != before) {
+            let change = ProfileChange { display_name: name.clone(), ..ProfileChange::default() };
             accounts::update_profile(tx, env, account, &change)?;
         }
         Ok(())

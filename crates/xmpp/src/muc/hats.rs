@@ -1,8 +1,12 @@
 //! Hats (XEP-0317): in rooms of the community its staff is known as such, whatever its nick.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use weir_community::users::{self, Role};
 
-use super::room::Room;
+use super::LABEL;
+use super::room::{Occupant, Room, Told};
 use crate::face::Xmpp;
 use crate::wire::{Element, Jid, ns};
 
@@ -37,5 +41,56 @@ impl Hat {
         };
         let hat = Element::new("hat", ns::HATS).with_attr("title", title).with_attr("uri", uri);
         Element::new("hats", ns::HATS).with_child(hat)
+    }
+}
+
+/// Who is at `bare` may be of the staff, or be it no longer: the rooms where they are see it.
+pub(crate) async fn renew(xmpp: &Xmpp, bare: &Jid) {
+    let Some(peer) = xmpp.router.find(bare.as_str()) else { return };
+    let sessions = match peer.here().as_ref() {
+        Some(here) => here.sessions.clone(),
+        None => return,
+    };
+    let service = format!("{LABEL}.{}", xmpp.domain());
+    let mut rooms = BTreeSet::new();
+    for session in sessions {
+        let state = session.state();
+        let directed = state.more.iter().flat_map(|more| &more.directed);
+        rooms.extend(directed.filter(|to| to.domain() == service).map(Jid::bare));
+    }
+    for room in rooms {
+        if let Some(room) = xmpp.rooms.live(&room) {
+            put_on(xmpp, &room, bare).await;
+        }
+    }
+}
+
+/// The room at the address `jid` belongs to the community from now on, or does no longer.
+pub(crate) async fn set_of_community(xmpp: &Xmpp, jid: &str, on: bool) {
+    let Some(room) = Jid::parse(jid).ok().and_then(|jid| xmpp.rooms.live(&jid)) else { return };
+    let people: BTreeSet<Jid> = {
+        let mut state = room.state();
+        state.of_community = on;
+        let all = state.occupants.values().filter_map(|one| one.jids.first());
+        all.filter(|jid| jid.domain() == xmpp.domain()).map(Jid::bare).collect()
+    };
+    for bare in people {
+        put_on(xmpp, &room, &bare).await;
+    }
+}
+
+/// Has who is at `bare` wear what they are now in `room`, and tells all there.
+async fn put_on(xmpp: &Xmpp, room: &Arc<Room>, bare: &Jid) {
+    let hat = Hat::of(xmpp, room, bare).await;
+    let mut state = room.state();
+    let wrong = |one: &&mut Occupant| one.hat != hat && one.bare() == bare.as_str();
+    let mut changed = Vec::new();
+    for occupant in state.occupants.values_mut().filter(wrong) {
+        occupant.hat = hat;
+        occupant.changed();
+        changed.push(occupant.nick.clone());
+    }
+    for occupant in changed.iter().filter_map(|nick| state.occupants.get(nick)) {
+        room.tell(xmpp, &state, occupant, &Told::default(), false);
     }
 }

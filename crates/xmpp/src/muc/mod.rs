@@ -10,7 +10,7 @@ mod card;
 mod config;
 mod disco;
 mod enter;
-mod hats;
+pub(crate) mod hats;
 mod moderate;
 mod owner;
 mod parcel;

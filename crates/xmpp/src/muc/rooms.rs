@@ -103,13 +103,9 @@ impl Rooms {
         }
     }
 
-    /// The room at the address `jid` belongs to the community, or does no longer.
-    pub(crate) fn set_of_community(&self, jid: &str, on: bool) {
-        let Ok(jid) = Jid::parse(jid) else { return };
-        let room = self.live.lock().get(&jid).cloned();
-        if let Some(room) = room {
-            room.state().of_community = on;
-        }
+    /// The room at `jid`, where somebody is in it, or was a moment ago.
+    pub(super) fn live(&self, jid: &Jid) -> Option<Arc<Room>> {
+        self.live.lock().get(jid).cloned()
     }
 
     /// The rooms in memory that stand in the list of rooms: name, title, and whether they belong

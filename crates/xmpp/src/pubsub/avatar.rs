@@ -149,13 +149,7 @@ async fn put(
     host: &Jid,
     picture: Option<&Picture>,
 ) -> Result<(), StanzaError> {
-    let call = Call {
-        xmpp: xmpp.clone(),
-        from: host.clone(),
-        host: host.clone(),
-        account: Some(account),
-        set: true,
-    };
+    let call = Call::of_owner(xmpp, account, host);
     let mut items = Vec::new();
     let mut metadata = Element::new("metadata", ns::AVATAR_METADATA);
     let id = picture.map(Picture::name).unwrap_or_default();
@@ -175,7 +169,8 @@ async fn put(
             for (name, xml) in &items {
                 let (name, id, xml) = ((*name).to_owned(), id.clone(), xml.clone());
                 let new = publish::New { name, id, xml, wish: None };
-                events.push(publish::put(tx, env, call, &new)?.0);
+                let event = publish::put(tx, env, call, &new)?.0;
+                events.push(event.seen_by_contacts(tx, env, account)?);
             }
             Ok(events)
         })

@@ -6,6 +6,7 @@ pub mod bookmarks;
 mod disco;
 pub mod interest;
 mod items;
+pub(crate) mod nick;
 mod nodes;
 mod notify;
 mod options;
@@ -126,6 +127,12 @@ pub fn receive(xmpp: Xmpp, stanza: Stanza) -> Work {
 }
 
 impl Call {
+    /// What the account at `host` does itself.
+    fn of_owner(xmpp: &Xmpp, account: Id, host: &Jid) -> Self {
+        let (from, host) = (host.clone(), host.clone());
+        Self { xmpp: xmpp.clone(), from, host, account: Some(account), set: true }
+    }
+
     async fn answer(&self, payload: &Element) -> Answer {
         let is_owner_verb = payload.ns == ns::PUBSUB_OWNER;
         let Some(verb) = payload.children().find(|child| child.ns == payload.ns) else {

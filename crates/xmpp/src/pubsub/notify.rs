@@ -4,13 +4,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use weir_community::Error as CommunityError;
+use weir_base::Id;
 use weir_community::chat::nodes::{self as noun, Access, Affiliation, Item, Node};
 use weir_community::chat::{address, contacts};
+use weir_community::{Env, Error as CommunityError};
 use weir_db::Tx;
 
 use crate::face::Xmpp;
-use crate::router::{Out, Session};
+use crate::router::{Out, Peer, Session};
 use crate::wire::{Element, Jid, Kind, Scope, Stanza, ns, parse};
 
 /// Something to be told of a node.
@@ -21,6 +22,25 @@ pub(super) struct Event {
     subscribers: Vec<String>,
     /// Those who may hear of it besides the owner; none: all who see the owner's presence.
     allowed: Option<Vec<String>>,
+    /// Who sees the owner's presence, where that is known though the owner may not be here.
+    contacts: Vec<String>,
+}
+
+impl Event {
+    /// Told also while its owner is not here, to those who see its presence when it is.
+    ///
+    /// # Errors
+    /// The database's.
+    pub(super) fn seen_by_contacts(
+        self,
+        tx: &mut Tx,
+        env: &Env,
+        owner: Id,
+    ) -> Result<Self, CommunityError> {
+        let all = contacts::list(tx, env, owner)?.contacts;
+        let from = all.into_iter().filter(|contact| contact.state.from);
+        Ok(Self { contacts: from.map(|contact| contact.jid).collect(), ..self })
+    }
 }
 
 /// `inside` told of `node`: whom it concerns is read in the unit of its cause.
@@ -49,7 +69,14 @@ pub(super) fn event(
         }
     };
     let (host, node) = (host.clone(), node.name.clone());
-    Ok(Event { host, node, inside, subscribers: heard.map(|one| one.jid).collect(), allowed })
+    Ok(Event {
+        host,
+        node,
+        inside,
+        subscribers: heard.map(|one| one.jid).collect(),
+        allowed,
+        contacts: Vec::new(),
+    })
 }
 
 /// A payload as it is kept, to be put inside of an item.
@@ -87,10 +114,14 @@ pub(super) fn send(xmpp: &Xmpp, event: Event) {
 
 /// Sessions of here that want to hear of `event` without having subscribed.
 fn interested(xmpp: &Xmpp, event: &Event) -> Vec<Arc<Session>> {
-    let Some(owner) = xmpp.router.find(event.host.as_str()) else { return Vec::new() };
-    let mut peers = vec![owner.clone()];
-    if let Some(contacts) = owner.here().as_ref().and_then(|here| here.contacts.as_ref()) {
-        peers.extend(contacts.from().iter().cloned());
+    let mut peers: Vec<Arc<Peer>> = xmpp.router.find(event.host.as_str()).into_iter().collect();
+    let known = peers.first().and_then(|owner| {
+        let here = owner.here();
+        here.as_ref()?.contacts.as_ref().map(|contacts| contacts.from().to_vec())
+    });
+    match known {
+        Some(contacts) => peers.extend(contacts),
+        None => peers.extend(event.contacts.iter().filter_map(|jid| xmpp.router.find(jid))),
     }
     let may = |jid: &str| {
         jid == event.host.as_str()

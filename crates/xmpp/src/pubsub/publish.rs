@@ -44,6 +44,9 @@ pub(super) async fn publish(call: &Call, payload: &Element, verb: &Element) -> A
         let account = call.account.unwrap_or(Id::ZERO);
         super::avatar::published(&call.xmpp, account, &call.host, item, &id).await?;
     }
+    if call.is_own() && name == ns::NICK {
+        super::nick::published(&call.xmpp, call.account.unwrap_or(Id::ZERO), item).await?;
+    }
     Ok(Some(published(&name, &id)))
 }
 

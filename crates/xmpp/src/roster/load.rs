@@ -15,6 +15,7 @@ use weir_community::chat::{blocks, offline};
 use weir_live::SingleFlight;
 use weir_live::admission::Permit;
 
+use super::mutuals::Mutuals;
 use super::packed::Packed;
 use crate::face::Xmpp;
 use crate::router::{Contacts, Session};
@@ -185,6 +186,7 @@ fn install(
     }
     if there.contacts.is_none() {
         there.contacts = Some(contacts);
+        there.mutuals = Mutuals::of(&read.roster);
         there.avatar.clone_from(&read.avatar);
         there.blocked = read.blocked.iter().map(|jid| jid.as_str().into()).collect();
     }

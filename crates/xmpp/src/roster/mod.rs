@@ -1,6 +1,7 @@
 //! Contacts (RFC 6121 section 2): the roster that people's apps show.
 
 pub mod load;
+pub(crate) mod mutuals;
 mod packed;
 pub(crate) mod push;
 pub(crate) mod subscriptions;

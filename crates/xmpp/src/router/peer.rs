@@ -8,6 +8,7 @@ use weir_base::Id;
 
 use super::session::Session;
 use crate::limits;
+use crate::roster::mutuals::Mutuals;
 
 /// An address without a resource that is in use: somebody is here by it, or it stands in the
 /// roster of somebody who is. Exists once, and is shared by all who name it.
@@ -33,6 +34,9 @@ pub struct Here {
     pub handed: Vec<Id>,
     /// More wait than were handed over.
     pub has_more: bool,
+    /// What is known of those with whom the person follows each other, where it wants them in its
+    /// roster.
+    pub mutuals: Option<Box<Mutuals>>,
     /// The hash of the person's picture, for their presence (XEP-0153).
     pub avatar: Option<Box<str>>,
 }
@@ -94,6 +98,7 @@ impl Here {
             revision: next_revision(),
             handed: Vec::new(),
             has_more: false,
+            mutuals: None,
             avatar: None,
         }
     }

@@ -3,11 +3,9 @@
 use weir_community::accounts;
 use weir_db::Class;
 
+use super::by_posts::PIXEL;
 use super::dialogue::play_at;
 use super::place::places;
-
-/// A picture of one pixel.
-const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 #[tokio::test]
 async fn the_name_and_the_picture_are_those_of_the_profile() {

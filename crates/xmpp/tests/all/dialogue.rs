@@ -14,12 +14,14 @@
 //! `is here` connects and sends presence, and reads away what comes of that; without a resource
 //! it is `home`. What is received has to have what is written, and may have more; `*` stands for
 //! any value, and `(none)` for the absence of an attribute. Who `answers` answers the query
-//! that came last among what was received in any order.
+//! that came last among what was received in any order. What people do outside of chat stands in
+//! [`by_posts`].
 
 use std::collections::BTreeMap;
 
 use weir_xmpp::wire::{Element, Frame, Scope, parse, write};
 
+use super::by_posts;
 use super::place::{App, Place, places};
 
 /// Plays a dialogue on each database.
@@ -129,6 +131,7 @@ impl Stage {
                 assert!(matches!(end, Some(Frame::Close) | None), "{at}: {end:?}");
                 self.apps.remove(&who);
             }
+            _ if by_posts::act(place, name, what).await => {}
             _ => panic!("{at}: nobody knows how to do that"),
         }
     }

@@ -30,7 +30,7 @@ pub use inbox::{FreeDisk, Inbound, Late, LookUp, RefetchKey, Unverified};
 pub use keys::{Keys, Signing};
 pub use outbound::{Deliver, DeliverRest, PrunePayloads, Redeliver, retry_host};
 pub use resolver::Signer;
-pub use serve::router;
+pub use serve::{host_meta_alone, router};
 
 use weir_jobs::Registry;
 

@@ -284,6 +284,7 @@ impl Jobs {
     /// Stops taking from all queues until the process ends. What runs goes on, and so do other
     /// processes: to stop a queue everywhere, [`pause`](Self::pause) it.
     pub fn quiet(&self) {
+        tracing::info!("quiet: no more jobs are taken until the next start");
         self.inner.quiet.store(true, Ordering::Relaxed);
     }
 

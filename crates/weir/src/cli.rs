@@ -32,7 +32,7 @@ pub struct Cli {
 pub enum Verb {
     /// Serve the community.
     #[command(
-        after_help = "Example:\n  weir serve --domain example.social --listen 0.0.0.0:443\n  \
+        after_help = "Examples:\n  weir serve --domain example.social --listen 0.0.0.0:443\n  \
                       weir serve --dev --data a --domain 127.0.0.2:8001 --listen 127.0.0.2:8001"
     )]
     Serve(ServeArgs),
@@ -76,7 +76,7 @@ pub enum Verb {
     #[command(after_help = "Example:\n  weir version --json")]
     Version,
     /// Print a commented configuration file with every key and its default.
-    #[command(hide = true, after_help = "Example:\n  weir example-config > weir.toml")]
+    #[command(after_help = "Example:\n  weir example-config > weir.toml")]
     ExampleConfig,
     /// Bring the database's tables up to date and print them.
     #[command(hide = true, after_help = "Example:\n  weir schema --data data/demo")]

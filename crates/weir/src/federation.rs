@@ -37,7 +37,7 @@ pub fn face(
 }
 
 /// How chat is reached by the web (XEP-0156).
-fn host_links(checked: &Checked, parts: &Parts) -> Vec<HostLink> {
+pub fn host_links(checked: &Checked, parts: &Parts) -> Vec<HostLink> {
     if !checked.config.roles.contains(&Role::Xmpp) {
         return Vec::new();
     }

@@ -127,7 +127,7 @@ fn cell(value: &Value) -> String {
 }
 
 /// Columns that say which thing a row is about: they stand first.
-const LEADING: &[&str] = &["id", "name", "host", "queue", "kind"];
+const LEADING: &[&str] = &["id", "name", "host", "queue", "kind", "chore"];
 
 fn table(rows: &[Value]) -> String {
     let rows: Vec<&Map<String, Value>> = rows.iter().filter_map(Value::as_object).collect();

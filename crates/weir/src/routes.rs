@@ -17,6 +17,7 @@ use weir_xmpp::Xmpp;
 
 use crate::alone::Alone;
 use crate::config::Checked;
+use crate::federation::host_links;
 use crate::options;
 use crate::outside::Outside;
 use crate::parts::Parts;
@@ -71,8 +72,11 @@ pub fn router(
     };
     let nothing = weir_pages::nothing_here(pages.clone());
     let web = own.merge(weir_pages::router(pages)).merge(weir_mastodon::router(mastodon));
-    let servers = federation.cloned().map(weir_activitypub::router);
-    by_what_is_asked(web, servers.unwrap_or_default(), nothing)
+    let servers = match federation {
+        Some(face) => weir_activitypub::router(face.clone()),
+        None => weir_activitypub::host_meta_alone(host_links(checked, parts)),
+    };
+    by_what_is_asked(web, servers, nothing)
 }
 
 /// How much of other servers' media is kept on the disk under `data`, in bytes: a tenth of what is

@@ -273,6 +273,21 @@ fn what_is_not_there_in_federation_is_answered_with_a_remedy_that_fits() {
 }
 
 #[test]
+fn apps_in_browsers_find_chat_also_where_there_is_no_federation() {
+    for mode in ["open", "off"] {
+        let dir = tempfile::tempdir().unwrap();
+        let config = format!("[federation]\nmode = \"{mode}\"\n");
+        std::fs::write(dir.path().join("weir.toml"), config).unwrap();
+        let server = Server::start(&dir.path().join("data"), &[]);
+        for path in ["/.well-known/host-meta", "/.well-known/host-meta.json"] {
+            let meta = get(&server.address("http"), path);
+            assert!(meta.contains("urn:xmpp:alt-connections:websocket"), "{mode}: {meta}");
+            assert_eq!(meta.contains("lrdd"), mode == "open", "{meta}");
+        }
+    }
+}
+
+#[test]
 fn a_database_that_cannot_be_opened_is_named_once_and_without_its_password() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");

@@ -19,7 +19,7 @@ use weir_live::admission::Admission;
 use weir_live::pace::Pace;
 
 use crate::iq::external::Externals;
-use crate::iq::{Tables, blocking};
+use crate::iq::{Tables, blocking, disco};
 use crate::log_in::{LogIns, again};
 use crate::message::lane::Lanes;
 use crate::muc::Rooms;
@@ -86,6 +86,7 @@ pub struct Inner {
     pub(crate) interests: Interests,
     pub(crate) rooms: Rooms,
     pub(crate) tables: Tables,
+    pub(crate) caps: disco::Caps,
     /// How often somebody from one place may try to join.
     pub(crate) registering: Throttle,
     domain: Box<str>,
@@ -151,6 +152,7 @@ impl Xmpp {
             rosters: Rosters::default(),
             blocks_changed: blocking::Changed::default(),
             tables: Tables::new(),
+            caps: disco::Caps::default(),
             shutdown: setup.shutdown,
             tls: setup.tls,
             log_ins,

@@ -22,6 +22,7 @@ use axum::Router;
 use axum::routing::get;
 
 use crate::{ActivityPub, inbox};
+pub use host_meta::alone as host_meta_alone;
 pub(crate) use nodeinfo::Usage;
 
 /// Everything that others read, and where they write to.

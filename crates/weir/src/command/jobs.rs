@@ -139,6 +139,8 @@ pub enum JobsCommand {
         queue: String,
     },
     /// Move all that waits in a queue to another.
+    ///
+    /// Both have to work on the database, or both to reach outside; jobs that lie in Redis stay.
     #[command(after_help = "Example:\n  weir jobs move deliver deliver_rest")]
     Move {
         /// Where they lie.

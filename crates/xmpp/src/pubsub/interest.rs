@@ -132,7 +132,7 @@ fn wanted_in(text: &str) -> Wanted {
 }
 
 /// The hash of such a text (XEP-0115 §5.1).
-fn verification(text: &str, hash: &str) -> Option<String> {
+pub(crate) fn verification(text: &str, hash: &str) -> Option<String> {
     let algorithm = match hash {
         "sha-1" => &digest::SHA1_FOR_LEGACY_USE_ONLY,
         "sha-256" => &digest::SHA256,
@@ -143,7 +143,7 @@ fn verification(text: &str, hash: &str) -> Option<String> {
 }
 
 /// What an app says of itself as one text (XEP-0115 §5.1); none where it says too much.
-fn verified(info: &Element) -> Option<String> {
+pub(crate) fn verified(info: &Element) -> Option<String> {
     let attr = |element: &Element, name: &str| element.attr(name).unwrap_or_default().to_owned();
     let mut identities = Vec::new();
     let mut features = Vec::new();

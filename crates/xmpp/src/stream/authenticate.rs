@@ -159,8 +159,8 @@ impl Stream<'_> {
         queue(&mut *self.transport, &success);
         // There is no new stream: what it offers comes at once.
         let offered = match &entered {
-            Entered::Begun(_) => features::to_bound(),
-            _ => features::to_people(),
+            Entered::Begun(_) => features::to_bound(self.xmpp).await,
+            _ => features::to_people(self.xmpp).await,
         };
         queue(&mut *self.transport, &offered);
         self.flush().await?;

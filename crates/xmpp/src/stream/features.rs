@@ -2,6 +2,7 @@
 
 use super::transport::Transport;
 use crate::face::Xmpp;
+use crate::iq::disco;
 use crate::sasl::{Binding, Mechanism, Offer};
 use crate::wire::{Element, ns};
 
@@ -77,20 +78,21 @@ fn inline(offer: &Offer) -> Element {
 }
 
 /// To somebody who has logged in.
-pub(crate) fn to_people() -> Element {
+pub(crate) async fn to_people(xmpp: &Xmpp) -> Element {
     let session =
         Element::new("session", ns::SESSION).with_child(Element::new("optional", ns::SESSION));
     let bind = [Element::new("bind", ns::BIND), session, Element::new("sm", ns::SM)];
     let mut features = Element::new("features", ns::STREAM).with_children(bind);
-    features.nodes.extend(to_bound().nodes);
+    features.nodes.extend(to_bound(xmpp).await.nodes);
     features
 }
 
 /// To somebody whose log-in has bound a resource or resumed a session: what was done is offered no
 /// more (XEP-0386), or apps do it twice.
-pub(crate) fn to_bound() -> Element {
+pub(crate) async fn to_bound(xmpp: &Xmpp) -> Element {
     Element::new("features", ns::STREAM)
         .with_child(Element::new("ver", ns::ROSTER_VERSIONS))
         .with_child(Element::new("sub", ns::PRE_APPROVAL))
         .with_child(Element::new("csi", ns::CSI))
+        .with_child(disco::caps(xmpp).await)
 }

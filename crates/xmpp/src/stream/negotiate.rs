@@ -103,7 +103,8 @@ impl Stream<'_> {
                 self.transport.restart();
                 let header = self.header().await?;
                 self.open(header.attr("from"));
-                queue(&mut *self.transport, &features::to_people());
+                let offered = features::to_people(self.xmpp).await;
+                queue(&mut *self.transport, &offered);
                 who
             }
         };

@@ -296,7 +296,7 @@ async fn one_request_logs_in_binds_and_turns_on_what_an_app_wants() {
         let previd = bound.child("enabled", SM).unwrap().attr("id").unwrap().to_owned();
         let features = app.receive().await;
         let names: Vec<&str> = features.children().map(|one| &*one.name).collect();
-        assert_eq!((&*features.name, &*names), ("features", &["ver", "sub", "csi"][..]));
+        assert_eq!((&*features.name, &*names), ("features", &["ver", "sub", "csi", "c"][..]));
         assert!(app.until_ping().await.is_empty());
         app.vanish().await;
         // The session is taken up by the next request.

@@ -138,6 +138,39 @@ async fn options_make_a_node_and_later_have_to_fit_it() {
 }
 
 #[tokio::test]
+async fn what_is_kept_for_oneself_nobody_else_reads() {
+    play(&format!(
+        "{FRIENDS}
+         bob sends
+           <iq type='set' id='1'><pubsub xmlns='http://jabber.org/protocol/pubsub'>
+           <publish node='urn:drafts'><item id='one'><draft xmlns='urn:drafts'/></item></publish>
+           <publish-options><x xmlns='jabber:x:data' type='submit'>
+           <field var='FORM_TYPE' type='hidden'>
+           <value>http://jabber.org/protocol/pubsub#publish-options</value></field>
+           <field var='pubsub#persist_items'><value>true</value></field>
+           <field var='pubsub#access_model'><value>whitelist</value></field>
+           </x></publish-options></pubsub></iq>
+         bob receives
+           <iq type='result' id='1'/>
+         alice sends
+           <iq type='get' id='2' to='bob@weir.test'>
+           <pubsub xmlns='http://jabber.org/protocol/pubsub'><items node='urn:drafts'/></pubsub></iq>
+         alice receives
+           <iq type='error' id='2'><error><not-allowed
+           xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></iq>
+         bob/phone connects
+         bob/phone sends
+           <iq type='get' id='3'><pubsub xmlns='http://jabber.org/protocol/pubsub'>
+           <items node='urn:drafts'/></pubsub></iq>
+         bob/phone receives
+           <iq type='result' id='3'><pubsub xmlns='http://jabber.org/protocol/pubsub'>
+           <items node='urn:drafts'><item id='one'><draft xmlns='urn:drafts'/></item></items>
+           </pubsub></iq>"
+    ))
+    .await;
+}
+
+#[tokio::test]
 async fn who_subscribes_to_a_node_of_the_service_hears_of_it() {
     play(
         "alice is here

@@ -1,5 +1,7 @@
 //! How streams begin and end (RFC 6120).
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use std::future::poll_fn;
 use std::net::Ipv4Addr;
 
@@ -142,6 +144,37 @@ async fn the_server_tells_what_there_is() {
            <name>Weir</name></query></iq>",
     )
     .await;
+}
+
+#[tokio::test]
+async fn a_stream_says_by_a_hash_what_the_domain_can() {
+    for mut place in places().await {
+        let mut app = place.logged_in("alice", "phone").await;
+        // Once more, to look at what is offered.
+        app.send("</stream:stream>").await;
+        let mut app = place.app().await;
+        let auth = "<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>";
+        let message = BASE64_STANDARD.encode("\0alice\0password of alice");
+        app.send(&format!("{auth}{message}</auth>")).await;
+        assert_eq!(app.receive().await.name, "success");
+        let features = app.open().await;
+        let caps = features.child("c", ns::CAPS).unwrap();
+        let (node, ver) = (caps.attr("node").unwrap(), caps.attr("ver").unwrap());
+        assert_eq!((caps.attr("hash"), ver.len()), (Some("sha-1"), 28));
+        app.bind("home").await;
+        for (ver, kind) in [(ver, "result"), ("unknown", "error")] {
+            let node = format!("{node}#{ver}");
+            let query = format!("<query xmlns='{}' node='{node}'/>", ns::DISCO_INFO);
+            app.send(&format!("<iq type='get' to='{}' id='d'>{query}</iq>", place.domain)).await;
+            let answer = app.receive().await;
+            assert_eq!(answer.attr("type"), Some(kind), "{answer:?}");
+            if kind == "result" {
+                let query = answer.child("query", ns::DISCO_INFO).unwrap();
+                assert_eq!(query.attr("node"), Some(&*node));
+                assert!(query.has("feature", ns::DISCO_INFO), "{query:?}");
+            }
+        }
+    }
 }
 
 #[tokio::test]

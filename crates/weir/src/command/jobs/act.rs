@@ -78,7 +78,8 @@ pub(in crate::command) async fn execute(
         }
         JobsCommand::Quiet => {
             jobs.quiet();
-            Ok(Value::Null)
+            let text = "no more jobs are taken here until the server is started again";
+            Ok(json!({ "quiet": text }))
         }
         JobsCommand::Periodic { command } => return planned(jobs, command).await.map_err(said),
         JobsCommand::Batches { command: Batches::List { limit } } => {

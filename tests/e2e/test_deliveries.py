@@ -53,4 +53,5 @@ def test_a_post_that_another_server_does_not_take_waits_and_is_told_of(server, o
     assert server.command("federation", "retry", other.domain)["waiting"] == 1
     other.received("Create", lambda create: create["object"]["id"] == post["uri"])
     until(lambda: status(server, post["id"])["delivered"] == 1, "the delivery to be told")
-    assert [one["state"] for one in status(server, post["id"])["hosts"]] == ["delivered"]
+    hosts = status(server, post["id"])["hosts"]
+    assert [(one["state"], one["inboxes"]) for one in hosts] == [("delivered", 1)]

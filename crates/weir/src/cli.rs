@@ -105,7 +105,8 @@ pub struct ServeArgs {
     /// Trust the certificate authorities in this PEM file too, for what is fetched and for mail.
     #[arg(long, value_name = "FILE", requires = "dev")]
     pub extra_ca: Option<PathBuf>,
-    /// Print the configuration in effect, with where each value comes from, and stop.
+    /// Look for mistakes, print the configuration in effect, with where each value comes from, and
+    /// stop.
     #[arg(long)]
     pub check: bool,
 }

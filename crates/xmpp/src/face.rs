@@ -191,12 +191,18 @@ impl Xmpp {
             }
         });
         tokio::spawn(blocking::follow(xmpp.clone()));
-        let weak = xmpp.downgrade();
-        env.streams.on_person_changed(move |account, aspect| {
-            if let Some(xmpp) = Self::upgrade(&weak) {
-                xmpp.profiles_changed.note(&xmpp.router, account, aspect);
-            }
-        });
+        let (asked, told) = (xmpp.downgrade(), xmpp.downgrade());
+        env.streams.on_person_changed(
+            move |account, aspect| {
+                let xmpp = Self::upgrade(&asked);
+                xmpp.is_some_and(|xmpp| profile::concerns(&xmpp.router, account, aspect))
+            },
+            move |account, aspect| {
+                if let Some(xmpp) = Self::upgrade(&told) {
+                    xmpp.profiles_changed.note(&xmpp.router, account, aspect);
+                }
+            },
+        );
         tokio::spawn(profile::follow(xmpp.clone()));
         xmpp
     }

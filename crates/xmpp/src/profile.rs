@@ -38,7 +38,7 @@ struct Waiting {
 impl Changed {
     /// This of `account` is another than before.
     pub(crate) fn note(&self, router: &Router, account: Id, aspect: Aspect) {
-        if aspect == Aspect::Bonds && !mutuals::shows(router, account) {
+        if !concerns(router, account, aspect) {
             return;
         }
         let mut waiting = self.waiting.lock();
@@ -53,6 +53,14 @@ impl Changed {
         list.insert(account);
         drop(waiting);
         self.wake.notify_one();
+    }
+}
+
+/// Whether somebody in chat may see that this of `account` changed.
+pub(crate) fn concerns(router: &Router, account: Id, aspect: Aspect) -> bool {
+    match aspect {
+        Aspect::Looks => true,
+        Aspect::Bonds => mutuals::shows(router, account),
     }
 }
 

@@ -33,6 +33,21 @@ async fn flood(
     }
 }
 
+/// A server elsewhere, and the actor here that it writes to.
+async fn apart(place: &Place) -> (Peer, String) {
+    let peer = Peer::start().await;
+    let alice = place.person("alice").await;
+    let alice = actor_of(place, alice).await;
+    (peer, alice)
+}
+
+/// The same, where bob of over there is known here.
+async fn met(place: &Place) -> (Peer, String) {
+    let (peer, alice) = apart(place).await;
+    place.stranger(&peer, "bob").await;
+    (peer, alice)
+}
+
 fn actor_with(peer: &Peer, name: &str, pem: &str) -> Value {
     let id = peer.actor(name);
     json!({
@@ -48,10 +63,7 @@ fn actor_with(peer: &Peer, name: &str, pem: &str) -> Value {
 #[tokio::test]
 async fn a_key_that_is_renewed_in_mid_flood_costs_one_look_and_no_message() {
     for place in places() {
-        let peer = Peer::start().await;
-        let alice = place.person("alice").await;
-        let alice = actor_of(&place, alice).await;
-        place.stranger(&peer, "bob").await;
+        let (peer, alice) = met(&place).await;
         place.stranger(&peer, "carol").await;
         let new = PrivateKey::generate_rsa().unwrap();
         flood(&place, &peer, "bob", &alice, 0..10, None).await;
@@ -73,10 +85,7 @@ async fn a_key_that_is_renewed_in_mid_flood_costs_one_look_and_no_message() {
 #[tokio::test]
 async fn actors_that_vanish_in_mid_flood_leave_nothing_waiting_and_harm_nobody() {
     for place in places() {
-        let peer = Peer::start().await;
-        let alice = place.person("alice").await;
-        let alice = actor_of(&place, alice).await;
-        place.stranger(&peer, "bob").await;
+        let (peer, alice) = met(&place).await;
         place.stranger(&peer, "eve").await;
         for ghost in 0..5 {
             let name = format!("ghost{ghost}");
@@ -143,10 +152,7 @@ impl Drip {
 #[tokio::test]
 async fn a_key_that_comes_a_byte_at_a_time_holds_up_nobody_else() {
     for place in places() {
-        let peer = Peer::start().await;
-        let alice = place.person("alice").await;
-        let alice = actor_of(&place, alice).await;
-        place.stranger(&peer, "bob").await;
+        let (peer, alice) = met(&place).await;
         let mut drip = Drip::start().await;
         let running = place.start();
         flood(&place, &peer.elsewhere(&drip.base), "drip", &alice, 0..5, None).await;
@@ -163,10 +169,7 @@ async fn a_key_that_comes_a_byte_at_a_time_holds_up_nobody_else() {
 #[tokio::test]
 async fn an_answer_that_comes_a_byte_at_a_time_ends_at_its_deadline_and_is_its_servers_failure() {
     for place in hasty_places() {
-        let peer = Peer::start().await;
-        let alice = place.person("alice").await;
-        let alice = actor_of(&place, alice).await;
-        place.stranger(&peer, "bob").await;
+        let (peer, alice) = met(&place).await;
         let mut drip = Drip::start().await;
         let running = place.start();
         flood(&place, &peer.elsewhere(&drip.base), "drip", &alice, 0..3, None).await;
@@ -191,9 +194,7 @@ async fn an_answer_that_comes_a_byte_at_a_time_ends_at_its_deadline_and_is_its_s
 #[tokio::test]
 async fn a_message_for_whose_sender_there_is_no_place_now_has_not_failed() {
     for place in narrow_places() {
-        let peer = Peer::start().await;
-        let alice = place.person("alice").await;
-        let alice = actor_of(&place, alice).await;
+        let (peer, alice) = apart(&place).await;
         let mut drip = Drip::start().await;
         let running = place.start();
         let there = peer.elsewhere(&drip.base);
@@ -216,10 +217,7 @@ async fn a_message_for_whose_sender_there_is_no_place_now_has_not_failed() {
 #[tokio::test]
 async fn what_asks_a_silent_server_holds_up_nothing_that_came_with_it() {
     for place in patient_places() {
-        let peer = Peer::start().await;
-        let alice = place.person("alice").await;
-        let alice = actor_of(&place, alice).await;
-        place.stranger(&peer, "bob").await;
+        let (peer, alice) = met(&place).await;
         // Connections are taken by the system, and nothing is ever answered.
         let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let elsewhere = format!("http://{}/users/bob", silent.local_addr().unwrap());
@@ -272,10 +270,7 @@ async fn set_up_full_disk(place: &Place) {
 async fn while_the_disk_of_postgresql_is_full_messages_are_refused_and_none_that_was_taken_is_lost()
 {
     for place in places().into_iter().filter(Place::is_postgres) {
-        let peer = Peer::start().await;
-        let alice = place.person("alice").await;
-        let alice = actor_of(&place, alice).await;
-        place.stranger(&peer, "bob").await;
+        let (peer, alice) = met(&place).await;
         set_up_full_disk(&place).await;
         let fill = |tx: &mut Tx, _: &Env| {
             Ok::<_, Error>(tx.execute("INSERT INTO disk_is_full VALUES (1)", &[])?)
@@ -320,10 +315,7 @@ fn forgeries() -> usize {
 #[tokio::test]
 async fn a_network_that_forges_signatures_costs_a_few_looks_and_slows_nobody_else() {
     for place in places() {
-        let peer = Peer::start().await;
-        let alice = place.person("alice").await;
-        let alice = actor_of(&place, alice).await;
-        place.stranger(&peer, "bob").await;
+        let (peer, alice) = met(&place).await;
         place.stranger(&peer, "carol").await;
         let running = place.start();
         let forger = PrivateKey::generate_rsa().unwrap();

@@ -9,7 +9,7 @@ use weir_jobs::{Action, Job, Queue, Search, Set};
 
 use crate::deliveries::{came, follows};
 use crate::peer::Peer;
-use crate::place::{Place, places, until};
+use crate::place::{Place, Running, places, until};
 
 const INBOX: &str = "http://weir.test/inbox";
 /// What is of long ago waits here.
@@ -43,16 +43,22 @@ async fn is_here(place: &Place, uri: String) -> bool {
     place.read(move |tx, _| Ok(statuses::by_uri(tx, &uri)?.is_some())).await.unwrap()
 }
 
+/// What bob wrote five minutes ago, whom alice follows, has come in and is not worked yet.
+async fn behind(place: &Place) -> (Peer, Running) {
+    let peer = Peer::start().await;
+    let alice = place.person("alice").await;
+    let bob = place.stranger(&peer, "bob").await;
+    follows(place, alice, bob).await;
+    let running = place.start();
+    place.jobs.pause(LATE).await.unwrap();
+    send(place, &peer, "/posts/1", 5, None).await;
+    (peer, running)
+}
+
 #[tokio::test]
 async fn a_post_that_may_be_among_what_came_in_is_not_asked_for_before_that_is_worked() {
     for place in places() {
-        let peer = Peer::start().await;
-        let alice = place.person("alice").await;
-        let bob = place.stranger(&peer, "bob").await;
-        follows(&place, alice, bob).await;
-        let running = place.start();
-        place.jobs.pause(LATE).await.unwrap();
-        send(&place, &peer, "/posts/1", 5, None).await;
+        let (peer, running) = behind(&place).await;
         send(&place, &peer, "/posts/2", 0, Some(&peer.at("/posts/1"))).await;
         until("the answer is here", async || is_here(&place, peer.at("/posts/2")).await).await;
         let put_off = "jobs_later WHERE kind = 'fetch'";
@@ -71,13 +77,7 @@ async fn a_post_that_may_be_among_what_came_in_is_not_asked_for_before_that_is_w
 #[tokio::test]
 async fn a_post_that_does_not_come_by_itself_is_asked_for_in_the_end() {
     for place in places() {
-        let peer = Peer::start().await;
-        let alice = place.person("alice").await;
-        let bob = place.stranger(&peer, "bob").await;
-        follows(&place, alice, bob).await;
-        let running = place.start();
-        place.jobs.pause(LATE).await.unwrap();
-        send(&place, &peer, "/posts/1", 5, None).await;
+        let (peer, running) = behind(&place).await;
         let parent = peer.write("bob", "Long ago", None);
         send(&place, &peer, "/posts/2", 0, Some(&parent)).await;
         let put_off = "jobs_later WHERE kind = 'fetch'";

@@ -19,23 +19,37 @@ pub enum Aspect {
     Bonds,
 }
 
-type Hear = Box<dyn Fn(Id, Aspect) + Send + Sync>;
+/// A face that hears of people.
+struct Listener {
+    wants: Box<dyn Fn(Id, Aspect) -> bool + Send + Sync>,
+    hear: Box<dyn Fn(Id, Aspect) + Send + Sync>,
+}
 
 /// Who hears of people.
 #[derive(Default)]
-pub(super) struct Persons(RwLock<Vec<Hear>>);
+pub(super) struct Persons(RwLock<Vec<Listener>>);
 
 impl Persons {
+    fn wants(&self, account: Id, aspect: Aspect) -> bool {
+        self.0.read().iter().any(|one| (one.wants)(account, aspect))
+    }
+
     pub(super) fn heard(&self, account: Id, aspect: Aspect) {
-        self.0.read().iter().for_each(|hear| hear(account, aspect));
+        self.0.read().iter().for_each(|one| (one.hear)(account, aspect));
     }
 }
 
 impl Streams {
-    /// Calls `hear` with each account of here of which chat shows something else than before. It
-    /// must be short. What another node changed while the bus was away is not told.
-    pub fn on_person_changed(&self, hear: impl Fn(Id, Aspect) + Send + Sync + 'static) {
-        self.persons.0.write().push(Box::new(hear));
+    /// Calls `hear` with each account of here of which chat shows something else than before, where
+    /// `wants` says so. Both must be short. What another node changed while the bus was away is not
+    /// told.
+    pub fn on_person_changed(
+        &self,
+        wants: impl Fn(Id, Aspect) -> bool + Send + Sync + 'static,
+        hear: impl Fn(Id, Aspect) + Send + Sync + 'static,
+    ) {
+        let (wants, hear) = (Box::new(wants), Box::new(hear));
+        self.persons.0.write().push(Listener { wants, hear });
     }
 
     /// The name, picture or role of `account` changed, or whether it is there.
@@ -52,7 +66,7 @@ impl Streams {
     fn person_changed(&self, tx: &mut Tx, account: Id, aspect: Aspect) {
         let (persons, among_others) = (self.persons.clone(), self.among_others.clone());
         let is_wanted =
-            move || !persons.0.read().is_empty() || among_others.load(Ordering::Relaxed);
+            move || among_others.load(Ordering::Relaxed) || persons.wants(account, aspect);
         self.after_if(tx, Change::Person(account, aspect), is_wanted);
     }
 

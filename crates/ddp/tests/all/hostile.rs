@@ -10,7 +10,35 @@ use weir_ddp::Limits;
 use weir_live::socket::deflated_from_client;
 
 use crate::client::Ddp;
-use crate::memory::start;
+use crate::memory::{Running, start};
+
+/// A server that soon cuts who does not read, with more to show than fits into a socket.
+async fn impatient_with_much() -> Running {
+    let limits = Limits {
+        write_deadline: Duration::from_millis(200),
+        grace: Duration::from_millis(50),
+        ..Limits::default()
+    };
+    let running = start(limits).await;
+    let text = "x".repeat(20_000);
+    for id in 0..1_500 {
+        running.memory.put("a", &id.to_string(), json!({ "text": text }));
+    }
+    running
+}
+
+/// A server that soon asks for a sign of life.
+async fn with_quick_heartbeat() -> Running {
+    let (heartbeat, grace) = (Duration::from_millis(50), Duration::from_millis(50));
+    start(Limits { heartbeat, grace, ..Limits::default() }).await
+}
+
+/// Waits until no more than `most` sessions are there.
+async fn sessions_left(running: &Running, most: usize) {
+    while running.server.counts().0 > most {
+        tokio::task::yield_now().await;
+    }
+}
 
 #[tokio::test]
 async fn a_flood_of_subscriptions_is_cut_at_the_limit_and_each_is_answered() {
@@ -64,24 +92,13 @@ async fn who_talks_too_much_is_heard_later_and_others_at_once() {
 
 #[tokio::test]
 async fn a_client_that_never_reads_is_cut_and_others_do_not_notice() {
-    let limits = Limits {
-        write_deadline: Duration::from_millis(200),
-        grace: Duration::from_millis(50),
-        ..Limits::default()
-    };
-    let running = start(limits).await;
-    let text = "x".repeat(20_000);
-    for id in 0..1_500 {
-        running.memory.put("a", &id.to_string(), json!({ "text": text }));
-    }
+    let running = impatient_with_much().await;
     let mut stuck = Ddp::connect(running.address).await;
     let mut fine = Ddp::connect(running.address).await;
     stuck.say(json!({ "msg": "sub", "id": "s", "name": "set", "params": ["a"] })).await;
     fine.sub("s", "set", json!(["a"])).await.unwrap();
     assert_eq!(fine.of("things").len(), 1_500);
-    while running.server.counts().0 > 1 {
-        tokio::task::yield_now().await;
-    }
+    sessions_left(&running, 1).await;
     assert_eq!(fine.call_ping().await, "p");
 }
 
@@ -95,12 +112,7 @@ async fn who_never_connects_is_sent_away() {
 
 #[tokio::test]
 async fn who_does_not_answer_a_ping_is_cut() {
-    let limits = Limits {
-        heartbeat: Duration::from_millis(50),
-        grace: Duration::from_millis(50),
-        ..Limits::default()
-    };
-    let running = start(limits).await;
+    let running = with_quick_heartbeat().await;
     let mut ddp = Ddp::connect(running.address).await;
     assert_eq!(ddp.next().await.unwrap()["msg"], "ping");
     assert_eq!(ddp.next().await, None);
@@ -179,24 +191,13 @@ async fn a_compression_bomb_ends_its_session_as_too_big_and_nobody_else_s() {
     assert!(bomb.len() < 60_000);
     bomber.write_all(&bomb).await.unwrap();
     assert_eq!(close_code(&mut bomber).await, 1009);
-    while running.server.counts().0 > 1 {
-        tokio::task::yield_now().await;
-    }
+    sessions_left(&running, 1).await;
     assert_eq!(fine.call_ping().await, "p");
 }
 
 #[tokio::test]
 async fn a_client_that_reads_a_byte_at_a_time_is_cut_and_others_do_not_notice() {
-    let limits = Limits {
-        write_deadline: Duration::from_millis(200),
-        grace: Duration::from_millis(50),
-        ..Limits::default()
-    };
-    let running = start(limits).await;
-    let text = "x".repeat(20_000);
-    for id in 0..1_500 {
-        running.memory.put("a", &id.to_string(), json!({ "text": text }));
-    }
+    let running = impatient_with_much().await;
     let mut fine = Ddp::connect(running.address).await;
     let mut slow = raw(running.address).await;
     slow.write_all(&masked(CONNECT)).await.unwrap();
@@ -223,25 +224,16 @@ async fn a_client_that_does_not_finish_a_message_is_cut() {
     let begun = masked(r#"{"msg":"ping"}"#);
     slow.write_all(&begun[..begun.len() - 1]).await.unwrap();
     assert_eq!(close_code(&mut slow).await, 1008);
-    while running.server.counts().0 > 0 {
-        tokio::task::yield_now().await;
-    }
+    sessions_left(&running, 0).await;
 }
 
 #[tokio::test]
 async fn of_a_half_open_connection_nothing_is_left() {
-    let limits = Limits {
-        heartbeat: Duration::from_millis(50),
-        grace: Duration::from_millis(50),
-        ..Limits::default()
-    };
-    let running = start(limits).await;
+    let running = with_quick_heartbeat().await;
     // It reads nothing and says nothing from here on, and its end is never told.
     let mut silent = raw(running.address).await;
     silent.write_all(&masked(CONNECT)).await.unwrap();
     assert_eq!(silent.read_u8().await.unwrap(), 0x81);
     assert_eq!(running.server.counts().0, 1);
-    while running.server.counts().0 > 0 {
-        tokio::task::yield_now().await;
-    }
+    sessions_left(&running, 0).await;
 }

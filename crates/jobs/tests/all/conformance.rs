@@ -88,6 +88,12 @@ impl Place {
         Running { stop, workers }
     }
 
+    /// With workers that tell what they ran.
+    fn at_work(&self) -> (Running, Runs) {
+        let (handlers, runs) = registry();
+        (self.start(handlers), runs)
+    }
+
     fn reopened(self) -> Self {
         Self { house: self.house.reopened(), redis: self.redis }
     }
@@ -177,8 +183,7 @@ fn add_deeds(registry: &mut Registry, told: UnboundedSender<(i64, u32)>) {
 #[tokio::test]
 async fn what_ends_well_is_gone() {
     for place in places() {
-        let (handlers, mut runs) = registry();
-        let running = place.start(handlers);
+        let (running, mut runs) = place.at_work();
         for number in 0..50 {
             place.add(number, Does::Well).await;
         }
@@ -198,8 +203,7 @@ async fn what_ends_well_is_gone() {
 #[tokio::test]
 async fn what_fails_is_tried_again_at_its_time() {
     for place in places() {
-        let (handlers, mut runs) = registry();
-        let running = place.start(handlers);
+        let (running, mut runs) = place.at_work();
         let id = place.add(1, Does::FailFirst).await;
         assert_eq!(soon(runs.recv()).await, Some((1, 1)), "{}", place.name());
         place.sets(0, 1, 0).await;
@@ -220,8 +224,7 @@ async fn what_fails_is_tried_again_at_its_time() {
 #[tokio::test]
 async fn what_is_put_off_comes_back_with_all_its_attempts_and_is_not_counted_as_failed() {
     for place in places() {
-        let (handlers, mut runs) = registry();
-        let running = place.start(handlers);
+        let (running, mut runs) = place.at_work();
         let id = place.add(1, Does::PutOffTwice).await;
         for _ in 0..2 {
             assert_eq!(soon(runs.recv()).await, Some((1, 1)), "{}", place.name());
@@ -245,8 +248,7 @@ async fn what_is_put_off_comes_back_with_all_its_attempts_and_is_not_counted_as_
 #[tokio::test]
 async fn what_was_put_off_for_a_day_fails() {
     for place in places() {
-        let (handlers, mut runs) = registry();
-        let running = place.start(handlers);
+        let (running, mut runs) = place.at_work();
         place.add(1, Does::PutOffTwice).await;
         soon(runs.recv()).await;
         place.sets(1, 0, 0).await;
@@ -260,8 +262,7 @@ async fn what_was_put_off_for_a_day_fails() {
 #[tokio::test]
 async fn what_was_put_off_comes_at_once_when_it_is_called() {
     for place in places() {
-        let (handlers, mut runs) = registry();
-        let running = place.start(handlers);
+        let (running, mut runs) = place.at_work();
         place.add(1, Does::PutOffTwice).await;
         soon(runs.recv()).await;
         place.sets(1, 0, 0).await;
@@ -288,8 +289,7 @@ async fn what_was_put_off_comes_at_once_when_it_is_called() {
 #[tokio::test]
 async fn what_fails_too_often_or_for_good_is_dead_and_what_is_not_worth_it_is_gone() {
     for place in places() {
-        let (handlers, mut runs) = registry();
-        let running = place.start(handlers);
+        let (running, mut runs) = place.at_work();
         place.add(1, Does::Fail).await;
         soon(runs.recv()).await;
         place.sets(0, 1, 0).await;
@@ -313,8 +313,7 @@ async fn what_fails_too_often_or_for_good_is_dead_and_what_is_not_worth_it_is_go
 #[tokio::test]
 async fn a_panic_and_a_hang_are_failures() {
     for place in places() {
-        let (handlers, mut runs) = registry();
-        let running = place.start(handlers);
+        let (running, mut runs) = place.at_work();
         place.add(1, Does::Panic).await;
         place.add(2, Does::Hang).await;
         soon(runs.recv()).await;
@@ -331,8 +330,7 @@ async fn a_panic_and_a_hang_are_failures() {
 #[tokio::test]
 async fn what_is_scheduled_runs_at_its_time_and_not_before() {
     for place in places() {
-        let (handlers, mut runs) = registry();
-        let running = place.start(handlers);
+        let (running, mut runs) = place.at_work();
         for number in [3, 1, 2] {
             let (jobs, at) = (place.house.jobs.clone(), place.house.clock.now());
             let deed = Deed { number, does: Does::Well };
@@ -388,8 +386,7 @@ async fn what_nobody_knows_or_cannot_be_read_is_kept_and_says_why() {
                 tx.execute(sql, params![broken])
             })
             .await;
-        let (handlers, mut runs) = registry();
-        let running = place.start(handlers);
+        let (running, mut runs) = place.at_work();
         assert_eq!(soon(runs.recv()).await, Some((3, 1)), "{}", place.name());
         until("both are in a set", async || {
             let stats = place.stats().await;
@@ -440,8 +437,7 @@ async fn a_paused_queue_waits_and_goes_on() {
 #[tokio::test]
 async fn jobs_are_retried_and_deleted_by_hand() {
     for place in places() {
-        let (handlers, mut runs) = registry();
-        let running = place.start(handlers);
+        let (running, mut runs) = place.at_work();
         let failing = place.add(1, Does::FailFirst).await;
         let dying = place.add(2, Does::Die).await;
         soon(runs.recv()).await;
@@ -498,8 +494,7 @@ async fn lists_go_on_after_an_entry() {
 #[tokio::test]
 async fn a_quiet_process_takes_nothing() {
     for place in places() {
-        let (handlers, mut runs) = registry();
-        let running = place.start(handlers);
+        let (running, mut runs) = place.at_work();
         place.add(1, Does::Well).await;
         soon(runs.recv()).await;
         place.empty().await;
@@ -508,8 +503,7 @@ async fn a_quiet_process_takes_nothing() {
         running.stop().await;
         assert!(runs.try_recv().is_err(), "{}", place.name());
         let place = place.reopened();
-        let (handlers, mut runs) = registry();
-        let running = place.start(handlers);
+        let (running, mut runs) = place.at_work();
         assert_eq!(soon(runs.recv()).await, Some((2, 1)), "{}", place.name());
         running.stop().await;
     }
@@ -525,8 +519,7 @@ async fn a_stop_hands_back_what_does_not_end() {
         running.stop.cancel();
         running.workers.finish(Duration::ZERO).await;
         let place = place.reopened();
-        let (handlers, mut runs) = registry();
-        let running = place.start(handlers);
+        let (running, mut runs) = place.at_work();
         assert_eq!(soon(runs.recv()).await, Some((1, 1)), "{}: no failure counts", place.name());
         place.empty().await;
         running.stop().await;

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use weir_base::Id;
+use weir_community::chat::contacts::{self, Contact};
 use weir_community::chat::nodes::{self as noun, Access, Affiliation, Item, Node};
-use weir_community::chat::{address, contacts};
+use weir_community::chat::{address, blocks};
 use weir_community::{Env, Error as CommunityError};
 use weir_db::Tx;
 
@@ -38,7 +39,12 @@ impl Event {
         owner: Id,
     ) -> Result<Self, CommunityError> {
         let all = contacts::list(tx, env, owner)?.contacts;
-        let from = all.into_iter().filter(|contact| contact.state.from);
+        let blocked = blocks::list(tx, env, owner)?;
+        let sees = |contact: &Contact| {
+            let is = |one: &String| *one == contact.jid || **one == *address::parts(&contact.jid).1;
+            contact.state.from && !blocked.iter().any(is)
+        };
+        let from = all.into_iter().filter(sees);
         Ok(Self { contacts: from.map(|contact| contact.jid).collect(), ..self })
     }
 }
@@ -117,7 +123,10 @@ fn interested(xmpp: &Xmpp, event: &Event) -> Vec<Arc<Session>> {
     let mut peers: Vec<Arc<Peer>> = xmpp.router.find(event.host.as_str()).into_iter().collect();
     let known = peers.first().and_then(|owner| {
         let here = owner.here();
-        here.as_ref()?.contacts.as_ref().map(|contacts| contacts.from().to_vec())
+        let here = here.as_ref()?;
+        let from = here.contacts.as_ref()?.from();
+        // Whom the owner blocks hears nothing of it.
+        Some(from.iter().filter(|peer| !here.blocks(peer.jid())).cloned().collect::<Vec<_>>())
     });
     match known {
         Some(contacts) => peers.extend(contacts),

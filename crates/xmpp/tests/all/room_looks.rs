@@ -5,7 +5,7 @@ use weir_community::users::Role;
 use super::commands::is_staff;
 use super::dialogue::{play, play_at};
 use super::place::places;
-use super::rooms::{BOB, ROOM};
+use super::rooms::{BOB, OF_COMMUNITY, ROOM};
 
 /// The SHA-1 of `hello`.
 const HASH: &str = "aaf4c61ddcc5e8a2dabede0f3b482cd9aea9434d";
@@ -67,11 +67,7 @@ async fn the_staff_wears_a_hat_in_rooms_of_the_community() {
             &mut place,
             &format!(
                 "{ROOM}
-         carol is here
-         carol sends
-           <iq type='set' to='weir.test' id='c'><command node='urn:weir:chat:community-rooms'
-           xmlns='http://jabber.org/protocol/commands'><x xmlns='jabber:x:data' type='submit'>
-           <field var='rooms'><value>tea@conference.weir.test</value></field></x></command></iq>
+         carol is here{OF_COMMUNITY}
          carol receives
            <iq type='result' id='c'/>
          carol sends

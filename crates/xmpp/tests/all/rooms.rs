@@ -53,6 +53,13 @@ pub const BOB: &str = "
       <x xmlns='http://jabber.org/protocol/muc#user'>
       <item affiliation='none' role='participant' jid='bob@weir.test/home'/></x></presence>";
 
+/// Carol, who is of the staff, makes it a room of the community.
+pub const OF_COMMUNITY: &str = "
+    carol sends
+      <iq type='set' to='weir.test' id='c'><command node='urn:weir:chat:community-rooms'
+      xmlns='http://jabber.org/protocol/commands'><x xmlns='jabber:x:data' type='submit'>
+      <field var='rooms'><value>tea@conference.weir.test</value></field></x></command></iq>";
+
 #[tokio::test]
 async fn people_talk_in_a_room_and_all_hear_it_once() {
     play(&format!(
@@ -419,11 +426,7 @@ async fn rooms_of_the_community_stand_first_in_the_list() {
            <query xmlns='http://jabber.org/protocol/muc#owner'><x xmlns='jabber:x:data'
            type='submit'/></query></iq>
          carol receives
-           <iq type='result' id='o'/>
-         carol sends
-           <iq type='set' to='weir.test' id='c'><command node='urn:weir:chat:community-rooms'
-           xmlns='http://jabber.org/protocol/commands'><x xmlns='jabber:x:data' type='submit'>
-           <field var='rooms'><value>tea@conference.weir.test</value></field></x></command></iq>
+           <iq type='result' id='o'/>{OF_COMMUNITY}
          carol receives
            <iq type='result' id='c'/>
          carol sends

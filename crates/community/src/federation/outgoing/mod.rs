@@ -451,3 +451,16 @@ pub fn forget_bodies(tx: &mut Tx, bodies: &[Id]) -> Result<(), Error> {
     )?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_hosts_keep_how_many_inboxes_each_has() {
+        let hosts = [("a.example", 1), ("b.example:8443", 3)];
+        assert_eq!(names(hosts), "a.example b.example:8443=3");
+        assert_eq!(named(&names(hosts)).collect::<Vec<_>>(), hosts);
+        assert!(names(hosts.into_iter().cycle()).len() < NAMES_BYTES_MAX);
+    }
+}

@@ -1,5 +1,5 @@
-//! What people are called (XEP-0172): one name for posts and chat. What an app publishes becomes the
-//! name of the profile; what was changed there is published here.
+//! What people are called (XEP-0172): one name for posts and chat. What an app publishes becomes
+//! the name of the profile; what was changed there is published here.
 
 use weir_base::Id;
 use weir_community::accounts::{self, DISPLAY_NAME_CHARACTERS_MAX, ProfileChange};

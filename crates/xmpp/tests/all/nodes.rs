@@ -154,7 +154,8 @@ async fn what_is_kept_for_oneself_nobody_else_reads() {
            <iq type='result' id='1'/>
          alice sends
            <iq type='get' id='2' to='bob@weir.test'>
-           <pubsub xmlns='http://jabber.org/protocol/pubsub'><items node='urn:drafts'/></pubsub></iq>
+           <pubsub xmlns='http://jabber.org/protocol/pubsub'><items node='urn:drafts'/></pubsub>
+           </iq>
          alice receives
            <iq type='error' id='2'><error><not-allowed
            xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></iq>

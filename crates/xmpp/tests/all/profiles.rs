@@ -75,7 +75,8 @@ async fn a_new_name_and_a_new_picture_show_at_once() {
          bob has a new picture
          alice receives in any order
            {PICTURE}
-           <presence from='bob@weir.test/home'><x xmlns='vcard-temp:x:update'><photo/></x></presence>
+           <presence from='bob@weir.test/home'><x xmlns='vcard-temp:x:update'><photo/></x>
+           </presence>
          alice sends
            <iq type='get' id='v' to='bob@weir.test'><vCard xmlns='vcard-temp'/></iq>
          alice receives
@@ -103,7 +104,8 @@ async fn a_name_that_an_app_publishes_is_that_of_the_profile() {
          bob sends
            <iq type='set' id='1'><pubsub xmlns='http://jabber.org/protocol/pubsub'>
            <publish node='http://jabber.org/protocol/nick'><item>
-           <nick xmlns='http://jabber.org/protocol/nick'>Robert</nick></item></publish></pubsub></iq>
+           <nick xmlns='http://jabber.org/protocol/nick'>Robert</nick></item></publish></pubsub>
+           </iq>
          alice receives
            {named}
          bob listens no more
@@ -132,7 +134,8 @@ async fn who_is_blocked_hears_nothing_of_what_one_publishes() {
          bob sends
            <iq type='set' id='1'><pubsub xmlns='http://jabber.org/protocol/pubsub'>
            <publish node='http://jabber.org/protocol/nick'><item>
-           <nick xmlns='http://jabber.org/protocol/nick'>Robert</nick></item></publish></pubsub></iq>
+           <nick xmlns='http://jabber.org/protocol/nick'>Robert</nick></item></publish></pubsub>
+           </iq>
          bob receives
            <iq type='result' id='1'/>
          alice hears nothing"
@@ -241,7 +244,8 @@ async fn the_hats_of_staff_follow_their_role_while_they_are_in_the_room() {
                 "{ROOM}
              carol is here
              carol sends
-               <presence to='tea@conference.weir.test/ca'><x xmlns='http://jabber.org/protocol/muc'/>
+               <presence to='tea@conference.weir.test/ca'>
+               <x xmlns='http://jabber.org/protocol/muc'/>
                </presence>
              alice receives
                <presence from='tea@conference.weir.test/ca'/>
@@ -260,7 +264,8 @@ async fn the_hats_of_staff_follow_their_role_while_they_are_in_the_room() {
              alice receives
                {moderator}
              carol sends
-               <message to='tea@conference.weir.test' type='groupchat'><body>still here</body></message>
+               <message to='tea@conference.weir.test' type='groupchat'><body>still here</body>
+               </message>
              alice receives
                <message from='tea@conference.weir.test/ca'><body>still here</body></message>"
             ),
@@ -285,7 +290,8 @@ async fn the_name_and_the_picture_of_the_profile_are_those_of_the_card() {
            <PHOTO><TYPE>image/png</TYPE><BINVAL>{PIXEL}</BINVAL></PHOTO></vCard></iq>
          alice receives in any order
            <iq type='result' id='s'/>
-           <presence from='alice@weir.test/home'><x xmlns='vcard-temp:x:update'><photo/></x></presence>
+           <presence from='alice@weir.test/home'><x xmlns='vcard-temp:x:update'><photo/></x>
+           </presence>
          alice is called Alice
          alice sends
            <iq type='get' id='o'><vCard xmlns='vcard-temp'/></iq>

@@ -39,7 +39,16 @@ impl Api {
     /// # Errors
     /// When the system lacks what a client needs.
     pub fn new(base: &str) -> Result<Self> {
+        Self::trusting(base, false)
+    }
+
+    /// The same, whose certificate is not looked at where it `may_be_anybody`.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn trusting(base: &str, may_be_anybody: bool) -> Result<Self> {
         let client = reqwest::Client::builder()
+            .tls_danger_accept_invalid_certs(may_be_anybody)
             .timeout(ANSWER_MAX)
             .pool_max_idle_per_host(256)
             .tcp_nodelay(true)

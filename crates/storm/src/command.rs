@@ -45,12 +45,14 @@ enum Scenario {
     /// Listeners at a streaming server, and what is told to them: connecting, fan-out, a flood,
     /// some who never read, all coming back at once.
     ///
-    /// Any server of Mastodon's kind, or any WebSocket with a path to publish at (--path,
-    /// --publish) or that sends everybody back what they said (--path, --echo).
+    /// Any server of Mastodon's kind, or any that tells things by WebSocket or server-sent events
+    /// (--transport) and has a path to publish at (--path, --publish), or sends everybody back what
+    /// they said (--path, --echo).
     #[command(after_help = "Examples:\n  weir serve --dev --domain 127.0.0.1:8080\n  \
         weir storm streaming --target http://127.0.0.1:8080 --report streaming.html\n  \
         weir storm streaming --target http://127.0.0.1:8080 --clients 5000 --visitors \\\n    \
         --stream public --parts paced,flood\n  \
+        weir storm streaming --target https://127.0.0.1:8443 --insecure --transport sse\n  \
         weir storm streaming --target http://127.0.0.1:9000 --path / --publish /publish")]
     Streaming(streaming::Options),
     /// A burst of log-ins at a DDP server, while bystanders measure; and sessions that come back.

@@ -14,5 +14,6 @@ pub mod jobs;
 pub mod load;
 pub mod logins;
 pub mod machine;
+mod pipe;
 pub mod plot;
 pub mod streaming;

@@ -63,6 +63,22 @@ pub struct Inner {
     pub(crate) room: Room,
 }
 
+/// Has what was never counted yet be seen as nothing, rather than not at all.
+fn show_from_zero() {
+    for gauge in ["weir_ddp_places", "weir_ddp_nouns_watched", "weir_ddp_pipes"] {
+        metrics::gauge!(gauge).increment(0.0);
+    }
+    for counter in [
+        "weir_ddp_places_refused_total",
+        "weir_ddp_posts_placed_total",
+        "weir_ddp_marks_read_total",
+        "weir_ddp_documents_read_again_total",
+        "weir_ddp_log_ins_checked_total",
+    ] {
+        metrics::counter!(counter).increment(0);
+    }
+}
+
 impl Deref for Face {
     type Target = Inner;
 
@@ -73,6 +89,7 @@ impl Deref for Face {
 
 impl Face {
     pub(crate) fn new(setup: &Setup, documents: &Documents) -> Self {
+        show_from_zero();
         let community = setup.community.clone();
         let shelf = Shelf::start(&community, documents, setup.shutdown.clone());
         Self(Arc::new(Inner {

@@ -1,21 +1,14 @@
 //! A connection to the server under test, plain or with TLS.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 use anyhow::{Result, bail};
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{DigitallySignedStruct, SignatureScheme};
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::io::{ReadHalf, WriteHalf};
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, ReadHalf, WriteHalf};
 use tokio::net::TcpStream;
 
 use super::wire::Cutter;
-
-/// What bytes go through.
-pub(super) trait Pipe: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Pipe for T {}
+use crate::pipe::{Pipe, trusting};
 
 /// The half that is written to.
 pub(super) type Writer = WriteHalf<Box<dyn Pipe>>;
@@ -91,63 +84,7 @@ impl Link {
     pub(super) async fn start_tls(self, domain: &str) -> Result<Self> {
         let pipe = self.reader.half.unsplit(self.writer);
         let name = ServerName::try_from(domain.to_owned())?;
-        let stream = tokio_rustls::TlsConnector::from(trusting()?).connect(name, pipe).await?;
+        let stream = tokio_rustls::TlsConnector::from(trusting(true)?).connect(name, pipe).await?;
         Ok(Self::over(Box::new(stream)))
-    }
-}
-
-fn trusting() -> Result<Arc<rustls::ClientConfig>> {
-    static CONFIG: std::sync::OnceLock<Arc<rustls::ClientConfig>> = std::sync::OnceLock::new();
-    if let Some(config) = CONFIG.get() {
-        return Ok(config.clone());
-    }
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let algorithms = provider.signature_verification_algorithms;
-    let mut config = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Anybody(algorithms.supported_schemes())))
-        .with_no_client_auth();
-    // Each log-in costs what the first one of a person costs.
-    config.resumption = rustls::client::Resumption::disabled();
-    Ok(CONFIG.get_or_init(|| Arc::new(config)).clone())
-}
-
-/// Takes any certificate: a load tool measures, and sends nothing secret.
-#[derive(Debug)]
-struct Anybody(Vec<SignatureScheme>);
-
-impl ServerCertVerifier for Anybody {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.clone()
     }
 }

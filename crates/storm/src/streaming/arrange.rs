@@ -1,15 +1,15 @@
 //! Accounts, follows and filters, where the server makes them for us.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
-use super::Options;
 use super::crowd::Door;
 use super::publish::Publisher;
+use super::wire::Way;
+use super::{Options, Target, Transport};
 use crate::api::{Api, Person};
 
 /// Listeners that share an account, where nobody says.
@@ -20,26 +20,27 @@ const SPEAKERS: usize = 64;
 /// What listeners need.
 pub(super) struct Arranged {
     pub(super) door: Door,
+    /// Where bystanders ask.
+    pub(super) bystanders: Option<Door>,
     pub(super) publisher: Publisher,
 }
 
-pub(super) async fn arrange(
-    options: &Options,
-    address: SocketAddr,
-    host: &str,
-) -> Result<Arranged> {
-    let door = |paths: Vec<String>| Door {
-        address,
-        host: host.to_owned(),
+pub(super) async fn arrange(options: &Options, target: &Target) -> Result<Arranged> {
+    let door = |transport: Transport, paths: Vec<String>| Door {
+        way: Way { transport, ..target.way.clone() },
         paths: paths.into(),
-        headers: String::new(),
     };
+    let transport = options.transport;
+    let is_socket = transport == Transport::Websocket;
     if let Some(path) = &options.path {
-        let door = door(vec![path.clone()]);
+        let door = door(transport, vec![path.clone()]);
         let publisher = match &options.publish {
             Some(path) => {
-                let client = reqwest::Client::builder().tcp_nodelay(true).build()?;
-                Publisher::Http { client, url: format!("http://{host}{path}") }
+                let client = reqwest::Client::builder()
+                    .tcp_nodelay(true)
+                    .tls_danger_accept_invalid_certs(options.insecure)
+                    .build()?;
+                Publisher::Http { client, url: format!("{}{path}", target.base) }
             }
             None if options.echo => {
                 let mut speakers = Vec::new();
@@ -50,27 +51,55 @@ pub(super) async fn arrange(
             }
             None => Publisher::Nobody,
         };
-        return Ok(Arranged { door, publisher });
+        let bystanders = is_socket.then(|| door.clone());
+        return Ok(Arranged { door, bystanders, publisher });
     }
-    let api = Api::new(&options.target)?;
-    let stream = &options.stream;
-    let (writer, paths) = if options.visitors {
+    let api = Api::trusting(&target.base, options.insecure)?;
+    let (writer, readers) = if options.visitors {
         let writer = match tokens(options)?.into_iter().next() {
             Some(token) => token,
             None => people(&api, options, 1).await?.swap_remove(0).token,
         };
-        (writer, vec![format!("/api/v1/streaming?stream={stream}")])
+        (writer, vec![String::new()])
     } else {
         let mut tokens = tokens(options)?;
         if tokens.is_empty() {
             tokens = make(&api, options).await?;
         }
-        let path =
-            |token: &String| format!("/api/v1/streaming?stream={stream}&access_token={token}");
         ensure!(tokens.len() > 1, "--tokens needs one for who writes and one for who reads");
-        (tokens[0].clone(), tokens[1..].iter().map(path).collect())
+        let readers = tokens.split_off(1);
+        (tokens.swap_remove(0), readers)
     };
-    Ok(Arranged { door: door(paths), publisher: Publisher::Mastodon { api, token: writer } })
+    let paths = |transport: Transport| -> Vec<String> {
+        readers.iter().map(|token| transport.path(&options.stream, token)).collect()
+    };
+    Ok(Arranged {
+        door: door(transport, paths(transport)),
+        // Only a WebSocket can be asked whether the other side is there.
+        bystanders: Some(door(Transport::Websocket, paths(Transport::Websocket))),
+        publisher: Publisher::Mastodon { api, token: writer },
+    })
+}
+
+impl Transport {
+    /// Where servers of Mastodon's kind tell what happens in `stream` (and what it needs, as in
+    /// `hashtag&tag=weir`) to whom `token` belongs; without one to visitors.
+    fn path(self, stream: &str, token: &str) -> String {
+        let (name, wish) = stream.split_once('&').unwrap_or((stream, ""));
+        let mut query: Vec<String> = Vec::new();
+        let mut path = String::from("/api/v1/streaming");
+        match self {
+            Self::Websocket => query.push(format!("stream={name}")),
+            Self::Sse => {
+                let of_all = name.strip_suffix(":media");
+                query.extend(of_all.map(|_| "only_media=true".to_owned()));
+                path = format!("{path}/{}", of_all.unwrap_or(name).replace(':', "/"));
+            }
+        }
+        query.extend((!wish.is_empty()).then(|| wish.to_owned()));
+        query.extend((!token.is_empty()).then(|| format!("access_token={token}")));
+        if query.is_empty() { path } else { format!("{path}?{}", query.join("&")) }
+    }
 }
 
 fn tokens(options: &Options) -> Result<Vec<String>> {
@@ -111,4 +140,23 @@ fn filter(number: u64) -> Value {
         "title": format!("not {number}"), "context": ["home", "public"], "filter_action": "warn",
         "keywords_attributes": [word("dragon"), word("unicorn"), word("griffin")],
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_transport_has_its_own_address_of_a_stream() {
+        let (socket, sse) = (Transport::Websocket, Transport::Sse);
+        assert_eq!(socket.path("user", "t"), "/api/v1/streaming?stream=user&access_token=t");
+        assert_eq!(sse.path("user", "t"), "/api/v1/streaming/user?access_token=t");
+        assert_eq!(sse.path("public:local", ""), "/api/v1/streaming/public/local");
+        let media = "/api/v1/streaming/public/remote?only_media=true";
+        assert_eq!(sse.path("public:remote:media", ""), media);
+        let tag = "/api/v1/streaming/hashtag?tag=weir&access_token=t";
+        assert_eq!(sse.path("hashtag&tag=weir", "t"), tag);
+        let tag = "/api/v1/streaming?stream=hashtag&tag=weir";
+        assert_eq!(socket.path("hashtag&tag=weir", ""), tag);
+    }
 }

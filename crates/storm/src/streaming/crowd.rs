@@ -1,6 +1,5 @@
 //! Those who listen: connecting, listening, going.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -10,7 +9,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::count::Count;
-use super::wire::{self, CLOSE, PING, PONG, TEXT, Wire};
+use super::wire::{CLOSE, PING, PONG, TEXT, Way, Wire};
 use crate::load::Latencies;
 
 /// How long connecting may take.
@@ -19,13 +18,11 @@ const CONNECT_MAX: Duration = Duration::from_secs(60);
 const ASK_EACH: Duration = Duration::from_millis(20);
 
 /// Where and as whom to connect.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct Door {
-    pub(super) address: SocketAddr,
-    pub(super) host: String,
+    pub(super) way: Way,
     /// Path and query, by listener in turn.
     pub(super) paths: Arc<[String]>,
-    pub(super) headers: String,
 }
 
 /// Connections that listen.
@@ -102,7 +99,7 @@ impl Crowd {
 impl Door {
     pub(super) async fn open(&self, own: usize, receive_bytes: Option<u32>) -> Result<Wire> {
         let path = &self.paths[own % self.paths.len()];
-        wire::connect(self.address, &self.host, path, &self.headers, receive_bytes).await
+        self.way.open(path, receive_bytes).await
     }
 }
 

@@ -7,12 +7,13 @@
 //! | `parts` | what is measured, part by part |
 //! | `publish` | what is told, at a pace or as fast as it goes |
 //! | `count` | what came where, and when |
-//! | `wire` | WebSocket, as little of it as a listener needs |
+//! | `wire`, `events` | WebSocket and server-sent events, as little of them as a listener needs |
 //! | `report` | what was measured |
 
 mod arrange;
 mod count;
 mod crowd;
+mod events;
 mod parts;
 mod publish;
 mod report;
@@ -24,6 +25,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, ValueEnum};
 use parking_lot::Mutex;
+use rustls::pki_types::ServerName;
 use serde::Serialize;
 use url::Url;
 
@@ -31,15 +33,22 @@ use self::count::Count;
 use self::crowd::Door;
 use self::publish::Publisher;
 use self::report::Look;
+use self::wire::Way;
 use crate::findings::Files;
-use crate::machine;
+use crate::{machine, pipe};
 
 /// What to do.
 #[derive(Debug, Clone, Args, Serialize)]
 pub struct Options {
-    /// The server under test: `http://127.0.0.1:8080`.
+    /// The server under test: `http://127.0.0.1:8080`; `https`, `ws` and `wss` go too.
     #[arg(long, value_name = "URL")]
     pub target: String,
+    /// Take any certificate, one that the server signed itself too.
+    #[arg(long)]
+    pub insecure: bool,
+    /// How they listen. Bystanders, who ask whether the server is there, use WebSocket anyway.
+    #[arg(long, value_enum, default_value_t = Transport::Websocket)]
+    pub transport: Transport,
     /// Connections that listen.
     #[arg(long, default_value_t = 1_000)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=100_000))]
@@ -61,7 +70,7 @@ pub struct Options {
     #[arg(long, value_name = "FILE")]
     #[serde(skip)]
     pub tokens: Option<PathBuf>,
-    /// Another server than Mastodon's kind: the path of its WebSocket.
+    /// Another server than Mastodon's kind: the path where it tells what happens.
     #[arg(long, value_name = "PATH")]
     pub path: Option<String>,
     /// With --path, where a message is posted that all who listen get.
@@ -107,6 +116,24 @@ pub struct Options {
     pub files: Files,
 }
 
+/// How listeners are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Transport {
+    /// WebSocket.
+    Websocket,
+    /// Server-sent events.
+    Sse,
+}
+
+/// The server under test.
+struct Target {
+    /// Its address as apps have it, without the last slash.
+    base: String,
+    way: Way,
+    port: u16,
+}
+
 /// A part of the scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -126,27 +153,21 @@ pub enum Part {
 /// # Errors
 /// When the server cannot be used, or a file cannot be written.
 pub async fn run(options: Options) -> Result<()> {
-    let target = Url::parse(&options.target).context("--target is no address")?;
-    if target.scheme() != "http" {
-        bail!("--target has to be http://…: this scenario speaks no TLS");
-    }
     if options.path.is_none() && (options.publish.is_some() || options.echo) {
         bail!("--publish and --echo need --path");
     }
-    let (host, port) = (target.host_str().unwrap_or_default(), target.port_or_known_default());
-    let port = port.context("--target has no port")?;
-    let address = tokio::net::lookup_host((host, port)).await?.next();
-    let address = address.with_context(|| format!("{host} has no address"))?;
-    let server = if address.ip().is_loopback() { machine::listener(port) } else { None };
-    let authority = match target.port() {
-        Some(port) => format!("{host}:{port}"),
-        None => host.to_owned(),
-    };
-    let arranged = arrange::arrange(&options, address, &authority).await?;
+    if options.echo && options.transport == Transport::Sse {
+        bail!("--echo needs --transport websocket: server-sent events go one way");
+    }
+    let target = Target::of(&options).await?;
+    let is_of_here = target.way.address.ip().is_loopback();
+    let server = if is_of_here { machine::listener(target.port) } else { None };
+    let arranged = arrange::arrange(&options, &target).await?;
     let posts = (options.rate * options.seconds as f64).ceil().max(1.0) as usize;
     let count = Arc::new(Count::new(options.seed, posts * 2 + options.flood as usize + 8));
     let mut storm = Storm {
         door: arranged.door,
+        bystanders: arranged.bystanders,
         publisher: Arc::new(arranged.publisher),
         server,
         count,
@@ -162,6 +183,8 @@ pub async fn run(options: Options) -> Result<()> {
 struct Storm {
     options: Options,
     door: Door,
+    /// Where bystanders ask.
+    bystanders: Option<Door>,
     publisher: Arc<Publisher>,
     server: Option<u32>,
     count: Arc<Count>,
@@ -170,4 +193,35 @@ struct Storm {
     looks: Arc<Mutex<Vec<Look>>>,
     /// The number of the next message.
     next: usize,
+}
+
+impl Target {
+    /// What --target names.
+    async fn of(options: &Options) -> Result<Self> {
+        let url = Url::parse(&options.target).context("--target is no address")?;
+        let (scheme, is_tls) = match url.scheme() {
+            "http" | "ws" => ("http", false),
+            "https" | "wss" => ("https", true),
+            other => bail!("--target has to be http, https, ws or wss, not {other}"),
+        };
+        let host = url.host_str().context("--target names no host")?;
+        let port = url.port_or_known_default().context("--target has no port")?;
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        let address = tokio::net::lookup_host((bare, port)).await?.next();
+        let address = address.with_context(|| format!("{host} has no address"))?;
+        let authority = match url.port() {
+            Some(port) => format!("{host}:{port}"),
+            None => host.to_owned(),
+        };
+        let tls = match is_tls {
+            true => {
+                let name = ServerName::try_from(bare.to_owned())?;
+                Some((pipe::trusting(options.insecure)?, name))
+            }
+            false => None,
+        };
+        let base = format!("{scheme}://{authority}");
+        let way = Way { address, host: authority, transport: options.transport, tls };
+        Ok(Self { base, way, port })
+    }
 }

@@ -37,7 +37,10 @@ impl Storm {
         let mut crowd = Crowd::new();
         let looking = self.look(&crowd);
         self.connect(&mut crowd, &mut measured).await?;
-        let mut bystander = Bystander::arrive(&self.door).await.ok();
+        let mut bystander = match &self.bystanders {
+            Some(door) => Bystander::arrive(door).await.ok(),
+            None => None,
+        };
         tokio::time::sleep(Duration::from_secs(1)).await;
         measured.bystander("idle", bystander.as_mut().map(Bystander::take_times));
         for part in [Part::Paced, Part::Flood, Part::Slow, Part::Reconnect] {

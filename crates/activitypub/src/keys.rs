@@ -103,7 +103,7 @@ impl Keys {
             } else {
                 env.site.key_id(id)
             };
-            tx.execute(
+            tx.run(
                 "INSERT INTO account_keys (key_id, account_id, algorithm, public_pem, private_pem)
                  VALUES (?1, ?2, 'rsa', ?3, ?4) ON CONFLICT DO NOTHING",
                 params![key_id, id, public_pem, private_pem.expose()],

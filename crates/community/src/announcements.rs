@@ -98,7 +98,7 @@ pub fn reactions(tx: &mut Tx, reader: Id, list: &[Id]) -> Result<Vec<Reaction>, 
 /// [`Error::NotFound`].
 pub fn dismiss(tx: &mut Tx, by: Id, id: Id) -> Result<(), Error> {
     get(tx, id)?;
-    tx.execute(
+    tx.run(
         "INSERT INTO announcement_reads (account_id, announcement_id) VALUES (?1, ?2)
          ON CONFLICT DO NOTHING",
         params![by, id],
@@ -132,7 +132,7 @@ pub fn react(tx: &mut Tx, env: &Env, by: Id, id: Id, name: &str) -> Result<(), E
     if others.unwrap_or(0) >= REACTIONS_MAX {
         return Err(Error::invalid("base", "ERR_TOO_MANY", "Limit of different reactions reached"));
     }
-    tx.execute(
+    tx.run(
         "INSERT INTO announcement_reactions (announcement_id, name, account_id)
          VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
         params![id, name, by],
@@ -148,7 +148,7 @@ pub fn react(tx: &mut Tx, env: &Env, by: Id, id: Id, name: &str) -> Result<(), E
 /// [`Error::NotFound`].
 pub fn unreact(tx: &mut Tx, env: &Env, by: Id, id: Id, name: &str) -> Result<(), Error> {
     get(tx, id)?;
-    tx.execute(
+    tx.run(
         "DELETE FROM announcement_reactions
          WHERE announcement_id = ?1 AND name = ?2 AND account_id = ?3",
         params![id, name, by],
@@ -178,7 +178,7 @@ pub fn publish(
     }
     let id = env.ids.next();
     let html = crate::text::render(content, &Default::default(), |tag| env.site.tag_url(tag));
-    tx.execute(
+    tx.run(
         "INSERT INTO announcements (id, content, starts_at, ends_at, all_day, published_at,
            updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6)",
         params![id, html, starts_at, ends_at, all_day, env.clock.now()],
@@ -193,9 +193,9 @@ pub fn publish(
 /// [`Error::NotFound`].
 pub fn delete(tx: &mut Tx, env: &Env, id: Id) -> Result<(), Error> {
     get(tx, id)?;
-    tx.execute("DELETE FROM announcement_reads WHERE announcement_id = ?1", params![id])?;
-    tx.execute("DELETE FROM announcement_reactions WHERE announcement_id = ?1", params![id])?;
-    tx.execute("DELETE FROM announcements WHERE id = ?1", params![id])?;
+    tx.run("DELETE FROM announcement_reads WHERE announcement_id = ?1", params![id])?;
+    tx.run("DELETE FROM announcement_reactions WHERE announcement_id = ?1", params![id])?;
+    tx.run("DELETE FROM announcements WHERE id = ?1", params![id])?;
     env.streams.tell(tx, Topic::Everybody, Event::AnnouncementDeleted(id));
     Ok(())
 }

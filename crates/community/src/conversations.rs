@@ -46,7 +46,7 @@ pub fn add(tx: &mut Tx, env: &Env, status: &Status, mentioned: &[Id]) -> Result<
     for owner in local {
         let others: Vec<Id> = people.iter().copied().filter(|id| *id != owner).collect();
         let unread = owner != status.account_id;
-        tx.execute(
+        tx.run(
             "INSERT INTO conversations (id, account_id, conversation_id, participants,
                last_status_id, unread) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
              ON CONFLICT (account_id, conversation_id, participants) DO UPDATE

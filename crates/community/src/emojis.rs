@@ -162,7 +162,7 @@ pub fn upsert_remote(
         if let Some(old) = known.get(shortcode) {
             let newer = updated_at > old.updated_at || new.updated_at.is_none();
             if newer && (old.remote_url != new.image_url || updated_at > old.updated_at) {
-                tx.execute(
+                tx.run(
                     "UPDATE custom_emojis SET uri = ?2, remote_url = ?3, updated_at = ?4
                      WHERE id = ?1",
                     params![old.id, new.uri, new.image_url, updated_at.max(old.updated_at)],
@@ -179,7 +179,7 @@ pub fn upsert_remote(
             metrics::counter!("weir_community_emojis_refused_total").increment(1);
             break;
         }
-        tx.execute(
+        tx.run(
             "INSERT INTO custom_emojis (id, shortcode, domain, uri, remote_url, updated_at)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING",
             params![env.ids.next(), shortcode, domain, new.uri, new.image_url, updated_at],
@@ -237,7 +237,7 @@ pub async fn add(community: &Community, by: Id, new: NewEmoji) -> Result<Emoji, 
             if let Some(old) = old {
                 forget_pictures(tx, env, &old)?;
             }
-            tx.execute(
+            tx.run(
                 "INSERT INTO custom_emojis
                    (id, shortcode, domain, image, static_image, category, updated_at)
                  VALUES (?1, ?2, '', ?3, ?4, ?5, ?6)
@@ -267,7 +267,7 @@ pub fn change(tx: &mut Tx, by: Id, id: Id, change: &EmojiChange) -> Result<Emoji
     }
     emoji.listed = change.listed.unwrap_or(emoji.listed);
     emoji.disabled = change.disabled.unwrap_or(emoji.disabled);
-    tx.execute(
+    tx.run(
         "UPDATE custom_emojis SET category = ?2, listed = ?3, disabled = ?4 WHERE id = ?1",
         params![id, emoji.category, emoji.listed, emoji.disabled],
     )?;
@@ -282,7 +282,7 @@ pub fn remove(tx: &mut Tx, env: &Env, by: Id, id: Id) -> Result<(), Error> {
     check_staff(tx, by)?;
     let emoji = by_id(tx, id)?;
     forget_pictures(tx, env, &emoji)?;
-    tx.execute("DELETE FROM custom_emojis WHERE id IN ids(?1)", &[ids(&[id])])?;
+    tx.run("DELETE FROM custom_emojis WHERE id IN ids(?1)", &[ids(&[id])])?;
     Ok(())
 }
 

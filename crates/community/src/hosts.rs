@@ -310,7 +310,7 @@ pub fn block(tx: &mut Tx, env: &Env, domain: &str, severity: Severity) -> Result
         return Err(Error::invalid("domain", "ERR_INVALID", "is this server's own"));
     }
     let lifted = end_block(tx, domain)?;
-    tx.execute(
+    tx.run(
         "INSERT INTO domain_blocks (id, domain, severity) VALUES (?1, ?2, ?3)",
         params![env.ids.next(), domain, severity.name()],
     )?;
@@ -348,7 +348,7 @@ pub fn describe_block(
     public_comment: &str,
     reject_media: bool,
 ) -> Result<(), Error> {
-    tx.execute(
+    tx.run(
         "UPDATE domain_blocks SET private_comment = ?2, public_comment = ?3, reject_media = ?4
          WHERE domain = ?1",
         params![domain, private_comment, public_comment, reject_media],
@@ -373,7 +373,7 @@ pub fn troubled(tx: &mut Tx, hosts: &BTreeSet<&str>) -> Result<Vec<Host>, Error>
 /// # Errors
 /// The database's.
 pub fn delivered(tx: &mut Tx, host: &str, form: &str, now: Timestamp) -> Result<(), Error> {
-    tx.execute(
+    tx.run(
         "INSERT INTO hosts (domain, first_seen_at, delivered_at, signature_form)
          VALUES (?1, ?2, ?2, ?3) ON CONFLICT (domain) DO UPDATE
          SET delivered_at = excluded.delivered_at, signature_form = excluded.signature_form,
@@ -396,7 +396,7 @@ pub fn is_down(
     now: Timestamp,
     next_try_at: Timestamp,
 ) -> Result<(), Error> {
-    tx.execute(
+    tx.run(
         "INSERT INTO hosts (domain, first_seen_at, failed_at, failing_since, failure, failures,
            next_try_at, behind)
          VALUES (?1, ?2, ?2, ?2, ?3, ?4, ?5, 1) ON CONFLICT (domain) DO UPDATE
@@ -413,7 +413,7 @@ pub fn is_down(
 /// # Errors
 /// The database's.
 pub fn is_behind(tx: &mut Tx, host: &str, now: Timestamp) -> Result<(), Error> {
-    tx.execute(
+    tx.run(
         "INSERT INTO hosts (domain, first_seen_at, behind) VALUES (?1, ?2, 1)
          ON CONFLICT (domain) DO UPDATE SET behind = 1",
         params![host, now],
@@ -426,7 +426,7 @@ pub fn is_behind(tx: &mut Tx, host: &str, now: Timestamp) -> Result<(), Error> {
 /// # Errors
 /// The database's.
 pub fn is_behind_no_more(tx: &mut Tx, host: &str) -> Result<(), Error> {
-    tx.execute("UPDATE hosts SET behind = 0 WHERE domain = ?1 AND behind = 1", params![host])?;
+    tx.run("UPDATE hosts SET behind = 0 WHERE domain = ?1 AND behind = 1", params![host])?;
     Ok(())
 }
 

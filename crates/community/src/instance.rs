@@ -121,7 +121,7 @@ impl Instance {
 /// The database's.
 pub fn set(tx: &mut Tx, env: &std::sync::Arc<Env>, settings: Settings) -> Result<(), Error> {
     let settings = Settings { changed_at: Some(env.clock.now()), ..settings };
-    tx.execute(
+    tx.run(
         "INSERT INTO settings (name, content) VALUES ('instance', ?1)
          ON CONFLICT (name) DO UPDATE SET content = excluded.content",
         params![Json(&settings)],
@@ -165,7 +165,7 @@ pub fn add_rule(tx: &mut Tx, env: &Env, content: &str, hint: &str) -> Result<(),
         let message = format!("is too long (maximum is {RULE_CHARACTERS_MAX} characters)");
         return Err(Error::invalid("rule", "ERR_TOO_LONG", message));
     }
-    tx.execute(
+    tx.run(
         "INSERT INTO rules (id, position, content, hint)
          SELECT ?1, coalesce(max(position), 0) + 1, ?2, ?3 FROM rules",
         params![env.ids.next(), content, hint.trim()],

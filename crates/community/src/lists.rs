@@ -127,7 +127,7 @@ pub fn create(
         replies_policy: policy.to_owned(),
         exclusive,
     };
-    tx.execute(
+    tx.run(
         "INSERT INTO lists (id, account_id, title, replies_policy, exclusive)
          VALUES (?1, ?2, ?3, ?4, ?5)",
         params![list.id, by, list.title, list.replies_policy, list.exclusive],
@@ -186,7 +186,7 @@ pub fn update(
         exclusive: exclusive.unwrap_or(old.exclusive),
     };
     check(&list.title, &list.replies_policy)?;
-    tx.execute(
+    tx.run(
         "UPDATE lists SET title = ?2, replies_policy = ?3, exclusive = ?4 WHERE id = ?1",
         params![id, list.title, list.replies_policy, list.exclusive],
     )?;
@@ -205,8 +205,8 @@ pub fn delete(tx: &mut Tx, env: &Env, by: Id, id: Id) -> Result<(), Error> {
     if get(tx, by, id)?.exclusive {
         env.streams.bonds_changed(tx, by);
     }
-    tx.execute("DELETE FROM list_accounts WHERE list_id = ?1", params![id])?;
-    tx.execute("DELETE FROM lists WHERE id = ?1", params![id])?;
+    tx.run("DELETE FROM list_accounts WHERE list_id = ?1", params![id])?;
+    tx.run("DELETE FROM lists WHERE id = ?1", params![id])?;
     env.streams.tell_if_here(tx, by, Event::ListsChanged);
     Ok(())
 }
@@ -256,7 +256,7 @@ pub fn add_members(tx: &mut Tx, env: &Env, by: Id, id: Id, people: &[Id]) -> Res
         return Err(Error::invalid("base", "ERR_TOO_MANY", message));
     }
     for person in people {
-        tx.execute(
+        tx.run(
             "INSERT INTO list_accounts (list_id, account_id, id) VALUES (?1, ?2, ?3)
              ON CONFLICT DO NOTHING",
             params![id, *person, env.ids.next()],
@@ -274,7 +274,7 @@ pub fn remove_members(tx: &mut Tx, env: &Env, by: Id, id: Id, people: &[Id]) -> 
     if get(tx, by, id)?.exclusive {
         env.streams.bonds_changed(tx, by);
     }
-    tx.execute(
+    tx.run(
         "DELETE FROM list_accounts WHERE list_id = ?1 AND account_id IN ids(?2)",
         &[id.to_value(), ids(people)],
     )?;

@@ -44,7 +44,7 @@ pub fn set(tx: &mut Tx, env: &Env, by: Id, timeline: &str, last_read: Id) -> Res
     if !TIMELINES.contains(&timeline) {
         return Err(Error::invalid("timeline", "ERR_INCLUSION", "must be home or notifications"));
     }
-    tx.execute(
+    tx.run(
         "INSERT INTO markers (account_id, timeline, last_read_id, version, updated_at)
          VALUES (?1, ?2, ?3, 1, ?4) ON CONFLICT (account_id, timeline) DO UPDATE
          SET last_read_id = excluded.last_read_id, version = markers.version + 1,

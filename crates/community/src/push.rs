@@ -139,7 +139,7 @@ pub fn subscribe(
     check(new)?;
     unsubscribe(tx, token)?;
     let policy = if new.policy.is_empty() { "all" } else { new.policy.as_str() };
-    tx.execute(
+    tx.run(
         "INSERT INTO push_subscriptions (id, token_id, account_id, endpoint, p256dh, auth, alerts,
            policy, standard) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         params![
@@ -189,7 +189,7 @@ pub fn update(
         let message = "must be all, followed, follower or none";
         return Err(Error::invalid("policy", "ERR_INCLUSION", message));
     }
-    tx.execute(
+    tx.run(
         "UPDATE push_subscriptions SET alerts = coalesce(?2, alerts),
            policy = coalesce(?3, policy) WHERE token_id = ?1",
         params![token, alerts.map(Json), policy],
@@ -202,7 +202,7 @@ pub fn update(
 /// # Errors
 /// The database's.
 pub fn unsubscribe(tx: &mut Tx, token: Id) -> Result<(), Error> {
-    tx.execute("DELETE FROM push_subscriptions WHERE token_id = ?1", params![token])?;
+    tx.run("DELETE FROM push_subscriptions WHERE token_id = ?1", params![token])?;
     Ok(())
 }
 
@@ -211,7 +211,7 @@ pub fn unsubscribe(tx: &mut Tx, token: Id) -> Result<(), Error> {
 /// # Errors
 /// The database's.
 pub fn forget(tx: &mut Tx, id: Id) -> Result<(), Error> {
-    tx.execute("DELETE FROM push_subscriptions WHERE id = ?1", params![id])?;
+    tx.run("DELETE FROM push_subscriptions WHERE id = ?1", params![id])?;
     Ok(())
 }
 

@@ -98,7 +98,7 @@ pub fn create(tx: &mut Tx, env: &Env, by: Id, new: &NewReport, uri: &str) -> Res
         action_taken_at: None,
         action_taken_by_id: None,
     };
-    tx.execute(
+    tx.run(
         "INSERT INTO reports (id, account_id, target_id, uri, status_ids, rule_ids, comment,
            category, forwarded) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         params![
@@ -171,7 +171,7 @@ pub fn list(tx: &mut Tx, resolved: bool, range: Range) -> Result<Vec<Report>, Er
 pub fn resolve(tx: &mut Tx, env: &Env, by: Id, id: Id, resolved: bool) -> Result<(), Error> {
     get(tx, id)?;
     let at = resolved.then(|| env.clock.now());
-    tx.execute(
+    tx.run(
         "UPDATE reports SET action_taken_at = ?2, action_taken_by_id = ?3 WHERE id = ?1",
         params![id, at, resolved.then_some(by)],
     )?;

@@ -59,7 +59,7 @@ pub fn list(tx: &mut Tx, reader: Id, limit: usize) -> Result<Vec<(Id, Source)>, 
 /// # Errors
 /// The database's.
 pub fn dismiss(tx: &mut Tx, reader: Id, target: Id) -> Result<(), Error> {
-    tx.execute(
+    tx.run(
         "INSERT INTO dismissed_suggestions (account_id, target_id) VALUES (?1, ?2)
          ON CONFLICT DO NOTHING",
         params![reader, target],

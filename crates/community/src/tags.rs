@@ -58,7 +58,7 @@ pub fn ensure(tx: &mut Tx, env: &Env, names: &[&str]) -> Result<Vec<Tag>, Error>
     let rows = keys
         .iter()
         .map(|(key, display)| [Value::Int(env.ids.next().0), key.to_value(), display.to_value()]);
-    tx.execute_all(
+    tx.run_all(
         "INSERT INTO tags (id, name, display) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
         rows,
     )?;
@@ -68,7 +68,7 @@ pub fn ensure(tx: &mut Tx, env: &Env, names: &[&str]) -> Result<Vec<Tag>, Error>
 /// Notes which posts have which tag: pairs of tag and post.
 pub(crate) fn link_each(tx: &mut Tx, links: &[(Id, Id)]) -> Result<(), Error> {
     let rows = links.iter().map(|(tag, status)| [tag.to_value(), status.to_value()]);
-    tx.execute_all(
+    tx.run_all(
         "INSERT INTO status_tags (tag_id, status_id) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
         rows,
     )?;
@@ -79,7 +79,7 @@ pub(crate) fn link_each(tx: &mut Tx, links: &[(Id, Id)]) -> Result<(), Error> {
 pub(crate) fn used_each(tx: &mut Tx, used: &BTreeMap<Id, Timestamp>) -> Result<(), Error> {
     let rows =
         used.iter().map(|(tag, at)| [tag.to_value(), Value::Int(at.as_ms() / HOUR_MS * HOUR_MS)]);
-    tx.execute_all(
+    tx.run_all(
         "UPDATE tags SET last_status_at = ?2 WHERE id = ?1
            AND (last_status_at IS NULL OR last_status_at < ?2)",
         rows,
@@ -103,7 +103,7 @@ pub(crate) fn unlink(tx: &mut Tx, env: &Env, status: Id, tags: &[Id]) -> Result<
     if tags.is_empty() {
         return Ok(());
     }
-    tx.execute(
+    tx.run(
         "DELETE FROM status_tags WHERE status_id = ?1 AND tag_id IN ids(?2)",
         &[weir_db::ToValue::to_value(&status), weir_db::ids(tags)],
     )?;
@@ -136,10 +136,7 @@ pub fn follow(tx: &mut Tx, env: &Env, by: Id, name: &str) -> Result<Tag, Error> 
 /// [`Error::Invalid`] when the name cannot be a hashtag.
 pub fn unfollow(tx: &mut Tx, env: &Env, by: Id, name: &str) -> Result<Tag, Error> {
     let tag = named(tx, env, name)?;
-    tx.execute(
-        "DELETE FROM followed_tags WHERE account_id = ?1 AND tag_id = ?2",
-        params![by, tag.id],
-    )?;
+    tx.run("DELETE FROM followed_tags WHERE account_id = ?1 AND tag_id = ?2", params![by, tag.id])?;
     env.feeds.tag_unfollowed(tx, by, tag.id);
     env.streams.bonds_changed(tx, by);
     Ok(tag)
@@ -264,7 +261,7 @@ pub fn feature(tx: &mut Tx, env: &Env, by: Id, name: &str) -> Result<Featured, E
         let message = "the maximum number of hashtags is shown already";
         return Err(Error::invalid("hashtags", "ERR_TOO_MANY", message));
     }
-    tx.execute(
+    tx.run(
         "INSERT INTO featured_tags (id, account_id, tag_id) VALUES (?1, ?2, ?3)",
         params![env.ids.next(), by, tag.id],
     )?;

@@ -1,5 +1,6 @@
 //! PostgreSQL: a thread a connection; their number is the budget.
 
+mod ahead;
 mod connection;
 mod growth;
 mod many;
@@ -127,12 +128,15 @@ struct Server {
 enum End {
     /// Its result stands and nothing follows.
     Answer,
+    /// It only read: its result stands, and its transaction is still to be ended.
+    Read,
     /// Committed; its hooks have this place in the order of commits.
     Follow(u64, Vec<Hook>),
     /// It met others: once more.
     Repeat,
-    /// A unique row stood there: once more, lest it was only the snapshot that did not show it.
-    LookAgain,
+    /// A unique row stood there: once more, lest it was only the snapshot that did not show it. With
+    /// the failure, where the unit's result does not tell of it.
+    LookAgain(Option<Error>),
     /// The connection broke before the commit.
     Reconnect,
     /// The server did not answer in time: the unit has failed, and is not tried at once again.
@@ -197,6 +201,14 @@ impl Server {
             let Some(connection) = self.connection.as_mut() else { continue };
             match attempt(connection, &mut *work, &self.order) {
                 End::Answer => return work.answer(),
+                End::Read => {
+                    work.answer();
+                    // Nobody waits for this.
+                    if connection.batch("COMMIT").is_err() {
+                        self.connection = None;
+                    }
+                    return;
+                }
                 End::Follow(ticket, hooks) => {
                     return self.order.finish(ticket, Some((hooks, work)));
                 }
@@ -210,8 +222,9 @@ impl Server {
                     self.connection = None;
                     return work.answer();
                 }
-                End::LookAgain if looked_again => return work.answer(),
-                End::LookAgain => looked_again = true,
+                End::LookAgain(_) if !looked_again => looked_again = true,
+                End::LookAgain(None) => return work.answer(),
+                End::LookAgain(Some(error)) => return work.fail(error),
                 End::Repeat if repeats < REPEATS_MAX => {
                     repeats += 1;
                     metrics::counter!("weir_db_repeats_total").increment(1);
@@ -244,9 +257,7 @@ fn attempt(connection: &mut PgConnection, work: &mut dyn Work, order: &CommitOrd
         "BEGIN ISOLATION LEVEL REPEATABLE READ"
     };
     connection.is_patient = false;
-    if let Err(failure) = connection.batch(begin) {
-        return if failure.broken { End::Reconnect } else { End::Fail(failure.error) };
-    }
+    connection.begin(begin);
     let mut tx = Tx::new(Connection::Postgres(connection));
     let kept = work.run(&mut tx);
     let (conflict, unique, broken) = (tx.conflict, tx.unique, tx.broken);
@@ -259,14 +270,17 @@ fn attempt(connection: &mut PgConnection, work: &mut dyn Work, order: &CommitOrd
         return End::Reconnect;
     }
     if !kept || conflict {
-        return match connection.batch("ROLLBACK") {
+        return match connection.roll_back() {
             Err(_) if connection.is_silent => End::Silent,
             // Nothing is known of such a connection.
             Err(_) => End::Reconnect,
             Ok(()) if conflict => End::Repeat,
-            Ok(()) if unique => End::LookAgain,
+            Ok(()) if unique => End::LookAgain(None),
             Ok(()) => End::Answer,
         };
+    }
+    if hooks.is_empty() && work.kind() != Kind::Write {
+        return End::Read;
     }
     let ticket = (!hooks.is_empty()).then(|| order.ticket());
     let committed = connection.batch("COMMIT");
@@ -279,7 +293,11 @@ fn attempt(connection: &mut PgConnection, work: &mut dyn Work, order: &CommitOrd
             }
             // When the connection broke it is unknown whether the commit reached the disk: only
             // who asked can look.
-            if failure.conflict { End::Repeat } else { End::Fail(failure.error) }
+            match failure.error {
+                _ if failure.conflict => End::Repeat,
+                Error::Unique(_) => End::LookAgain(Some(failure.error)),
+                error => End::Fail(error),
+            }
         }
     }
 }

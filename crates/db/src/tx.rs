@@ -29,6 +29,27 @@ pub(crate) enum Connection<'c> {
     Postgres(&'c mut PgConnection),
 }
 
+/// What is done with a savepoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mark {
+    /// It begins.
+    Set,
+    /// It ends, and what was done since stays.
+    Keep,
+    /// It ends, and what was done since is undone.
+    Undo,
+}
+
+impl Mark {
+    pub(crate) const fn sql(self) -> &'static [&'static str] {
+        match self {
+            Self::Set => &["SAVEPOINT inner_unit"],
+            Self::Keep => &["RELEASE SAVEPOINT inner_unit"],
+            Self::Undo => &["ROLLBACK TO SAVEPOINT inner_unit", "RELEASE SAVEPOINT inner_unit"],
+        }
+    }
+}
+
 /// A row of a result, valid while it is being mapped.
 pub enum Row<'r> {
     #[doc(hidden)]
@@ -88,6 +109,33 @@ impl<'c> Tx<'c> {
         self.statement(sql, |connection, sql| match connection {
             Connection::Sqlite(connection) => sqlite::execute(connection, sql, params),
             Connection::Postgres(connection) => connection.execute(sql, params),
+        })
+    }
+
+    /// Runs a statement of which nobody asks how many rows it changed: the cheapest way to write.
+    /// On PostgreSQL it waits to be sent until an answer is needed (64 statements or 1 MiB wait at
+    /// most), so its failure may be told by a later statement, by the end of the savepoint, or by
+    /// the unit's end: where a unique row is looked for by its failure,
+    /// [`execute`](Self::execute) is right.
+    pub fn run(&mut self, sql: &str, params: &[Value<'_>]) -> Result<(), Error> {
+        self.statement(sql, |connection, sql| match connection {
+            Connection::Sqlite(connection) => sqlite::execute(connection, sql, params).map(|_| ()),
+            Connection::Postgres(connection) => connection.run(sql, params),
+        })
+    }
+
+    /// As [`run`](Self::run), for each of `list`, of which no two may be about the same row; in one
+    /// statement where [`execute_all`](Self::execute_all) would have one.
+    pub fn run_all<'v, const N: usize>(
+        &mut self,
+        sql: &str,
+        list: impl IntoIterator<Item = [Value<'v>; N]>,
+    ) -> Result<(), Error> {
+        self.statement(sql, |connection, sql| match connection {
+            Connection::Sqlite(connection) => {
+                sqlite::execute_each(connection, sql, list).map(|_| ())
+            }
+            Connection::Postgres(connection) => connection.run_all(sql, list),
         })
     }
 
@@ -221,12 +269,13 @@ impl<'c> Tx<'c> {
         &mut self,
         body: impl FnOnce(&mut Tx) -> Result<T, E>,
     ) -> Result<T, E> {
-        self.mark("SAVEPOINT inner_unit")?;
+        self.mark(Mark::Set)?;
         let hooks = self.hooks.len();
         let done = match body(self) {
             // It went on after a failed statement: as if it had told.
             Ok(_) if self.failed => Err(E::from(Error::Aborted)),
-            done => done,
+            Ok(done) => self.mark(Mark::Keep).map(|()| done).map_err(E::from),
+            failed => failed,
         };
         if done.is_err() {
             self.hooks.truncate(hooks);
@@ -234,16 +283,18 @@ impl<'c> Tx<'c> {
                 return done;
             }
             self.failed = false;
-            self.mark("ROLLBACK TO SAVEPOINT inner_unit")?;
+            self.mark(Mark::Undo)?;
         }
-        self.mark("RELEASE SAVEPOINT inner_unit")?;
         done
     }
 
-    fn mark(&mut self, sql: &'static str) -> Result<(), Error> {
-        self.statement(sql, |connection, sql| match connection {
-            Connection::Sqlite(connection) => sqlite::execute(connection, sql, &[]).map(|_| ()),
-            Connection::Postgres(connection) => connection.batch(sql),
+    fn mark(&mut self, mark: Mark) -> Result<(), Error> {
+        self.statement("", |connection, _| match connection {
+            Connection::Sqlite(connection) => mark
+                .sql()
+                .iter()
+                .try_for_each(|sql| sqlite::execute(connection, sql, &[]).map(|_| ())),
+            Connection::Postgres(connection) => connection.mark(mark),
         })
     }
 

@@ -23,6 +23,28 @@ pub enum Value<'a> {
     Blob(Cow<'a, [u8]>),
 }
 
+impl Value<'_> {
+    /// The same, with nothing borrowed.
+    pub(crate) fn into_owned(self) -> Value<'static> {
+        match self {
+            Self::Null => Value::Null,
+            Self::Int(int) => Value::Int(int),
+            Self::Real(real) => Value::Real(real),
+            Self::Text(text) => Value::Text(Cow::Owned(text.into_owned())),
+            Self::Blob(blob) => Value::Blob(Cow::Owned(blob.into_owned())),
+        }
+    }
+
+    /// About what it takes on the wire.
+    pub(crate) fn len_bytes(&self) -> usize {
+        match self {
+            Self::Null | Self::Int(_) | Self::Real(_) => 8,
+            Self::Text(text) => text.len(),
+            Self::Blob(blob) => blob.len(),
+        }
+    }
+}
+
 /// What can be a parameter.
 pub trait ToValue {
     /// The parameter, borrowed where it can be.

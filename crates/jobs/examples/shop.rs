@@ -73,7 +73,7 @@ fn registry(jobs: &Jobs) -> Registry {
         // Inside: the booking, the end of the order and the mail commit together.
         move |tx, orders: &[(String, i64)]| {
             for (customer, cents) in orders {
-                tx.execute(
+                tx.run(
                     "INSERT INTO bookings (customer, cents) VALUES (?1, ?2)",
                     params![customer, cents],
                 )?;

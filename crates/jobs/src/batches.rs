@@ -285,7 +285,7 @@ where
         end -= 1;
     }
     // Held open by one member until it is filled.
-    tx.execute(
+    tx.run(
         "INSERT INTO jobs_batches (id, parent_id, label, created_at, total, done, failed)
          VALUES (?1, ?2, ?3, ?4, 1, 0, 0)",
         params![id, parent, label[..end].replace('\0', "\u{FFFD}"), jobs.inner.clock.now()],
@@ -302,7 +302,7 @@ where
     };
     fill(&mut batch)?;
     let Batch { total, on_complete, on_success, on_death, .. } = batch;
-    tx.execute(
+    tx.run(
         "UPDATE jobs_batches SET on_complete = ?2, on_success = ?3, on_death = ?4 WHERE id = ?1",
         params![id, on_complete, on_success, on_death],
     )?;
@@ -354,7 +354,7 @@ pub(crate) fn change(tx: &mut Tx, now: Timestamp, mut changes: Changes) -> Resul
         if !(complete || success || death) {
             continue;
         }
-        tx.execute(
+        tx.run(
             "UPDATE jobs_batches SET
                complete_at = coalesce(complete_at, CAST(?2 AS BIGINT)),
                success_at = coalesce(success_at, CAST(?3 AS BIGINT)),
@@ -367,7 +367,7 @@ pub(crate) fn change(tx: &mut Tx, now: Timestamp, mut changes: Changes) -> Resul
         called.extend(counted.on_complete.filter(|_| complete));
         called.extend(counted.on_success.filter(|_| success));
         if success && let Some(never) = counted.on_death.filter(|_| !counted.was_death) {
-            tx.execute("DELETE FROM jobs_later WHERE id = ?1 AND state = 2", params![never])?;
+            tx.run("DELETE FROM jobs_later WHERE id = ?1 AND state = 2", params![never])?;
         }
         if let Some(parent) = counted.parent {
             let change = changes.entry(parent).or_default();
@@ -379,7 +379,7 @@ pub(crate) fn change(tx: &mut Tx, now: Timestamp, mut changes: Changes) -> Resul
     if called.is_empty() {
         return Ok(false);
     }
-    tx.execute(
+    tx.run(
         "UPDATE jobs_later SET due_at = ?1, state = 0 WHERE id IN ids(?2) AND state = 2",
         params![now, ids(&called)],
     )?;
@@ -436,7 +436,7 @@ pub(crate) fn prune(tx: &mut Tx, now: Timestamp) -> Result<u64, Error> {
     }
     let never: Vec<Id> = old.iter().flat_map(|(_, one, other)| [*one, *other]).flatten().collect();
     let list: Vec<Id> = old.iter().map(|(id, _, _)| *id).collect();
-    tx.execute("DELETE FROM jobs_later WHERE id IN ids(?1) AND state = 2", params![ids(&never)])?;
-    tx.execute("DELETE FROM jobs_members WHERE batch_id IN ids(?1)", params![ids(&list)])?;
+    tx.run("DELETE FROM jobs_later WHERE id IN ids(?1) AND state = 2", params![ids(&never)])?;
+    tx.run("DELETE FROM jobs_members WHERE batch_id IN ids(?1)", params![ids(&list)])?;
     tx.execute("DELETE FROM jobs_batches WHERE id IN ids(?1)", params![ids(&list)])
 }

@@ -109,7 +109,7 @@ impl<J> Claimed<J> {
 
 /// Removes the cursors of jobs that ended.
 pub(crate) fn remove(tx: &mut Tx, list: &[Id]) -> Result<(), weir_db::Error> {
-    tx.execute("DELETE FROM jobs_cursors WHERE id IN ids(?1)", params![ids(list)])?;
+    tx.run("DELETE FROM jobs_cursors WHERE id IN ids(?1)", params![ids(list)])?;
     Ok(())
 }
 

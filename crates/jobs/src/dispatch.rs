@@ -316,7 +316,7 @@ impl Worker {
             return true;
         }
         let free = move |tx: &mut weir_db::Tx| {
-            keys.iter().try_for_each(|(key, id)| rows::free_key(tx, key, *id))
+            rows::free_keys(tx, keys.iter().map(|(key, id)| (key.as_str(), *id)))
         };
         let freed: Result<(), weir_db::Error> = self.inner.db.write(self.queue.class, free).await;
         if let Err(error) = &freed {

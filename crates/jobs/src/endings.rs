@@ -78,12 +78,8 @@ pub(crate) fn free_keys<'c>(
     tx: &mut Tx,
     claims: impl IntoIterator<Item = &'c Claim>,
 ) -> Result<(), Error> {
-    for claim in claims {
-        if let Some(key) = &claim.unique_key {
-            rows::free_key(tx, key, claim.id)?;
-        }
-    }
-    Ok(())
+    let key = |claim: &'c Claim| Some((claim.unique_key.as_deref()?, claim.id));
+    rows::free_keys(tx, claims.into_iter().filter_map(key))
 }
 
 /// What was written of ends, to be told once it is committed.
@@ -218,7 +214,7 @@ fn settle<'o>(
     if terms.unique == Unique::UntilDone
         && let Some(key) = &claim.unique_key
     {
-        rows::free_key(tx, key, claim.id)?;
+        rows::free_keys(tx, [(key.as_str(), claim.id)])?;
     }
     Ok(settled)
 }

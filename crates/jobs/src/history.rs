@@ -118,7 +118,7 @@ async fn write(inner: &Arc<Inner>) -> Result<(), weir_db::Error> {
     }
     let add = move |tx: &mut Tx| {
         for Grown { kind, queue, done, failed } in &grown {
-            tx.execute(
+            tx.run(
                 "INSERT INTO jobs_history (minute, kind, queue, done, failed)
                  VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (minute, kind) DO UPDATE
                  SET done = jobs_history.done + excluded.done,
@@ -128,7 +128,7 @@ async fn write(inner: &Arc<Inner>) -> Result<(), weir_db::Error> {
         }
         if is_new {
             let first = minute - HISTORY_MINUTES;
-            tx.execute("DELETE FROM jobs_history WHERE minute <= ?1", params![first])?;
+            tx.run("DELETE FROM jobs_history WHERE minute <= ?1", params![first])?;
         }
         Ok::<_, weir_db::Error>(())
     };

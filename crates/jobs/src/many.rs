@@ -267,7 +267,7 @@ impl Jobs {
         let now = self.inner.clock.now();
         for entry in found {
             let Ok(at) = gone.binary_search_by_key(&entry.id, |(id, _)| *id) else { continue };
-            tx.execute(
+            tx.run(
                 "INSERT INTO jobs_dead (id, died_at, queue, lane, kind, failures, enqueued_at,
                    payload, reason, batch_id)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",

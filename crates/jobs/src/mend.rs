@@ -66,16 +66,16 @@ impl Jobs {
     fn ask_to_cancel(&self, tx: &mut Tx, id: Id) -> Result<(), weir_db::Error> {
         let now = self.inner.clock.now();
         let sql = "DELETE FROM jobs_cancels WHERE asked_at < ?1";
-        tx.execute(sql, params![now.plus_ms(-CANCELS_KEPT_MS)])?;
+        tx.run(sql, params![now.plus_ms(-CANCELS_KEPT_MS)])?;
         let sql = "INSERT INTO jobs_cancels (id, asked_at) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
-        tx.execute(sql, params![id, now])?;
+        tx.run(sql, params![id, now])?;
         Ok(())
     }
 
     /// What follows the removal of a job that waited.
     pub(crate) fn taken_back(&self, tx: &mut Tx, gone: Gone, id: Id) -> Result<(), weir_db::Error> {
         if let Some(key) = gone.key {
-            rows::free_key(tx, &key, id)?;
+            rows::free_keys(tx, [(key.as_str(), id)])?;
         }
         match gone.batch {
             Some(batch) => {
@@ -192,7 +192,7 @@ impl Jobs {
             params![self.inner.clock.now(), weir_db::ids(list)],
         )?;
         if raised > 0 {
-            tx.execute("DELETE FROM jobs_dead WHERE id IN ids(?1)", params![weir_db::ids(list)])?;
+            tx.run("DELETE FROM jobs_dead WHERE id IN ids(?1)", params![weir_db::ids(list)])?;
             let inner = self.inner.clone();
             tx.after_commit(move || inner.later.buried(raised));
         }
@@ -265,7 +265,7 @@ impl Jobs {
         let state = state.ok_or_else(|| Error::NoQueue(queue.into()))?;
         let inner = self.inner.clone();
         let set = move |tx: &mut Tx| {
-            tx.execute(
+            tx.run(
                 "INSERT INTO jobs_queues (queue, paused) VALUES (?1, ?2)
                  ON CONFLICT (queue) DO UPDATE SET paused = excluded.paused",
                 params![*state.name, paused],

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use weir_base::{Id, Timestamp};
-use weir_db::{Class, Error, Tx};
+use weir_db::{Class, Error, Tx, Value, ids};
 
 use crate::dispatch::AGAIN_AFTER;
 use crate::jobs::Inner;
@@ -23,6 +23,10 @@ use crate::slots;
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Two looks that this process's own jobs bring on are so far apart: one look for many commits.
 const LOOK_GAP: Duration = Duration::from_millis(4);
+
+/// The condition of rows that a snapshot could not see. The first comparison alone says where in
+/// the index to begin.
+const UNSEEN: &str = "AND xid >= ?1 AND (xid >= ?2 OR xid IN ids(?3))";
 
 /// What wakes the look, and what makes one stale.
 #[derive(Default)]
@@ -90,9 +94,9 @@ pub(crate) async fn run(inner: Arc<Inner>, stop: CancellationToken) {
 async fn look(inner: &Arc<Inner>, last: &mut Snapshot, whole: bool) -> Result<(), Error> {
     let (held, gained) = inner.nodes.to_look_at(&inner.directory);
     let pauses = inner.news.pauses.load(Ordering::Acquire);
-    let news = last.unseen();
+    let unseen = last.unseen();
     let look =
-        inner.db.read(Class::Inbound, move |tx| read(tx, held, gained, &news, whole)).await?;
+        inner.db.read(Class::Inbound, move |tx| read(tx, held, gained, &unseen, whole)).await?;
     *last = look.snapshot;
     metrics::counter!("weir_jobs_looks_total").increment(1);
     inner.nodes.loaded(held, gained, |known| {
@@ -123,7 +127,13 @@ async fn look(inner: &Arc<Inner>, last: &mut Snapshot, whole: bool) -> Result<()
     Ok(())
 }
 
-fn read(tx: &mut Tx, held: u64, gained: u64, news: &str, whole: bool) -> Result<Look, Error> {
+fn read(
+    tx: &mut Tx,
+    held: u64,
+    gained: u64,
+    unseen: &[Value<'_>],
+    whole: bool,
+) -> Result<Look, Error> {
     let text: String =
         tx.query_one("SELECT CAST(pg_current_snapshot() AS TEXT)", &[], |row| row.get(0))?;
     let snapshot = Snapshot::parse(&text).ok_or_else(|| Error::Statement {
@@ -131,13 +141,13 @@ fn read(tx: &mut Tx, held: u64, gained: u64, news: &str, whole: bool) -> Result<
         sql: "pg_current_snapshot".into(),
     })?;
     let mut lanes: BTreeMap<_, Vec<i64>> = BTreeMap::new();
-    for (mask, which) in [(held, news), (gained, "")] {
+    for (mask, which, params) in [(held, UNSEEN, unseen), (gained, "", &[])] {
         if mask == 0 {
             continue;
         }
         let slots = slots::list(mask);
         let sql = format!("SELECT slot, queue, lane, id FROM jobs WHERE slot IN ({slots}) {which}");
-        tx.query(&sql, &[], |row| {
+        tx.query(&sql, params, |row| {
             let slot = u8::try_from(row.get::<i64>(0)?).unwrap_or(0);
             lanes.entry((slot, row.get(1)?, row.get(2)?)).or_default().push(row.get(3)?);
             Ok(())
@@ -165,17 +175,12 @@ impl Snapshot {
         Some(Self { next, open: open.map(str::parse).collect::<Result<_, _>>().ok()? })
     }
 
-    /// The condition of rows that it could not see.
-    fn unseen(&self) -> String {
-        let open: Vec<String> = self.open.iter().map(u64::to_string).collect();
-        match self.open.iter().min() {
-            None => format!("AND xid >= {}", self.next),
-            // The first comparison alone says where in the index to begin.
-            Some(oldest) => {
-                let open = open.join(", ");
-                format!("AND xid >= {oldest} AND (xid >= {} OR xid IN ({open}))", self.next)
-            }
-        }
+    /// The parameters of [`UNSEEN`].
+    fn unseen(&self) -> [Value<'static>; 3] {
+        let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+        let open: Vec<Id> = self.open.iter().map(|one| Id(number(*one))).collect();
+        let oldest = self.open.iter().min().map_or(self.next, |oldest| self.next.min(*oldest));
+        [Value::Int(number(oldest)), Value::Int(number(self.next)), ids(&open)]
     }
 }
 
@@ -196,10 +201,11 @@ mod tests {
     #[test]
     fn a_snapshot_tells_which_rows_it_could_not_see() {
         let quiet = Snapshot::parse("745:745:").unwrap();
-        assert_eq!(quiet.unseen(), "AND xid >= 745");
+        assert_eq!(quiet.unseen(), [Value::Int(745), Value::Int(745), ids(&[])]);
         let busy = Snapshot::parse("740:745:740,742").unwrap();
         assert_eq!(busy, Snapshot { next: 745, open: vec![740, 742] });
-        assert_eq!(busy.unseen(), "AND xid >= 740 AND (xid >= 745 OR xid IN (740, 742))");
+        let open = ids(&[Id(740), Id(742)]);
+        assert_eq!(busy.unseen(), [Value::Int(740), Value::Int(745), open]);
         assert_eq!(Snapshot::parse("nonsense"), None);
     }
 }

@@ -247,7 +247,7 @@ async fn turn(inner: &Arc<Inner>) -> Result<Option<Found>, Error> {
         let Some(me) = register(tx, me, fresh, &place, &view)? else { return Ok(None) };
         for (node, beat) in &dead {
             let sql = "DELETE FROM jobs_nodes WHERE node = ?1 AND beat = ?2";
-            tx.execute(sql, params![node, beat])?;
+            tx.run(sql, params![node, beat])?;
         }
         let leads = take(tx, LEADER, me)?;
         let others: Vec<(Id, i64)> = tx.query(
@@ -281,16 +281,16 @@ fn register(
         }
     }
     if tx.dialect() == Dialect::Sqlite {
-        tx.execute("DELETE FROM jobs_nodes", &[])?;
+        tx.run("DELETE FROM jobs_nodes", &[])?;
     }
     // Who was here before is gone: its leases change hands in one step, so nobody else takes them.
     let gone = "DELETE FROM jobs_nodes WHERE place = ?1 AND place <> '' RETURNING node";
     for before in tx.column::<Id>(gone, params![place])? {
         let sql = "UPDATE jobs_leases SET node = ?1 WHERE node = ?2";
-        tx.execute(sql, params![fresh, before])?;
+        tx.run(sql, params![fresh, before])?;
     }
     let sql = "INSERT INTO jobs_nodes (node, beat, place, view) VALUES (?1, 0, ?2, ?3)";
-    tx.execute(sql, params![fresh, place, view])?;
+    tx.run(sql, params![fresh, place, view])?;
     Ok(Some(fresh))
 }
 
@@ -298,7 +298,7 @@ fn register(
 fn lease_slots(tx: &mut Tx, me: Id, left: u64, share: usize) -> Result<u64, Error> {
     for at in each(left) {
         let sql = "DELETE FROM jobs_leases WHERE name = ?1 AND node = ?2";
-        tx.execute(sql, params![slots::lease(at), me])?;
+        tx.run(sql, params![slots::lease(at), me])?;
     }
     let held: Vec<(String, Id)> = tx.query(
         "SELECT l.name, l.node FROM jobs_leases l JOIN jobs_nodes n ON n.node = l.node
@@ -340,8 +340,8 @@ fn take(tx: &mut Tx, name: &str, me: Id) -> Result<bool, Error> {
 async fn goodbye(inner: &Arc<Inner>) {
     let Some(me) = inner.nodes.state.lock().me.take() else { return };
     let leave = move |tx: &mut Tx| {
-        tx.execute("DELETE FROM jobs_leases WHERE node = ?1", params![me])?;
-        tx.execute("DELETE FROM jobs_nodes WHERE node = ?1", params![me])?;
+        tx.run("DELETE FROM jobs_leases WHERE node = ?1", params![me])?;
+        tx.run("DELETE FROM jobs_nodes WHERE node = ?1", params![me])?;
         Ok::<_, Error>(())
     };
     if let Err(error) = inner.db.write(Class::Interactive, leave).await {

@@ -69,7 +69,7 @@ impl Jobs {
             let now = jobs.inner.clock.now();
             let key = format!("periodic:{}", periodic.name);
             let made = (periodic.enqueue)(&jobs, tx, &key, now, now)?;
-            tx.execute(
+            tx.run(
                 "UPDATE jobs_periodic SET last_at = ?1 WHERE name = ?2",
                 params![now, periodic.name],
             )?;
@@ -100,7 +100,7 @@ impl Jobs {
             let now = inner.clock.now();
             // Not yet looked at: it begins as it would have.
             let due = periodic.plan.due(None, periodic.missed, now);
-            tx.execute(
+            tx.run(
                 "INSERT INTO jobs_periodic (name, plan, next_at, paused) VALUES (?1, ?2, ?3, ?4)
                  ON CONFLICT (name) DO UPDATE SET paused = excluded.paused",
                 params![periodic.name, periodic.plan.to_string(), due.next, paused],
@@ -161,7 +161,7 @@ pub(crate) async fn run(
             (periodic.enqueue)(&jobs, tx, &key, now, *planned)?;
         }
         let last = if runs.is_empty() { kept.and_then(|kept| kept.last_at) } else { Some(now) };
-        tx.execute(
+        tx.run(
             "INSERT INTO jobs_periodic (name, plan, next_at, last_at, paused)
              VALUES (?1, ?2, ?3, ?4, 0) ON CONFLICT (name) DO UPDATE
              SET plan = excluded.plan, next_at = excluded.next_at, last_at = excluded.last_at",

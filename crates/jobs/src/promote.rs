@@ -97,7 +97,7 @@ fn promote(tx: &mut Tx, now: Timestamp, group: i64) -> Result<Vec<(String, Strin
         params![due_at, id],
         |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
     )?;
-    tx.execute("DELETE FROM jobs_later WHERE (due_at, id) <= (?1, ?2)", params![due_at, id])?;
+    tx.run("DELETE FROM jobs_later WHERE (due_at, id) <= (?1, ?2)", params![due_at, id])?;
     moved.sort_unstable();
     Ok(moved)
 }

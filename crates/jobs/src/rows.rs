@@ -47,15 +47,13 @@ pub(crate) type Kinds<'k> = &'k dyn Fn(&str) -> Option<&'static str>;
 const COLUMNS: usize = 8;
 /// All columns of a row in `jobs`: few jobs have the last ones.
 const COLUMNS_ALL: usize = 10;
-/// Rows of one statement: so many are written at once while there are so many left.
-const CHUNKS: [usize; 3] = [100, 10, 1];
 
 /// Writes `rows` into the ready set.
 pub(crate) fn insert_ready(tx: &mut Tx, rows: &[NewRow]) -> Result<(), Error> {
     if rows.iter().all(|row| row.batch_id.is_none() && row.expires_at.is_none()) {
-        insert_each(tx, INSERT, rows, NewRow::values)
+        tx.run_all(INSERT, rows.iter().map(NewRow::values))
     } else {
-        insert_each(tx, INSERT_ALL, rows, NewRow::values_all)
+        tx.run_all(INSERT_ALL, rows.iter().map(NewRow::values_all))
     }
 }
 
@@ -66,12 +64,14 @@ pub(crate) fn insert_later(
     state: State,
     rows: &[NewRow],
 ) -> Result<(), Error> {
-    insert_each(tx, INSERT_LATER, rows, |row| {
+    let (due_at, state) = (due_at.as_ms(), state as i64);
+    let values = |row| {
         let [queue, lane, id, kind, failures, enqueued_at, key, payload, batch, expires] =
-            row.values_all();
-        let (due_at, state) = (Value::Int(due_at.as_ms()), Value::Int(state as i64));
+            NewRow::values_all(row);
+        let (due_at, state) = (Value::Int(due_at), Value::Int(state));
         [queue, lane, id, kind, failures, enqueued_at, key, payload, batch, expires, due_at, state]
-    })
+    };
+    tx.run_all(INSERT_LATER, rows.iter().map(values))
 }
 
 const INSERT: &str = "INSERT INTO jobs
@@ -84,45 +84,6 @@ const INSERT_LATER: &str = "INSERT INTO jobs_later
   (queue, lane, id, kind, failures, enqueued_at, unique_key, payload, batch_id, expires_at,
    due_at, state)
   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
-
-/// Runs `sql`, which writes one row, for each of `rows`: on PostgreSQL many in one statement.
-fn insert_each<'r, const N: usize>(
-    tx: &mut Tx,
-    sql: &str,
-    rows: &'r [NewRow],
-    values: impl Fn(&'r NewRow) -> [Value<'r>; N],
-) -> Result<(), Error> {
-    if tx.dialect() == Dialect::Sqlite {
-        return tx.execute_each(sql, rows.iter().map(values)).map(|_| ());
-    }
-    let mut rest = rows;
-    for chunk in CHUNKS {
-        if rest.len() < chunk {
-            continue;
-        }
-        let sql = insert_sql(sql, chunk, N);
-        while rest.len() >= chunk {
-            let (now, later) = rest.split_at(chunk);
-            let values: Vec<Value<'_>> = now.iter().flat_map(&values).collect();
-            tx.execute(&sql, &values)?;
-            rest = later;
-        }
-    }
-    Ok(())
-}
-
-fn insert_sql(one: &str, rows: usize, columns: usize) -> String {
-    let head = one.split_once("VALUES").map_or(one, |(head, _)| head);
-    let mut sql = format!("{head}VALUES ");
-    for row in 0..rows {
-        let list: Vec<String> =
-            (1..=columns).map(|column| format!("?{}", row * columns + column)).collect();
-        sql.push_str(if row == 0 { "(" } else { ", (" });
-        sql.push_str(&list.join(", "));
-        sql.push(')');
-    }
-    sql
-}
 
 impl NewRow {
     fn values(&self) -> [Value<'_>; COLUMNS] {
@@ -171,7 +132,7 @@ pub(crate) fn insert_again(
     reason: &str,
 ) -> Result<(), Error> {
     let state = if failed { State::Retry } else { State::Scheduled };
-    tx.execute(
+    tx.run(
         "INSERT INTO jobs_later (due_at, id, state, queue, lane, kind, failures, enqueued_at,
            unique_key, payload, reason, batch_id, expires_at)
          VALUES (?1, ?2, ?13, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
@@ -202,7 +163,7 @@ pub(crate) fn insert_dead(
     claim: &Claim,
     reason: &str,
 ) -> Result<(), Error> {
-    tx.execute(
+    tx.run(
         "INSERT INTO jobs_dead (id, died_at, queue, lane, kind, failures, enqueued_at, payload,
            reason, batch_id) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
         params![
@@ -231,9 +192,12 @@ pub(crate) fn take_key(tx: &mut Tx, key: &str, id: Id) -> Result<bool, Error> {
 }
 
 /// Gives `key` free, if it is the one of job `id`.
-pub(crate) fn free_key(tx: &mut Tx, key: &str, id: Id) -> Result<(), Error> {
-    tx.execute("DELETE FROM jobs_unique WHERE unique_key = ?1 AND id = ?2", params![key, id])?;
-    Ok(())
+pub(crate) fn free_keys<'k>(
+    tx: &mut Tx,
+    keys: impl IntoIterator<Item = (&'k str, Id)>,
+) -> Result<(), Error> {
+    let each = keys.into_iter().map(|(key, id)| [Value::Text(key.into()), Value::Int(id.0)]);
+    tx.run_all("DELETE FROM jobs_unique WHERE unique_key = ?1 AND id = ?2", each)
 }
 
 /// Node `?2` was not taken for dead: what it was silent for too long to keep is another's.

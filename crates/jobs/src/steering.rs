@@ -34,7 +34,7 @@ impl Jobs {
         let state = state.ok_or_else(|| Error::NoQueue(queue.into()))?;
         let limit = limit.map(|limit| limit.max(1));
         let set = move |tx: &mut Tx| {
-            tx.execute(
+            tx.run(
                 "INSERT INTO jobs_queues (queue, paused, running_max) VALUES (?1, 0, ?2)
                  ON CONFLICT (queue) DO UPDATE SET running_max = excluded.running_max",
                 params![*state.name, limit],

@@ -61,14 +61,14 @@ impl Jobs {
 
 /// Counts what is suspected, forgets what is over, and tells what is to be tried.
 fn judge(tx: &mut Tx, suspects: &[Suspect]) -> Result<Vec<Trial>, weir_db::Error> {
-    tx.execute(
+    tx.run(
         "DELETE FROM jobs_suspects WHERE NOT EXISTS
            (SELECT 1 FROM jobs WHERE jobs.id = jobs_suspects.id)
          AND NOT EXISTS (SELECT 1 FROM jobs_later WHERE jobs_later.id = jobs_suspects.id)",
         &[],
     )?;
     let all: Vec<Id> = suspects.iter().map(|suspect| suspect.id).collect();
-    tx.execute(
+    tx.run(
         "INSERT INTO jobs_suspects (id, deaths)
          SELECT id, 1 FROM jobs WHERE id IN ids(?1)
          ON CONFLICT (id) DO UPDATE SET deaths = jobs_suspects.deaths + 1",

@@ -77,7 +77,7 @@ fn author(
     pem: &str,
     now: Timestamp,
 ) -> Result<(), Error> {
-    tx.execute(
+    tx.run(
         "INSERT INTO accounts (id, username, username_key, domain, uri, url, display_name, inbox,
            shared_inbox, followers_uri, created_at, fetched_at)
          VALUES (?1, ?2, ?2, ?3, ?4, ?4, ?5, ?6, ?7, ?8, ?9, ?9)",
@@ -93,7 +93,7 @@ fn author(
             now
         ],
     )?;
-    tx.execute(
+    tx.run(
         "INSERT INTO account_keys (key_id, account_id, algorithm, public_pem, fetched_at)
          VALUES (?1, ?2, 'rsa', ?3, ?4)",
         params![format!("{uri}#main-key"), id, pem, now],
@@ -159,17 +159,17 @@ fn person(
     let id = Id(Id::first_at(now).0 + number as i64);
     let (name, token) = (format!("storm{number}"), format!("storm-token-{number}"));
     let uri = format!("http://localhost/ap/users/{id}");
-    tx.execute(
+    tx.run(
         "INSERT INTO accounts (id, username, username_key, domain, uri, url, created_at)
          VALUES (?1, ?2, ?2, '', ?3, ?3, ?4)",
         params![id, name, uri, now],
     )?;
-    tx.execute(
+    tx.run(
         "INSERT INTO users (account_id, email, email_key, password_hash, confirmed_at, approved,
            created_at) VALUES (?1, ?2, ?2, '', ?3, 1, ?3)",
         params![id, format!("{name}@storm.test"), now],
     )?;
-    tx.execute(
+    tx.run(
         "INSERT INTO oauth_tokens (id, token_hash, app_id, account_id, scopes, created_at,
            last_used_at) VALUES (?1, ?2, 0, ?1, 'read write follow push', ?3, ?3)",
         params![id, digest(&SHA256, token.as_bytes()).as_ref().to_vec(), now],
@@ -177,7 +177,7 @@ fn person(
     let follows = if number == 0 { authors.len() } else { plan.follows_each.min(authors.len()) };
     for step in 0..follows {
         let target = authors[(number * 7 + step) % authors.len()];
-        tx.execute(
+        tx.run(
             "INSERT INTO follows (account_id, target_id, id) VALUES (?1, ?2, ?3)
              ON CONFLICT DO NOTHING",
             params![id, target, Id(id.0 + ((step as i64 + 1) << 20))],
@@ -213,10 +213,7 @@ pub fn followers(
         let follower = |number| person(tx, number, &[author], plan, now).map(|(_, token)| token);
         let followers: Vec<String> =
             (1..=with_tokens.min(count)).map(follower).collect::<Result<_, _>>()?;
-        tx.execute(
-            "UPDATE accounts SET followers_count = ?2 WHERE id = ?1",
-            params![author, count],
-        )?;
+        tx.run("UPDATE accounts SET followers_count = ?2 WHERE id = ?1", params![author, count])?;
         Ok::<_, Error>(Followed { author: token, followers })
     })?;
     for from in (with_tokens + 1..=count).step_by(CHUNK) {
@@ -248,9 +245,9 @@ fn many_followers(
          SELECT ?3 + n, 'storm' || n || '@storm.test', 'storm' || n || '@storm.test', '',
            CAST(?4 AS BIGINT), 1, CAST(?4 AS BIGINT) FROM people",
     ] {
-        tx.execute(&sql.replace("{}", numbers), params![from, to, first, now])?;
+        tx.run(&sql.replace("{}", numbers), params![from, to, first, now])?;
     }
-    tx.execute(
+    tx.run(
         &format!(
             "INSERT INTO follows (account_id, target_id, id)
              {numbers} SELECT ?3 + n, CAST(?3 AS BIGINT), ?3 + n FROM people"

@@ -587,10 +587,10 @@ async fn fill(community: &Community, db: &Db, people: usize, contacts: usize) ->
                        u.password_hash, 1, 1, 0, u.scram
                      FROM people JOIN users u ON u.account_id = ?3",
                 ] {
-                    tx.execute(&sql.replace("{}", numbers), params![from, to, first])?;
+                    tx.run(&sql.replace("{}", numbers), params![from, to, first])?;
                 }
             }
-            tx.execute(
+            tx.run(
                 "WITH RECURSIVE people (n) AS (
                    SELECT CAST(?1 AS BIGINT) UNION ALL SELECT n + 1 FROM people WHERE n + 1 < ?2),
                  steps (s) AS (SELECT 1 UNION ALL SELECT s + 1 FROM steps WHERE s < ?4)

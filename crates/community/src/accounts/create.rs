@@ -82,7 +82,7 @@ pub fn username_problem(username: &str, reserved_allowed: bool) -> Option<Error>
 pub(super) fn insert(tx: &mut Tx, env: &Env, username: &str, kind: &str) -> Result<Id, Error> {
     let id = env.ids.next();
     let actor = env.site.actor_uri(id);
-    tx.execute(
+    tx.run(
         "INSERT INTO accounts (id, username, username_key, domain, uri, url, kind, inbox,
            shared_inbox, outbox, followers_uri, following_uri, featured_uri, created_at)
          VALUES (?1, ?2, ?3, '', ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",

@@ -79,7 +79,7 @@ pub fn delete(tx: &mut Tx, env: &Env, id: Id) -> Result<(), Error> {
     }
     federation::send(tx, env, id, Message::DeleteActor { actor: account.uri.clone() })?;
     env.streams.people_changed(tx, id);
-    tx.execute(
+    tx.run(
         "UPDATE accounts SET deleted_at = ?2, display_name = '', note = '', note_source = '',
            fields = '[]', fields_source = '[]', avatar = '', avatar_description = '', header = '',
            header_description = '', discoverable = 0, indexable = 0, also_known_as = '[]'
@@ -87,7 +87,7 @@ pub fn delete(tx: &mut Tx, env: &Env, id: Id) -> Result<(), Error> {
         params![id, env.clock.now()],
     )?;
     for sql in BELONGINGS {
-        tx.execute(sql, params![id])?;
+        tx.run(sql, params![id])?;
     }
     oauth::revoke_all(tx, env, id)?;
     env.streams.bonds_changed(tx, id);
@@ -175,7 +175,7 @@ pub fn erase_step(tx: &mut Tx, env: &Env, account: Id) -> Result<bool, Error> {
         }
     }
     for sql in REMAINS {
-        tx.execute(sql, params![account])?;
+        tx.run(sql, params![account])?;
     }
     Ok(true)
 }
@@ -213,9 +213,9 @@ fn favourites(tx: &mut Tx, env: &Env, account: Id) -> Result<bool, Error> {
         |row| Ok((row.get(0)?, row.get(1)?)),
     )?;
     for (id, status) in &favourites {
-        tx.execute("DELETE FROM favourites WHERE id = ?1", params![id])?;
+        tx.run("DELETE FROM favourites WHERE id = ?1", params![id])?;
         env.streams.touched(tx, Noun::Post(*status));
-        tx.execute(
+        tx.run(
             "UPDATE statuses SET favourites_count = favourites_count - 1
              WHERE id = ?1 AND favourites_count > 0",
             params![status],

@@ -31,7 +31,7 @@ pub fn display_name(tx: &mut Tx, id: Id) -> Result<String, Error> {
 pub(crate) fn hold(tx: &mut Tx, id: Id) -> Result<(), Error> {
     if tx.dialect() == Dialect::Postgres {
         let sql = "UPDATE accounts SET deleted_at = deleted_at WHERE id = ?1 AND domain <> ''";
-        tx.execute(sql, params![id])?;
+        tx.run(sql, params![id])?;
     }
     Ok(())
 }

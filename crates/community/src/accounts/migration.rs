@@ -99,7 +99,7 @@ pub fn remove_alias(tx: &mut Tx, env: &Env, by: Id, uri: &str) -> Result<(), Err
 
 fn set_aliases(tx: &mut Tx, env: &Env, by: Id, aliases: Vec<String>) -> Result<(), Error> {
     let sql = "UPDATE accounts SET also_known_as = ?2 WHERE id = ?1 AND domain = ''";
-    tx.execute(sql, params![by, Json(aliases)])?;
+    tx.run(sql, params![by, Json(aliases)])?;
     federation::send(tx, env, by, Message::UpdateActor)
 }
 
@@ -131,13 +131,13 @@ pub fn move_out(tx: &mut Tx, env: &Env, by: Id, target: Id) -> Result<(), Error>
     if next_at(tx, by)?.is_some_and(|at| at > env.clock.now()) {
         return refuse("cannot be moved to yet: 30 days must lie between two moves");
     }
-    tx.execute(
+    tx.run(
         "INSERT INTO migrations (id, account_id, target_id, followers) VALUES (?1, ?2, ?3, ?4)",
         params![env.ids.next(), by, target.id, me.followers_count],
     )?;
     env.streams.touched(tx, Noun::Account(by));
     env.streams.touched(tx, Noun::Account(by));
-    tx.execute("UPDATE accounts SET moved_to_id = ?2 WHERE id = ?1", params![by, target.id])?;
+    tx.run("UPDATE accounts SET moved_to_id = ?2 WHERE id = ?1", params![by, target.id])?;
     env.jobs.enqueue(tx, &MigrateFollowers { old: by, new: target.id })?;
     federation::send(tx, env, by, Message::UpdateActor)?;
     federation::send(tx, env, by, Message::Move { target: target.id })?;

@@ -179,7 +179,7 @@ pub fn instance_actor(tx: &mut Tx, env: &Env) -> Result<Account, Error> {
         return Ok(found);
     }
     let id = create::insert(tx, env, &name, "application")?;
-    tx.execute("UPDATE accounts SET locked = 1 WHERE id = ?1", params![id])?;
+    tx.run("UPDATE accounts SET locked = 1 WHERE id = ?1", params![id])?;
     by_id(tx, id)
 }
 

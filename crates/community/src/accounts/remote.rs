@@ -192,13 +192,13 @@ fn insert(tx: &mut Tx, env: &Env, remote: &RemoteAccount, version: Version) -> R
     if let Some(holder) = holder {
         // The name was given to another actor over there, and WebFinger says so: the former holder
         // keeps its posts here under a name nobody can have.
-        tx.execute(
+        tx.run(
             "UPDATE accounts SET username_key = ?2 WHERE id = ?1",
             params![holder, format!("{key}~{holder}")],
         )?;
     }
     let id = env.ids.next();
-    tx.execute(
+    tx.run(
         "INSERT INTO accounts (id, username, username_key, domain, uri, url, created_at)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         params![
@@ -211,7 +211,7 @@ fn insert(tx: &mut Tx, env: &Env, remote: &RemoteAccount, version: Version) -> R
             remote.created_at.unwrap_or(version.at).min(env.clock.now())
         ],
     )?;
-    tx.execute(
+    tx.run(
         "INSERT INTO hosts (domain, first_seen_at) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
         params![remote.domain, env.clock.now()],
     )?;
@@ -224,7 +224,7 @@ fn update(tx: &mut Tx, env: &Env, id: Id, remote: &RemoteAccount) -> Result<(), 
         None => None,
     };
     env.streams.touched(tx, Noun::Account(id));
-    tx.execute(
+    tx.run(
         "UPDATE accounts SET url = ?2, kind = ?3, display_name = ?4, note = ?5, fields = ?6,
            avatar = ?7, header = ?8, locked = ?9, discoverable = ?10, indexable = ?11,
            memorial = ?12, also_known_as = ?13, moved_to_id = ?14, inbox = ?15, shared_inbox = ?16,
@@ -275,13 +275,13 @@ fn suspend_by_origin(tx: &mut Tx, env: &Env, id: Id, suspended: bool) -> Result<
 
 fn replace_keys(tx: &mut Tx, env: &Env, id: Id, keys: &[RemoteKey]) -> Result<(), Error> {
     let names = weir_db::texts(keys.iter().map(|key| &key.key_id));
-    tx.execute(
+    tx.run(
         "DELETE FROM account_keys WHERE account_id = ?1 AND NOT (key_id IN texts(?2))",
         &[weir_db::ToValue::to_value(&id), names],
     )?;
     for key in keys {
         // A key's address that another account has stays theirs.
-        tx.execute(
+        tx.run(
             "INSERT INTO account_keys (key_id, account_id, algorithm, public_pem, fetched_at)
              VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (key_id) DO UPDATE
              SET algorithm = excluded.algorithm, public_pem = excluded.public_pem,

@@ -74,7 +74,7 @@ pub fn update_profile(
     }
     env.streams.touched(tx, Noun::Account(by));
     env.streams.looks_changed(tx, by);
-    tx.execute(
+    tx.run(
         "UPDATE accounts SET display_name = ?2, note = ?3, note_source = ?4, fields = ?5,
            fields_source = ?6, avatar = ?7, avatar_description = ?8, header = ?9,
            header_description = ?10, locked = ?11, kind = ?12, discoverable = ?13,

@@ -78,7 +78,7 @@ pub(crate) fn changed(tx: &mut Tx, env: &Env, status: Id) -> Result<(), Error> {
         return Ok(());
     }
     env.streams.touched(tx, Noun::Post(status.id));
-    tx.execute("UPDATE statuses SET card_id = NULL WHERE id = ?1", params![status.id])?;
+    tx.run("UPDATE statuses SET card_id = NULL WHERE id = ?1", params![status.id])?;
     wanted(tx, env, &status)
 }
 
@@ -121,7 +121,7 @@ fn keep(tx: &mut Tx, env: &Env, job: &FetchCard, found: &preview::Preview) -> Re
         Some(image) => media::proxy_path(&env.media, "card", id, "", image),
         None => String::new(),
     };
-    tx.execute(
+    tx.run(
         "INSERT INTO cards (id, url, card, image, remote_image, fetched_at)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6)
          ON CONFLICT (url) DO UPDATE SET card = excluded.card, image = excluded.image,
@@ -151,7 +151,7 @@ fn attach(tx: &mut Tx, env: &Env, job: &FetchCard, card: Id) -> Result<(), Error
     };
     if link_of(env, &status).as_deref() == Some(&*job.url) {
         let sql = "UPDATE statuses SET card_id = ?2 WHERE id = ?1";
-        tx.execute(sql, params![status.id, card])?;
+        tx.run(sql, params![status.id, card])?;
         env.streams.touched(tx, Noun::Post(status.id));
     }
     Ok(())

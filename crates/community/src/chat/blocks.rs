@@ -82,7 +82,7 @@ pub fn block(tx: &mut Tx, env: &Env, owner: Id, jid: &str) -> Result<(), Error> 
         let most = format!("would be more than {BLOCKS_MAX}; unblock some first");
         return Err(Error::invalid("blocks", "ERR_LIMIT", most));
     }
-    tx.execute(
+    tx.run(
         "INSERT INTO chat_blocks (account_id, jid) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
         params![owner, jid],
     )?;
@@ -95,9 +95,9 @@ pub fn block(tx: &mut Tx, env: &Env, owner: Id, jid: &str) -> Result<(), Error> 
 /// # Errors
 /// The database's.
 pub fn unblock(tx: &mut Tx, env: &Env, owner: Id, jid: &str) -> Result<(), Error> {
-    tx.execute("DELETE FROM chat_blocks WHERE account_id = ?1 AND jid = ?2", params![owner, jid])?;
+    tx.run("DELETE FROM chat_blocks WHERE account_id = ?1 AND jid = ?2", params![owner, jid])?;
     let domains = "DELETE FROM account_domain_blocks WHERE account_id = ?1 AND domain = ?2";
-    tx.execute(domains, params![owner, jid])?;
+    tx.run(domains, params![owner, jid])?;
     env.streams.bonds_changed(tx, owner);
     match account(tx, env, jid)? {
         Some(account) => relationships::unblock(tx, env, owner, account),

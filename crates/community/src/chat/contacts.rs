@@ -332,7 +332,7 @@ pub fn remove(tx: &mut Tx, env: &Env, by: Id, jid: &str) -> Result<Removed, Erro
     if before.state.from || before.state.asked || before.state.approved {
         told.push((Kind::Unsubscribed, exchange(tx, env, by, Kind::Unsubscribed, jid, "")?));
     }
-    tx.execute("DELETE FROM chat_contacts WHERE account_id = ?1 AND jid = ?2", params![by, jid])?;
+    tx.run("DELETE FROM chat_contacts WHERE account_id = ?1 AND jid = ?2", params![by, jid])?;
     let version = next_version(tx, by)?.to_string();
     env.streams.tell_if_here(tx, by, Event::ContactsChanged);
     let state = before.state;
@@ -538,7 +538,7 @@ impl Side {
         };
         let Contact { jid, name, groups, state, request } = &self.contact;
         if state.is_nothing() {
-            tx.execute(
+            tx.run(
                 "DELETE FROM chat_contacts WHERE account_id = ?1 AND jid = ?2",
                 params![self.account, jid],
             )?;
@@ -552,7 +552,7 @@ impl Side {
                 return Err(Error::invalid("contacts", "ERR_LIMIT", most));
             }
         }
-        tx.execute(
+        tx.run(
             "INSERT INTO chat_contacts (account_id, jid, name, group_names, state, request)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (account_id, jid) DO UPDATE
              SET name = excluded.name, group_names = excluded.group_names,

@@ -161,7 +161,7 @@ pub fn store(tx: &mut Tx, list: &[New]) -> Result<Vec<Stored>, Error> {
 
 fn insert(tx: &mut Tx, rows: &[(&New, bool, bool)]) -> Result<(), Error> {
     let none = Some(Id::ZERO);
-    tx.execute_all(
+    tx.run_all(
         "INSERT INTO chat_messages (id, from_id, to_id, pair, from_jid, to_jid, xml)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         rows.iter().map(|(new, from, to)| {
@@ -371,8 +371,8 @@ pub(super) fn leave(tx: &mut Tx, account: Id) -> Result<bool, Error> {
             params![account, PER_STEP],
         )?;
         let out = format!("UPDATE chat_messages SET {column} = 0 WHERE id IN ids(?1)");
-        tx.execute(&out, &[ids(&list)])?;
-        tx.execute(
+        tx.run(&out, &[ids(&list)])?;
+        tx.run(
             "DELETE FROM chat_messages WHERE id IN ids(?1) AND from_id = 0 AND to_id = 0
                AND NOT EXISTS (SELECT 1 FROM chat_offline o WHERE o.message_id = chat_messages.id
                  AND o.account_id <> ?2)",

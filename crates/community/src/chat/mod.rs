@@ -59,11 +59,11 @@ pub(crate) fn erase(tx: &mut Tx, env: &Env, account: Id) -> Result<bool, Error> 
         nodes::delete(tx, &node)?;
     }
     for sql in REMAINS {
-        tx.execute(sql, params![account])?;
+        tx.run(sql, params![account])?;
     }
     if let Some(jid) = address::of_account(tx, env, account)? {
         for sql in MENTIONS {
-            tx.execute(sql, params![jid])?;
+            tx.run(sql, params![jid])?;
         }
     }
     Ok(false)

@@ -31,7 +31,7 @@ pub struct Waiting {
 pub fn keep(tx: &mut Tx, account: Id, list: &[Id]) -> Result<Vec<Id>, Error> {
     let room = WAITING_MAX.saturating_sub(count(tx, account)?).min(list.len());
     let (kept, left) = list.split_at(room);
-    tx.execute_all(
+    tx.run_all(
         "INSERT INTO chat_offline (account_id, message_id) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
         kept.iter().map(|id| [account.to_value(), id.to_value()]),
     )?;
@@ -85,11 +85,11 @@ pub fn received(tx: &mut Tx, account: Id, list: &[Id]) -> Result<(), Error> {
     if list.is_empty() {
         return Ok(());
     }
-    tx.execute(
+    tx.run(
         "DELETE FROM chat_offline WHERE account_id = ?1 AND message_id IN ids(?2)",
         params![account, ids(list)],
     )?;
-    tx.execute(
+    tx.run(
         "DELETE FROM chat_messages WHERE id IN ids(?1) AND from_id = 0 AND to_id = 0",
         params![ids(list)],
     )?;
@@ -101,7 +101,7 @@ pub fn received(tx: &mut Tx, account: Id, list: &[Id]) -> Result<(), Error> {
 /// # Errors
 /// The database's.
 pub fn reads_archive(tx: &mut Tx, account: Id) -> Result<(), Error> {
-    tx.execute(
+    tx.run(
         "DELETE FROM chat_offline WHERE account_id = ?1 AND message_id IN
            (SELECT m.id FROM chat_messages m JOIN chat_offline o ON o.message_id = m.id
             WHERE o.account_id = ?1 AND m.to_id = ?1)",

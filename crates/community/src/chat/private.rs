@@ -33,7 +33,7 @@ pub fn set(tx: &mut Tx, account: Id, name: &str, xml: &str) -> Result<(), Error>
     }
     if xml.is_empty() {
         let sql = "DELETE FROM chat_private WHERE account_id = ?1 AND name = ?2";
-        tx.execute(sql, params![account, name])?;
+        tx.run(sql, params![account, name])?;
         return Ok(());
     }
     let sql = "SELECT count(*) FROM chat_private WHERE account_id = ?1 AND name <> ?2";
@@ -42,7 +42,7 @@ pub fn set(tx: &mut Tx, account: Id, name: &str, xml: &str) -> Result<(), Error>
         let most = format!("would be more than {PAPERS_MAX}; remove some first");
         return Err(Error::invalid("papers", "ERR_LIMIT", most));
     }
-    tx.execute(
+    tx.run(
         "INSERT INTO chat_private (account_id, name, xml) VALUES (?1, ?2, ?3)
          ON CONFLICT (account_id, name) DO UPDATE SET xml = excluded.xml",
         params![account, name, xml],

@@ -54,7 +54,7 @@ pub fn enable(tx: &mut Tx, account: Id, new: &Service) -> Result<(), Error> {
         let most = format!("would be more than {SERVICES_MAX}; disable some first");
         return Err(Error::invalid("services", "ERR_LIMIT", most));
     }
-    tx.execute(
+    tx.run(
         "INSERT INTO chat_push (account_id, service, node, options) VALUES (?1, ?2, ?3, ?4)
          ON CONFLICT (account_id, service, node) DO UPDATE SET options = excluded.options",
         params![account, new.service, new.node, new.options],
@@ -67,7 +67,7 @@ pub fn enable(tx: &mut Tx, account: Id, new: &Service) -> Result<(), Error> {
 /// # Errors
 /// The database's.
 pub fn disable(tx: &mut Tx, account: Id, service: &str, node: Option<&str>) -> Result<(), Error> {
-    tx.execute(
+    tx.run(
         "DELETE FROM chat_push WHERE account_id = ?1 AND service = ?2
            AND (?3 = '' OR node = ?3)",
         params![account, service, node.unwrap_or_default()],

@@ -79,7 +79,7 @@ pub fn set_archive(tx: &mut Tx, account: Id, archive: &Archive) -> Result<(), Er
         return Err(Error::invalid("archive", "ERR_TOO_LONG", most));
     }
     let value = (*archive != Archive::default()).then_some(Json(archive));
-    tx.execute(
+    tx.run(
         "INSERT INTO chat_settings (account_id, archive) VALUES (?1, ?2)
          ON CONFLICT (account_id) DO UPDATE SET archive = excluded.archive",
         params![account, value],
@@ -101,7 +101,7 @@ pub fn shows_mutuals(tx: &mut Tx, account: Id) -> Result<bool, Error> {
 /// # Errors
 /// The database's.
 pub fn show_mutuals(tx: &mut Tx, env: &Env, account: Id, on: bool) -> Result<(), Error> {
-    tx.execute(
+    tx.run(
         "INSERT INTO chat_settings (account_id, mutuals) VALUES (?1, ?2)
          ON CONFLICT (account_id) DO UPDATE SET mutuals = excluded.mutuals",
         params![account, on],

@@ -101,7 +101,7 @@ pub fn ask(tx: &mut Tx, env: &Env, account: Id, new: &New) -> Result<Upload, Err
         file: String::new(),
         created_at: now,
     };
-    tx.execute(
+    tx.run(
         "INSERT INTO chat_uploads (id, account_id, key, name, bytes, content_type, file, created_at)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, '', ?7)",
         params![
@@ -143,7 +143,7 @@ fn make_room(
     bytes: u64,
     open_since: Timestamp,
 ) -> Result<(), Error> {
-    tx.execute(
+    tx.run(
         "DELETE FROM chat_uploads WHERE account_id = ?1 AND file = '' AND created_at <= ?2",
         params![account, open_since],
     )?;
@@ -180,7 +180,7 @@ fn make_room(
 
 fn forget(tx: &mut Tx, env: &Env, gone: Vec<Upload>) -> Result<(), Error> {
     let list: Vec<Id> = gone.iter().map(|upload| upload.id).collect();
-    tx.execute("DELETE FROM chat_uploads WHERE id IN ids(?1)", &[ids(&list)])?;
+    tx.run("DELETE FROM chat_uploads WHERE id IN ids(?1)", &[ids(&list)])?;
     media::forget_files(tx, env, gone.into_iter().map(|upload| upload.file))
 }
 

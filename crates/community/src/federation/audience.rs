@@ -181,7 +181,7 @@ pub fn reach(tx: &mut Tx, env: &Env, audience: &Audience, allowlist: bool) -> Re
 /// The database's.
 pub fn forget_inbox(tx: &mut Tx, env: &Env, domain: &str, inbox: &str) -> Result<(), Error> {
     // In parts: what is left is met again by the next delivery.
-    tx.execute(
+    tx.run(
         "UPDATE accounts SET shared_inbox = '' WHERE id IN (
            SELECT id FROM accounts WHERE domain = ?1 AND domain <> '' AND shared_inbox = ?2
            LIMIT ?3)",

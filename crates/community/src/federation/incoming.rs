@@ -184,12 +184,17 @@ impl Senders {
         Ok(found)
     }
 
-    /// Forgets the accounts after a deed that may have changed one of them.
-    fn worked(&mut self, deed: &Deed) {
-        match deed {
-            Deed::Delete { .. } | Deed::DeleteSelf | Deed::Profile(_) | Deed::Move { .. } => {
-                self.accounts.clear();
+    /// Forgets the accounts that a message may have changed.
+    fn worked(&mut self, incoming: &Incoming) {
+        let other = match &incoming.deed {
+            Deed::Delete { uri } => {
+                // Most often a post, which is nobody's account.
+                self.accounts.remove(uri);
+                return;
             }
+            Deed::DeleteSelf => None,
+            Deed::Profile(profile) => Some(&profile.uri),
+            Deed::Move { target } => Some(target),
             Deed::Post(_)
             | Deed::Named { .. }
             | Deed::Vote { .. }
@@ -200,7 +205,11 @@ impl Senders {
             | Deed::Answer { .. }
             | Deed::Undo(_)
             | Deed::Flag { .. }
-            | Deed::Featured => {}
+            | Deed::Featured => return,
+        };
+        self.accounts.remove(&incoming.actor);
+        if let Some(other) = other {
+            self.accounts.remove(other);
         }
     }
 }
@@ -230,7 +239,7 @@ pub fn receive(
         return Ok(Receipt::Refused("suspended"));
     }
     let receipt = work(tx, env, &by, incoming, policy)?;
-    senders.worked(&incoming.deed);
+    senders.worked(incoming);
     if let Receipt::Refused(why) = receipt {
         refused(why);
     }

@@ -219,7 +219,7 @@ pub(crate) fn note_each(tx: &mut Tx, news: Vec<News<'_>>) -> Result<Vec<Step>, E
         }
         steps.push(Step { before, after });
     }
-    tx.execute_all(STORE, changes.iter().map(|(key, events)| row(*key, events)))?;
+    tx.run_all(STORE, changes.iter().map(|(key, events)| row(*key, events)))?;
     Ok(steps)
 }
 
@@ -246,7 +246,7 @@ pub(crate) fn note_early_undo(tx: &mut Tx, actor: &str, event: Event) -> Result<
     meet(tx, &[&named])?;
     let mut known = events(tx, actor, &named, UNDONE)?;
     if put(&mut known, event) {
-        tx.execute(STORE, &row([actor, &named, UNDONE], &Json(known)))?;
+        tx.run(STORE, &row([actor, &named, UNDONE], &Json(known)))?;
     }
     Ok(())
 }
@@ -300,7 +300,7 @@ pub(crate) fn meet(tx: &mut Tx, keys: &[&str]) -> Result<(), Error> {
     // One order for all, so that no two wait for each other.
     slots.sort_unstable();
     slots.dedup();
-    tx.execute_all(
+    tx.run_all(
         "INSERT INTO meetings (slot, times) VALUES (?1, 1)
          ON CONFLICT (slot) DO UPDATE SET times = meetings.times + 1",
         slots.into_iter().map(|slot| [Value::Int(slot)]),

@@ -87,7 +87,7 @@ pub fn create(tx: &mut Tx, env: &Env, by: Id, new: &FilterChange) -> Result<Filt
         return Err(Error::invalid("base", "ERR_TOO_MANY", "limit of filters reached"));
     }
     let id = env.ids.next();
-    tx.execute(
+    tx.run(
         "INSERT INTO filters (id, account_id, title, contexts, action, expires_at)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
         params![id, by, title, Json(contexts), action, new.expires_at.flatten()],
@@ -114,7 +114,7 @@ pub fn update(
     let action = change.action.clone().unwrap_or(old.action);
     let expires_at = change.expires_at.unwrap_or(old.expires_at);
     check(&title, &contexts, &action)?;
-    tx.execute(
+    tx.run(
         "UPDATE filters SET title = ?2, contexts = ?3, action = ?4, expires_at = ?5 WHERE id = ?1",
         params![id, title, Json(contexts), action, expires_at],
     )?;
@@ -132,7 +132,7 @@ fn change_keywords(
     for change in changes {
         match change.id {
             Some(id) if change.remove => {
-                tx.execute(
+                tx.run(
                     "DELETE FROM filter_keywords WHERE id = ?1 AND filter_id = ?2",
                     params![id, filter],
                 )?;
@@ -141,7 +141,7 @@ fn change_keywords(
                 if let Some(word) = &change.keyword {
                     check_text("keyword", word)?;
                 }
-                tx.execute(
+                tx.run(
                     "UPDATE filter_keywords SET keyword = coalesce(?3, keyword),
                        whole_word = coalesce(?4, whole_word) WHERE id = ?1 AND filter_id = ?2",
                     params![id, filter, change.keyword, change.whole_word],
@@ -169,7 +169,7 @@ fn insert_keyword(
         return Err(Error::invalid("keyword", "ERR_TOO_MANY", "limit of keywords reached"));
     }
     let id = env.ids.next();
-    tx.execute(
+    tx.run(
         "INSERT INTO filter_keywords (id, filter_id, keyword, whole_word) VALUES (?1, ?2, ?3, ?4)",
         params![id, filter, word, whole_word],
     )?;
@@ -182,9 +182,9 @@ fn insert_keyword(
 /// [`Error::NotFound`].
 pub fn delete(tx: &mut Tx, env: &Env, by: Id, id: Id) -> Result<(), Error> {
     get(tx, by, id)?;
-    tx.execute("DELETE FROM filter_keywords WHERE filter_id = ?1", params![id])?;
-    tx.execute("DELETE FROM filter_statuses WHERE filter_id = ?1", params![id])?;
-    tx.execute("DELETE FROM filters WHERE id = ?1", params![id])?;
+    tx.run("DELETE FROM filter_keywords WHERE filter_id = ?1", params![id])?;
+    tx.run("DELETE FROM filter_statuses WHERE filter_id = ?1", params![id])?;
+    tx.run("DELETE FROM filters WHERE id = ?1", params![id])?;
     changed(tx, env, by);
     Ok(())
 }
@@ -242,7 +242,7 @@ pub fn update_keyword(
 /// [`Error::NotFound`].
 pub fn remove_keyword(tx: &mut Tx, env: &Env, by: Id, id: Id) -> Result<(), Error> {
     keyword(tx, by, id)?;
-    tx.execute("DELETE FROM filter_keywords WHERE id = ?1", params![id])?;
+    tx.run("DELETE FROM filter_keywords WHERE id = ?1", params![id])?;
     changed(tx, env, by);
     Ok(())
 }
@@ -300,7 +300,7 @@ pub fn add_status(
 /// [`Error::NotFound`].
 pub fn remove_status(tx: &mut Tx, env: &Env, by: Id, id: Id) -> Result<StatusEntry, Error> {
     let entry = status_entry(tx, by, id)?;
-    tx.execute("DELETE FROM filter_statuses WHERE id = ?1", params![id])?;
+    tx.run("DELETE FROM filter_statuses WHERE id = ?1", params![id])?;
     changed(tx, env, by);
     Ok(entry)
 }

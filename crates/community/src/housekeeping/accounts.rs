@@ -106,10 +106,10 @@ fn erase(tx: &mut Tx, going: &[(Id, String, u64)]) -> Result<(), Error> {
     }
     let list: Vec<Id> = going.iter().map(|(id, ..)| *id).collect();
     for sql in BELONGINGS {
-        tx.execute(sql, &[ids(&list)])?;
+        tx.run(sql, &[ids(&list)])?;
     }
     let profiles = going.iter().map(|(_, uri, _)| [uri.to_value()]);
-    tx.execute_all(
+    tx.run_all(
         "DELETE FROM versions WHERE actor = ?1 AND object = ?1 AND relation = 'profile'",
         profiles,
     )?;

@@ -56,7 +56,7 @@ fn emojis(tx: &mut Tx, at: &str, before: Timestamp) -> Result<Slice, Error> {
                 Ok((row.get(0)?, row.get(1)?))
             })?;
         if !going.is_empty() {
-            tx.execute(FORGET_EMOJIS, &[ids(going.iter().map(|(id, _)| id))])?;
+            tx.run(FORGET_EMOJIS, &[ids(going.iter().map(|(id, _)| id))])?;
         }
         slice.removed += going.len() as u64;
         slice.bytes += going.iter().map(|(_, bytes)| bytes).sum::<u64>();
@@ -112,7 +112,7 @@ fn hosts(tx: &mut Tx, at: &str, before: Timestamp) -> Result<Slice, Error> {
                 Ok((row.get(0)?, row.get(1)?))
             })?;
         if !going.is_empty() {
-            tx.execute(FORGET_HOSTS, &[texts(going.iter().map(|(domain, _)| domain))])?;
+            tx.run(FORGET_HOSTS, &[texts(going.iter().map(|(domain, _)| domain))])?;
         }
         slice.removed += going.len() as u64;
         slice.bytes += going.iter().map(|(_, bytes)| bytes).sum::<u64>();

@@ -82,7 +82,7 @@ pub(super) fn of(tx: &mut Tx, chore: &Chore) -> Result<Figures, Error> {
 }
 
 pub(super) fn keep(tx: &mut Tx, figures: &Figures) -> Result<(), Error> {
-    tx.execute(
+    tx.run(
         "INSERT INTO chores (name, began_at, ended_at, place, looked_at, removed, bytes,
            removed_ever, bytes_ever) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
          ON CONFLICT (name) DO UPDATE SET began_at = excluded.began_at,

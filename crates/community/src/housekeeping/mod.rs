@@ -196,7 +196,7 @@ pub async fn run(
 /// # Errors
 /// The database's.
 pub fn ask_for(tx: &mut Tx, chore: &Chore) -> Result<(), Error> {
-    tx.execute(
+    tx.run(
         "UPDATE chores SET began_at = NULL WHERE name = ?1 AND ended_at IS NOT NULL",
         params![chore.name],
     )?;

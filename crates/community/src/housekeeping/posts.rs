@@ -234,9 +234,9 @@ fn erase(tx: &mut Tx, env: &Env, posts: &[Going]) -> Result<(), Error> {
         tags.entry(post).or_default().push(tag);
     }
     for sql in BELONGINGS {
-        tx.execute(sql, &[ids(&list)])?;
+        tx.run(sql, &[ids(&list)])?;
     }
-    tx.execute("DELETE FROM statuses WHERE id IN ids(?1)", &[ids(&list)])?;
+    tx.run("DELETE FROM statuses WHERE id IN ids(?1)", &[ids(&list)])?;
     let mut authors: BTreeMap<Id, (i64, Vec<Id>)> = BTreeMap::new();
     let (mut boosted, mut answered) = (BTreeMap::new(), BTreeMap::new());
     for post in posts {
@@ -253,7 +253,7 @@ fn erase(tx: &mut Tx, env: &Env, posts: &[Going]) -> Result<(), Error> {
         env.feeds.removed(tx, post.account_id, post.id, tags);
     }
     for (author, (_, posts)) in &authors {
-        tx.execute(
+        tx.run(
             "DELETE FROM pins WHERE account_id = ?1 AND status_id IN ids(?2)",
             &[author.to_value(), ids(posts)],
         )?;
@@ -276,7 +276,7 @@ fn count_off<'c>(
         "UPDATE {table} SET {column} = CASE WHEN {column} > ?2 THEN {column} - ?2 ELSE 0 END
          WHERE id = ?1"
     );
-    tx.execute_all(&sql, counts.map(|(id, count)| [id.to_value(), count.to_value()]))?;
+    tx.run_all(&sql, counts.map(|(id, count)| [id.to_value(), count.to_value()]))?;
     Ok(())
 }
 

@@ -90,7 +90,7 @@ fn walk(tx: &mut Tx, at: &str, before: Timestamp, sql: [&str; 3]) -> Result<Slic
             })?;
         let list: Vec<Id> = going.iter().map(|(id, _)| *id).collect();
         if !list.is_empty() {
-            tx.execute(delete, &[ids(&list)])?;
+            tx.run(delete, &[ids(&list)])?;
         }
         slice.removed += going.len() as u64;
         slice.bytes += going.iter().map(|(_, bytes)| bytes).sum::<u64>();

@@ -163,7 +163,7 @@ pub fn describe(tx: &mut Tx, mut media: Media, change: &MediaChange) -> Result<M
     if let Some(focus) = change.focus {
         set_focus(&mut media.meta.0, focus);
     }
-    tx.execute(
+    tx.run(
         "UPDATE media SET description = ?2, meta = ?3 WHERE id = ?1",
         params![media.id, media.description, media.meta],
     )?;
@@ -172,7 +172,7 @@ pub fn describe(tx: &mut Tx, mut media: Media, change: &MediaChange) -> Result<M
 
 /// Takes attachments from their post; they are pruned unless another one takes them soon.
 pub(crate) fn release(tx: &mut Tx, env: &Env, list: &[Id]) -> Result<(), Error> {
-    tx.execute(
+    tx.run(
         "UPDATE media SET status_id = NULL, unattached_at = ?1 WHERE id IN ids(?2)",
         &[weir_db::ToValue::to_value(&env.clock.now()), weir_db::ids(list)],
     )?;
@@ -189,7 +189,7 @@ pub fn delete(tx: &mut Tx, env: &Env, by: Id, id: Id) -> Result<(), Error> {
         let message = "is currently used by a status";
         return Err(Error::invalid("media_attachment", "ERR_INVALID", message));
     }
-    tx.execute("DELETE FROM media WHERE id = ?1", params![id])?;
+    tx.run("DELETE FROM media WHERE id = ?1", params![id])?;
     work::remove_files(tx, env, [media.file, media.thumbnail])
 }
 

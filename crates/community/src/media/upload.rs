@@ -111,7 +111,7 @@ pub async fn set_thumbnail(
             media.thumbnail.clone_from(&row.thumbnail);
             media.blurhash.clone_from(&row.blurhash);
             media.meta.0["small"] = row.meta["small"].clone();
-            tx.execute(
+            tx.run(
                 "UPDATE media SET thumbnail = ?2, blurhash = ?3, meta = ?4 WHERE id = ?1",
                 params![id, media.thumbnail, media.blurhash, media.meta],
             )?;
@@ -414,7 +414,7 @@ impl Row {
 
     fn insert(&self, tx: &mut Tx, env: &Env, by: Id, id: Id) -> Result<(), Error> {
         let now = env.clock.now();
-        tx.execute(
+        tx.run(
             "INSERT INTO media (id, account_id, kind, state, content_type, file, thumbnail, bytes,
                blurhash, description, meta, created_at, unattached_at)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?12)",

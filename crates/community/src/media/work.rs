@@ -116,7 +116,7 @@ fn prune(tx: &mut Tx, env: &Env) -> Result<(), weir_db::Error> {
         |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
     )?;
     let gone: Vec<Id> = rows.iter().map(|(id, ..)| *id).collect();
-    tx.execute("DELETE FROM media WHERE id IN ids(?1)", &[ids(&gone)])?;
+    tx.run("DELETE FROM media WHERE id IN ids(?1)", &[ids(&gone)])?;
     let full = rows.len() == PRUNED_MAX;
     let files: Vec<String> = rows
         .into_iter()
@@ -285,7 +285,7 @@ fn finish(tx: &mut Tx, env: &Env, media: &Media, made: Option<&Made>) -> Result<
     };
     remove_files(tx, env, [now.file.clone()])?;
     let Some(made) = made else {
-        tx.execute("UPDATE media SET state = 'failed', file = '' WHERE id = ?1", params![now.id])?;
+        tx.run("UPDATE media SET state = 'failed', file = '' WHERE id = ?1", params![now.id])?;
         return Ok(());
     };
     made.film.meta(&mut now.meta.0);
@@ -299,7 +299,7 @@ fn finish(tx: &mut Tx, env: &Env, media: &Media, made: Option<&Made>) -> Result<
         }
     }
     now.meta.0["metadata_removed"] = json!(true);
-    tx.execute(
+    tx.run(
         "UPDATE media SET state = 'ready', kind = ?2, content_type = ?3, file = ?4, bytes = ?5,
            thumbnail = ?6, blurhash = ?7, meta = ?8 WHERE id = ?1",
         params![
@@ -318,7 +318,7 @@ fn finish(tx: &mut Tx, env: &Env, media: &Media, made: Option<&Made>) -> Result<
 
 /// Notes that the attachments of a post belong to none any more, so that they are pruned.
 pub(crate) fn detach(tx: &mut Tx, status: Id, now: Timestamp) -> Result<(), weir_db::Error> {
-    tx.execute(
+    tx.run(
         "UPDATE media SET status_id = NULL, unattached_at = ?2 WHERE status_id = ?1",
         params![status, now],
     )?;

@@ -114,14 +114,14 @@ fn bring_in_line(
 ) -> Result<bool, Error> {
     if let Some(lifted) = lifted {
         for column in ["suspended_at", "silenced_at"] {
-            tx.execute(
+            tx.run(
                 &format!("UPDATE accounts SET {column} = NULL WHERE id = ?1 AND {column} = ?2"),
                 params![account, lifted],
             )?;
         }
     }
     if silence.is_some() {
-        tx.execute(
+        tx.run(
             "UPDATE accounts SET silenced_at = ?2 WHERE id = ?1 AND silenced_at IS NULL",
             params![account, silence],
         )?;

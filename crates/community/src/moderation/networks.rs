@@ -87,7 +87,7 @@ pub fn block_email_domain(tx: &mut Tx, env: &Env, domain: &str) -> Result<(), Er
     if domain.is_empty() || domain.len() > 253 || domain.contains(['@', ' ', '/']) {
         return Err(Error::invalid("domain", "ERR_INVALID", "is not a domain"));
     }
-    tx.execute(
+    tx.run(
         "INSERT INTO email_domain_blocks (id, domain) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
         params![env.ids.next(), domain],
     )?;
@@ -99,7 +99,7 @@ pub fn block_email_domain(tx: &mut Tx, env: &Env, domain: &str) -> Result<(), Er
 /// # Errors
 /// The database's.
 pub fn unblock_email_domain(tx: &mut Tx, domain: &str) -> Result<(), Error> {
-    tx.execute("DELETE FROM email_domain_blocks WHERE domain = ?1", params![domain])?;
+    tx.run("DELETE FROM email_domain_blocks WHERE domain = ?1", params![domain])?;
     Ok(())
 }
 
@@ -152,7 +152,7 @@ fn access_of(severity: &str) -> Access {
 /// # Errors
 /// The database's.
 pub fn unblock_network(tx: &mut Tx, network: &str) -> Result<(), Error> {
-    tx.execute("DELETE FROM ip_blocks WHERE network = ?1", params![network])?;
+    tx.run("DELETE FROM ip_blocks WHERE network = ?1", params![network])?;
     Ok(())
 }
 
@@ -172,7 +172,7 @@ pub fn block_network(tx: &mut Tx, env: &Env, block: &NetworkBlock) -> Result<(),
         Access::SignUpByApproval => "sign_up_requires_approval",
         _ => "sign_up_block",
     };
-    tx.execute(
+    tx.run(
         "INSERT INTO ip_blocks (id, network, severity, comment, expires_at)
          VALUES (?1, ?2, ?3, ?4, ?5)
          ON CONFLICT (network) DO UPDATE SET severity = excluded.severity,

@@ -83,7 +83,7 @@ pub fn suspend(tx: &mut Tx, env: &Env, by: Id, target: Id) -> Result<(), Error> 
                 this is wrong, answer this mail or write to the staff.";
     tell(tx, env, by, &account, ("suspend", what), &[])?;
     env.streams.people_changed(tx, target);
-    tx.execute(
+    tx.run(
         "UPDATE accounts SET suspended_at = ?2 WHERE id = ?1",
         params![target, env.clock.now()],
     )?;
@@ -110,7 +110,7 @@ pub fn unsuspend(tx: &mut Tx, env: &Env, by: Id, target: Id) -> Result<(), Error
         return Ok(());
     }
     env.streams.people_changed(tx, target);
-    tx.execute("UPDATE accounts SET suspended_at = NULL WHERE id = ?1", params![target])?;
+    tx.run("UPDATE accounts SET suspended_at = NULL WHERE id = ?1", params![target])?;
     if account.is_local() {
         federation::send(tx, env, target, Message::UpdateActor)?;
     }
@@ -133,7 +133,7 @@ pub fn silence(tx: &mut Tx, env: &Env, by: Id, target: Id, on: bool) -> Result<(
         return Ok(());
     }
     env.streams.people_changed(tx, target);
-    tx.execute(
+    tx.run(
         "UPDATE accounts SET silenced_at = ?2 WHERE id = ?1",
         params![target, on.then(|| env.clock.now())],
     )?;
@@ -153,7 +153,7 @@ pub fn silence(tx: &mut Tx, env: &Env, by: Id, target: Id, on: bool) -> Result<(
 pub fn sensitize(tx: &mut Tx, env: &Env, by: Id, target: Id, on: bool) -> Result<(), Error> {
     let account = person_below(tx, by, target)?;
     env.streams.people_changed(tx, target);
-    tx.execute(
+    tx.run(
         "UPDATE accounts SET sensitized_at = ?2 WHERE id = ?1",
         params![target, on.then(|| env.clock.now())],
     )?;
@@ -171,7 +171,7 @@ pub fn sensitize(tx: &mut Tx, env: &Env, by: Id, target: Id, on: bool) -> Result
 /// As [`suspend`].
 pub fn set_disabled(tx: &mut Tx, env: &Env, by: Id, target: Id, on: bool) -> Result<(), Error> {
     let account = person_below(tx, by, target)?;
-    tx.execute("UPDATE users SET disabled = ?2 WHERE account_id = ?1", params![target, on])?;
+    tx.run("UPDATE users SET disabled = ?2 WHERE account_id = ?1", params![target, on])?;
     oauth::access_changed(tx, env, target);
     if on {
         users::end_other_sessions(tx, env, target, None)?;

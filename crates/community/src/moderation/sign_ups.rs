@@ -63,7 +63,7 @@ fn waiting(tx: &mut Tx, by: Id, account: Id) -> Result<(Account, User), Error> {
 pub fn approve(tx: &mut Tx, env: &Env, by: Id, account: Id) -> Result<(), Error> {
     let (person, _) = waiting(tx, by, account)?;
     oauth::access_changed(tx, env, account);
-    tx.execute("UPDATE users SET approved = 1 WHERE account_id = ?1", params![account])?;
+    tx.run("UPDATE users SET approved = 1 WHERE account_id = ?1", params![account])?;
     tracing::info!(staff = %by, %account, name = person.username, "moderation: approve");
     mail::send(tx, env, Letter::Approved { account })
 }
@@ -91,7 +91,7 @@ pub(crate) fn forget_sign_up(tx: &mut Tx, env: &Env, account: Id) -> Result<(), 
         "DELETE FROM account_keys WHERE account_id = ?1",
         "DELETE FROM accounts WHERE id = ?1",
     ] {
-        tx.execute(sql, params![account])?;
+        tx.run(sql, params![account])?;
     }
     Ok(())
 }

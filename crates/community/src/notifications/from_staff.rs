@@ -92,7 +92,7 @@ pub fn warn(
     statuses: &[Id],
 ) -> Result<(), Error> {
     let id = env.ids.next();
-    tx.execute(
+    tx.run(
         "INSERT INTO account_warnings (id, account_id, by_id, action, content, status_ids)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
         params![id, to, by, action, content, Json(statuses.to_vec())],

@@ -158,7 +158,7 @@ pub fn group_accounts(tx: &mut Tx, reader: Id, key: &str) -> Result<Vec<Id>, Err
 pub fn dismiss_group(tx: &mut Tx, env: &Env, reader: Id, key: &str) -> Result<(), Error> {
     let own: Vec<Id> =
         key.strip_prefix("ungrouped-").and_then(|id| id.parse().ok()).into_iter().collect();
-    tx.execute(
+    tx.run(
         "DELETE FROM notifications WHERE account_id = ?1 AND (group_key = ?2 OR id IN ids(?3))",
         &[reader.to_value(), key.to_value(), ids(&own)],
     )?;

@@ -158,7 +158,7 @@ fn fill(tx: &mut Tx, env: &Env, reader: Id, rows: Vec<Bare>) -> Result<Vec<Notif
 /// # Errors
 /// The database's.
 pub fn clear(tx: &mut Tx, env: &Env, reader: Id) -> Result<(), Error> {
-    tx.execute("DELETE FROM notifications WHERE account_id = ?1", params![reader])?;
+    tx.run("DELETE FROM notifications WHERE account_id = ?1", params![reader])?;
     env.streams.tell_if_here(tx, reader, Event::NotificationsChanged);
     Ok(())
 }

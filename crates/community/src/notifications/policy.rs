@@ -72,7 +72,7 @@ pub fn policy(tx: &mut Tx, of: Id) -> Result<Policy, Error> {
 /// # Errors
 /// The database's.
 pub fn set_policy(tx: &mut Tx, of: Id, policy: Policy) -> Result<(), Error> {
-    tx.execute(
+    tx.run(
         "INSERT INTO notification_policies (account_id, policy) VALUES (?1, ?2)
          ON CONFLICT (account_id) DO UPDATE SET policy = excluded.policy",
         params![of, Json(policy)],
@@ -210,7 +210,7 @@ pub(super) fn request(
     from: Id,
     status: Option<Id>,
 ) -> Result<(), Error> {
-    tx.execute(
+    tx.run(
         "INSERT INTO notification_requests (id, account_id, from_account_id, last_status_id,
            updated_at) VALUES (?1, ?2, ?3, ?4, ?5)
          ON CONFLICT (account_id, from_account_id) DO UPDATE
@@ -284,12 +284,12 @@ pub fn request_by_id(tx: &mut Tx, of: Id, id: Id) -> Result<Request, Error> {
 /// The database's.
 pub fn accept(tx: &mut Tx, env: &Env, of: Id, list: &[Id]) -> Result<(), Error> {
     for from in senders(tx, of, list)? {
-        tx.execute(
+        tx.run(
             "INSERT INTO notification_permissions (account_id, from_account_id) VALUES (?1, ?2)
              ON CONFLICT DO NOTHING",
             params![of, from],
         )?;
-        tx.execute(
+        tx.run(
             "UPDATE notifications SET filtered = 0 WHERE account_id = ?1 AND from_account_id = ?2",
             params![of, from],
         )?;
@@ -305,7 +305,7 @@ pub fn accept(tx: &mut Tx, env: &Env, of: Id, list: &[Id]) -> Result<(), Error> 
 /// The database's.
 pub fn dismiss(tx: &mut Tx, of: Id, list: &[Id]) -> Result<(), Error> {
     for from in senders(tx, of, list)? {
-        tx.execute(
+        tx.run(
             "DELETE FROM notifications
              WHERE account_id = ?1 AND from_account_id = ?2 AND filtered = 1",
             params![of, from],
@@ -323,7 +323,7 @@ fn senders(tx: &mut Tx, of: Id, list: &[Id]) -> Result<Vec<Id>, Error> {
 }
 
 fn forget(tx: &mut Tx, of: Id, list: &[Id]) -> Result<(), Error> {
-    tx.execute(
+    tx.run(
         "DELETE FROM notification_requests WHERE account_id = ?1 AND id IN ids(?2)",
         &[of.to_value(), ids(list)],
     )?;

@@ -62,7 +62,7 @@ pub fn register_app(tx: &mut Tx, env: &Env, new: &NewApp) -> Result<(App, Secret
         scopes: Json(new.scopes.clone()),
         created_at: env.clock.now(),
     };
-    tx.execute(
+    tx.run(
         "INSERT INTO oauth_apps (id, client_id, client_secret_hash, name, website, redirect_uris,
            scopes, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         params![

@@ -44,8 +44,8 @@ pub struct Authorization {
 /// The database's.
 pub fn grant(tx: &mut Tx, env: &Env, new: &NewGrant) -> Result<Secret<String>, Error> {
     let code = env.random.token(32);
-    tx.execute("DELETE FROM oauth_grants WHERE expires_at < ?1", params![env.clock.now()])?;
-    tx.execute(
+    tx.run("DELETE FROM oauth_grants WHERE expires_at < ?1", params![env.clock.now()])?;
+    tx.run(
         "INSERT INTO oauth_grants (code_hash, app_id, account_id, scopes, redirect_uri, challenge,
            expires_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         params![

@@ -90,7 +90,7 @@ pub fn issue(
 ) -> Result<Authorization, Error> {
     let token = env.random.token(32);
     let created_at = env.clock.now();
-    tx.execute(
+    tx.run(
         "INSERT INTO oauth_tokens (id, token_hash, app_id, account_id, scopes, created_at,
            last_used_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6)",
         params![env.ids.next(), hash(&token), app, account, scopes.to_string(), created_at],
@@ -233,7 +233,7 @@ pub fn revoke_all(tx: &mut Tx, env: &Env, account: Id) -> Result<(), Error> {
         "DELETE FROM oauth_tokens WHERE account_id = ?1",
         "DELETE FROM oauth_grants WHERE account_id = ?1",
     ] {
-        tx.execute(sql, params![account])?;
+        tx.run(sql, params![account])?;
     }
     Ok(())
 }
@@ -244,8 +244,8 @@ fn remove(tx: &mut Tx, env: &Env, id: Id) -> Result<(), Error> {
         Some(account) => access_changed(tx, env, account),
         None => env.log_ins.changed(tx),
     }
-    tx.execute("DELETE FROM push_subscriptions WHERE token_id = ?1", params![id])?;
-    tx.execute("DELETE FROM oauth_tokens WHERE id = ?1", params![id])?;
+    tx.run("DELETE FROM push_subscriptions WHERE token_id = ?1", params![id])?;
+    tx.run("DELETE FROM oauth_tokens WHERE id = ?1", params![id])?;
     Ok(())
 }
 
@@ -271,7 +271,7 @@ pub fn tokens_of(
 /// # Errors
 /// The database's.
 pub fn touch(tx: &mut Tx, env: &Env, token_id: Id) -> Result<(), Error> {
-    tx.execute(
+    tx.run(
         "UPDATE oauth_tokens SET last_used_at = ?2 WHERE id = ?1",
         params![token_id, env.clock.now()],
     )?;

@@ -20,12 +20,12 @@ pub fn block(tx: &mut Tx, env: &Env, by: Id, target: Id, uri: &str) -> Result<()
     accounts::hold(tx, target)?;
     follow::unfollow(tx, env, by, target)?;
     follow::remove_follower(tx, env, by, target)?;
-    tx.execute(
+    tx.run(
         "DELETE FROM follow_requests WHERE (account_id = ?1 AND target_id = ?2)
            OR (account_id = ?2 AND target_id = ?1)",
         params![by, target],
     )?;
-    tx.execute(
+    tx.run(
         "DELETE FROM notifications WHERE account_id = ?1 AND from_account_id = ?2",
         params![by, target],
     )?;
@@ -78,7 +78,7 @@ pub fn mute(
         return Err(Error::Forbidden("This action is not allowed"));
     }
     accounts::hold(tx, target)?;
-    tx.execute(
+    tx.run(
         "INSERT INTO mutes (account_id, target_id, id, notifications, expires_at)
          VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (account_id, target_id) DO UPDATE
          SET notifications = excluded.notifications, expires_at = excluded.expires_at",
@@ -93,7 +93,7 @@ pub fn mute(
 /// # Errors
 /// The database's.
 pub fn unmute(tx: &mut Tx, env: &Env, by: Id, target: Id) -> Result<(), Error> {
-    tx.execute("DELETE FROM mutes WHERE account_id = ?1 AND target_id = ?2", params![by, target])?;
+    tx.run("DELETE FROM mutes WHERE account_id = ?1 AND target_id = ?2", params![by, target])?;
     env.streams.bonds_changed(tx, by);
     Ok(())
 }

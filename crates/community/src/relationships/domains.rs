@@ -26,7 +26,7 @@ fn parse(env: &Env, domain: &str) -> Result<String, Error> {
 /// [`Error::Invalid`] when it is no domain of another server.
 pub fn block_domain(tx: &mut Tx, env: &Env, by: Id, domain: &str) -> Result<(), Error> {
     let domain = parse(env, domain)?;
-    tx.execute(
+    tx.run(
         "INSERT INTO account_domain_blocks (account_id, domain, id) VALUES (?1, ?2, ?3)
          ON CONFLICT DO NOTHING",
         params![by, domain, env.ids.next()],
@@ -58,7 +58,7 @@ pub fn block_domain(tx: &mut Tx, env: &Env, by: Id, domain: &str) -> Result<(), 
     for other in followed {
         follow::unfollow(tx, env, by, other)?;
     }
-    tx.execute(
+    tx.run(
         "DELETE FROM notifications WHERE account_id = ?1
            AND from_account_id IN (SELECT id FROM accounts WHERE domain = ?2)",
         params![by, domain],
@@ -77,7 +77,7 @@ pub fn block_domain(tx: &mut Tx, env: &Env, by: Id, domain: &str) -> Result<(), 
 /// [`Error::Invalid`] when it is no domain.
 pub fn unblock_domain(tx: &mut Tx, env: &Env, by: Id, domain: &str) -> Result<(), Error> {
     let domain = parse(env, domain)?;
-    tx.execute(
+    tx.run(
         "DELETE FROM account_domain_blocks WHERE account_id = ?1 AND domain = ?2",
         params![by, domain],
     )?;

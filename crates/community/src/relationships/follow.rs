@@ -156,12 +156,12 @@ fn established(tx: &mut Tx, env: &Env, by: Id, them: &Account) -> Result<(), Err
 fn count(tx: &mut Tx, env: &Env, by: Id, target: Id, step: i64) -> Result<(), Error> {
     env.streams.touched(tx, Noun::Account(by));
     env.streams.touched(tx, Noun::Account(target));
-    tx.execute(
+    tx.run(
         "UPDATE accounts SET following_count = following_count + ?2
          WHERE id = ?1 AND following_count + ?2 >= 0",
         params![by, step],
     )?;
-    tx.execute(
+    tx.run(
         "UPDATE accounts SET followers_count = followers_count + ?2
          WHERE id = ?1 AND followers_count + ?2 >= 0",
         params![target, step],
@@ -238,7 +238,7 @@ pub(super) fn forget_request(tx: &mut Tx, env: &Env, by: Id, target: Id) -> Resu
         "DELETE FROM follow_requests WHERE account_id = ?1 AND target_id = ?2",
         params![by, target],
     )?;
-    tx.execute(
+    tx.run(
         "DELETE FROM notifications WHERE account_id = ?2 AND kind = 'follow_request'
            AND from_account_id = ?1",
         params![by, target],
@@ -304,7 +304,7 @@ pub(super) fn end(tx: &mut Tx, env: &Env, by: Id, target: Id) -> Result<Option<S
         env.streams.bonds_changed(tx, by);
         env.streams.followers_changed(tx, target, by);
         env.streams.follow_changed(tx, by, target);
-        tx.execute(
+        tx.run(
             "DELETE FROM list_accounts WHERE account_id = ?2
                AND list_id IN (SELECT id FROM lists WHERE account_id = ?1)",
             params![by, target],

@@ -21,14 +21,14 @@ pub fn set_note(tx: &mut Tx, env: &Env, by: Id, target: Id, comment: &str) -> Re
     }
     env.streams.bonds_changed(tx, by);
     if comment.is_empty() {
-        tx.execute(
+        tx.run(
             "DELETE FROM account_notes WHERE account_id = ?1 AND target_id = ?2",
             params![by, target],
         )?;
         return Ok(());
     }
     accounts::hold(tx, target)?;
-    tx.execute(
+    tx.run(
         "INSERT INTO account_notes (account_id, target_id, comment) VALUES (?1, ?2, ?3)
          ON CONFLICT (account_id, target_id) DO UPDATE SET comment = excluded.comment",
         params![by, target, comment],
@@ -50,7 +50,7 @@ pub fn endorse(tx: &mut Tx, env: &Env, by: Id, target: Id) -> Result<(), Error> 
         let message = "must be followed by you to be featured";
         return Err(Error::invalid("account", "ERR_INVALID", message));
     }
-    tx.execute(
+    tx.run(
         "INSERT INTO endorsements (account_id, target_id, id) VALUES (?1, ?2, ?3)
          ON CONFLICT DO NOTHING",
         params![by, target, env.ids.next()],
@@ -64,7 +64,7 @@ pub fn endorse(tx: &mut Tx, env: &Env, by: Id, target: Id) -> Result<(), Error> 
 /// # Errors
 /// The database's.
 pub fn unendorse(tx: &mut Tx, env: &Env, by: Id, target: Id) -> Result<(), Error> {
-    tx.execute(
+    tx.run(
         "DELETE FROM endorsements WHERE account_id = ?1 AND target_id = ?2",
         params![by, target],
     )?;

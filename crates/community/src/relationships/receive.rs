@@ -149,7 +149,7 @@ fn settle_block(
 ) -> Result<(), Error> {
     match now {
         Some(block) if !was => {
-            tx.execute(
+            tx.run(
                 "INSERT INTO blocks (account_id, target_id, id, uri) VALUES (?1, ?2, ?3, ?4)
                  ON CONFLICT DO NOTHING",
                 params![by, target, env.ids.next(), block.activity],
@@ -166,7 +166,7 @@ fn settle_block(
             }
         }
         None if was => {
-            tx.execute(
+            tx.run(
                 "DELETE FROM blocks WHERE account_id = ?1 AND target_id = ?2",
                 params![by, target],
             )?;
@@ -225,7 +225,7 @@ pub fn receive_move(
         return Ok(Receipt::Refused("not said by both"));
     }
     env.streams.touched(tx, Noun::Account(old.id));
-    tx.execute("UPDATE accounts SET moved_to_id = ?2 WHERE id = ?1", params![old.id, new.id])?;
+    tx.run("UPDATE accounts SET moved_to_id = ?2 WHERE id = ?1", params![old.id, new.id])?;
     env.jobs.enqueue(tx, &MigrateFollowers { old: old.id, new: new.id })?;
     Ok(Receipt::Known(new.id))
 }

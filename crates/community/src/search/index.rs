@@ -2,12 +2,12 @@
 //! batches: words are made before the transaction.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use weir_base::Id;
-use weir_db::{Class, Dialect, Error as DbError, ToValue, Tx, ids, params};
+use weir_db::{Class, Dialect, Error as DbError, Tx, Value, ids, params};
 use weir_jobs::{Claimed, Job, Outcome, Prepared, Queue, Registry};
 
 use super::matching::tsvector;
@@ -280,43 +280,44 @@ fn keep(tx: &mut Tx, table: &str, texts: &str, list: &[Prepare]) -> Result<Vec<O
     let there = format!("SELECT id FROM {table} WHERE id IN ids(?1)");
     let there: BTreeSet<Id> = tx.column(&there, &[ids(&all)])?.into_iter().collect();
     let delete = format!("DELETE FROM {texts} WHERE rowid IN ids(?1)");
-    tx.execute(&delete, &[ids(&all)])?;
-    let mut kept = BTreeSet::new();
+    tx.run(&delete, &[ids(&all)])?;
     // Of jobs about the same thing the last one counts; all were read at the same moment.
-    for (id, document) in list.iter().rev() {
-        if let Some(document) = document
-            && there.contains(id)
-            && kept.insert(*id)
-        {
-            insert(tx, texts, document)?;
-        }
-    }
-    metrics::counter!("weir_community_search_indexed_total").increment(kept.len() as u64);
+    let found = list.iter().filter(|(id, _)| there.contains(id));
+    let last: BTreeMap<Id, &Document> =
+        found.filter_map(|(id, document)| Some((*id, document.as_ref()?))).collect();
+    insert(tx, texts, last.values().copied())?;
+    metrics::counter!("weir_community_search_indexed_total").increment(last.len() as u64);
     Ok(vec![Outcome::Done; list.len()])
 }
 
-fn insert(tx: &mut Tx, texts: &str, document: &Document) -> Result<(), DbError> {
-    let with_facts = texts == "status_texts";
-    let (columns, marks) = match (tx.dialect(), with_facts) {
-        (Dialect::Sqlite, true) => ("rowid, body, facts", "?1, ?2, ?3"),
-        (Dialect::Sqlite, false) => ("rowid, body", "?1, ?2"),
-        (Dialect::Postgres, true) => (
-            "rowid, body, facts",
-            "?1, CAST(CAST(?2 AS TEXT) AS TSVECTOR), CAST(CAST(?3 AS TEXT) AS TSVECTOR)",
-        ),
-        (Dialect::Postgres, false) => ("rowid, body", "?1, CAST(CAST(?2 AS TEXT) AS TSVECTOR)"),
+fn insert<'d>(
+    tx: &mut Tx,
+    texts: &str,
+    documents: impl Iterator<Item = &'d Document>,
+) -> Result<(), DbError> {
+    let dialect = tx.dialect();
+    let words = match dialect {
+        Dialect::Sqlite => "?",
+        Dialect::Postgres => "CAST(CAST(? AS TEXT) AS TSVECTOR)",
     };
-    let (body, facts) = match tx.dialect() {
-        Dialect::Sqlite => (document.words.join(" "), document.facts.join(" ")),
-        Dialect::Postgres => (tsvector(&document.words), tsvector(&document.facts)),
+    let text = |words: &[String]| match dialect {
+        Dialect::Sqlite => words.join(" "),
+        Dialect::Postgres => tsvector(words),
     };
-    let sql = format!("INSERT INTO {texts} ({columns}) VALUES ({marks})");
-    let mut values = vec![document.id.to_value(), body.to_value()];
-    if with_facts {
-        values.push(facts.to_value());
+    let (body, facts) = (words.replace('?', "?2"), words.replace('?', "?3"));
+    if texts == "status_texts" {
+        let sql = format!("INSERT INTO {texts} (rowid, body, facts) VALUES (?1, {body}, {facts})");
+        let row = |one: &Document| {
+            let (body, facts) = (text(&one.words), text(&one.facts));
+            [Value::Int(one.id.0), Value::Text(body.into()), Value::Text(facts.into())]
+        };
+        return tx.run_all(&sql, documents.map(row));
     }
-    tx.execute(&sql, &values)?;
-    Ok(())
+    let sql = format!("INSERT INTO {texts} (rowid, body) VALUES (?1, {body})");
+    tx.run_all(
+        &sql,
+        documents.map(|one| [Value::Int(one.id.0), Value::Text(text(&one.words).into())]),
+    )
 }
 
 /// Enqueues the next of an author's posts, and itself for the rest.

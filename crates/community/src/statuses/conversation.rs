@@ -57,7 +57,7 @@ pub(super) fn adopt(tx: &mut Tx, env: &Env, status: &Status, seen: &Look) -> Res
         params![status.uri, status.id, status.account_id],
     )?;
     let open = waiting.iter().filter(|visibility| visibility.is_open()).count();
-    tx.execute(
+    tx.run(
         "UPDATE statuses SET replies_count = replies_count + ?2 WHERE id = ?1",
         params![status.id, open],
     )?;
@@ -107,7 +107,7 @@ pub(crate) fn bury(
     conversation: Option<Id>,
 ) -> Result<(), Error> {
     let host = federation::host_of(uri).unwrap_or_default();
-    tx.execute(
+    tx.run(
         "INSERT INTO tombstones (uri, host, deleted_at, conversation_id) VALUES (?1, ?2, ?3, ?4)
          ON CONFLICT (uri) DO UPDATE SET conversation_id =
            coalesce(tombstones.conversation_id, excluded.conversation_id)",
@@ -115,7 +115,7 @@ pub(crate) fn bury(
     )?;
     // Now and then, by chance that needs no source: what is too much for one server goes.
     if order::hash(uri).is_multiple_of(256) {
-        tx.execute(
+        tx.run(
             "DELETE FROM tombstones WHERE host = ?1 AND deleted_at < (
                SELECT deleted_at FROM tombstones WHERE host = ?1
                ORDER BY deleted_at DESC LIMIT 1 OFFSET ?2)",
@@ -152,13 +152,13 @@ fn merge(tx: &mut Tx, from: Id, into: Id) -> Result<(), Error> {
              AND o.account_id = conversations.account_id
              AND o.participants = conversations.participants)",
     ] {
-        tx.execute(sql, params![from, into])?;
+        tx.run(sql, params![from, into])?;
     }
     for sql in [
         "DELETE FROM conversation_mutes WHERE conversation_id = ?1",
         "DELETE FROM conversations WHERE conversation_id = ?1",
     ] {
-        tx.execute(sql, params![from])?;
+        tx.run(sql, params![from])?;
     }
     Ok(())
 }

@@ -74,10 +74,10 @@ fn remove(tx: &mut Tx, env: &Env, status: &Status) -> Result<(), Error> {
         "DELETE FROM statuses WHERE id = ?1",
     ] {
         let poll = sql.contains("poll").then_some(status.poll_id).flatten();
-        tx.execute(sql, params![poll.unwrap_or(status.id)])?;
+        tx.run(sql, params![poll.unwrap_or(status.id)])?;
     }
     media::detach(tx, status.id, env.clock.now())?;
-    tx.execute(
+    tx.run(
         "UPDATE accounts SET statuses_count = statuses_count - 1
          WHERE id = ?1 AND statuses_count > 0",
         params![status.account_id],
@@ -86,12 +86,12 @@ fn remove(tx: &mut Tx, env: &Env, status: &Status) -> Result<(), Error> {
     if let Some(of) = status.boost_of_id {
         env.streams.touched(tx, Noun::Post(of));
         env.streams.marked(tx, status.account_id, of);
-        tx.execute(
+        tx.run(
             "DELETE FROM notifications WHERE kind = 'reblog' AND status_id = ?1
                AND from_account_id = ?2",
             params![of, status.account_id],
         )?;
-        tx.execute(
+        tx.run(
             "UPDATE statuses SET boosts_count = boosts_count - 1
              WHERE id = ?1 AND boosts_count > 0",
             params![of],
@@ -99,7 +99,7 @@ fn remove(tx: &mut Tx, env: &Env, status: &Status) -> Result<(), Error> {
     }
     if let Some(parent) = publish::parent(tx, status)?.filter(|_| status.visibility.is_open()) {
         env.streams.touched(tx, Noun::Post(parent.id));
-        tx.execute(
+        tx.run(
             "UPDATE statuses SET replies_count = replies_count - 1
              WHERE id = ?1 AND replies_count > 0",
             params![parent.id],

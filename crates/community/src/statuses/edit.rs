@@ -145,7 +145,7 @@ fn keep(tx: &mut Tx, env: &Env, status: Id, at: Timestamp, seen: &Seen) -> Resul
         .media
         .iter()
         .map(|(id, description, _)| serde_json::json!({ "id": id, "description": description }));
-    tx.execute(
+    tx.run(
         "INSERT INTO status_edits (id, status_id, created_at, content, source, spoiler, sensitive,
            media, poll_options) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         params![
@@ -206,15 +206,12 @@ fn replace_poll(
         && *options == wanted.options
         && *multiple == wanted.multiple
     {
-        tx.execute(
-            "UPDATE polls SET hide_totals = ?2 WHERE id = ?1",
-            params![id, wanted.hide_totals],
-        )?;
+        tx.run("UPDATE polls SET hide_totals = ?2 WHERE id = ?1", params![id, wanted.hide_totals])?;
         return Ok(Some(id));
     }
     if let Some(id) = old.poll_id {
-        tx.execute("DELETE FROM poll_votes WHERE poll_id = ?1", params![id])?;
-        tx.execute("DELETE FROM polls WHERE id = ?1", params![id])?;
+        tx.run("DELETE FROM poll_votes WHERE poll_id = ?1", params![id])?;
+        tx.run("DELETE FROM polls WHERE id = ?1", params![id])?;
     }
     match wanted {
         Some(wanted) => {
@@ -226,7 +223,7 @@ fn replace_poll(
 }
 
 fn write(tx: &mut Tx, new: &Status, now: Timestamp) -> Result<(), Error> {
-    tx.execute(
+    tx.run(
         "UPDATE statuses SET content = ?2, source = ?3, spoiler = ?4, sensitive = ?5,
            language = ?6, media_ids = ?7, poll_id = ?8, edited_at = ?9, version_ms = ?9
          WHERE id = ?1",
@@ -252,7 +249,7 @@ fn relink(tx: &mut Tx, env: &Env, new: &Status, mentioned: &[Id]) -> Result<(), 
         "SELECT account_id FROM mentions WHERE status_id = ?1 AND silent = 0",
         params![new.id],
     )?;
-    tx.execute(
+    tx.run(
         "UPDATE mentions SET silent = CASE WHEN account_id IN ids(?2) THEN 0 ELSE 1 END
          WHERE status_id = ?1",
         &[new.id.to_value(), ids(mentioned)],

@@ -23,7 +23,7 @@ pub(super) fn remember(
     made: Id,
 ) -> Result<(), Error> {
     let Some(key) = &draft.idempotency_key else { return Ok(()) };
-    tx.execute(
+    tx.run(
         "INSERT INTO idempotency_keys (account_id, idempotency_key, status_id, created_at)
          VALUES (?1, ?2, ?3, ?4)",
         params![by, key, made, env.clock.now()],

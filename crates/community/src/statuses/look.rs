@@ -45,10 +45,8 @@ pub(super) struct Question<'q> {
 const LOOK: &str = "SELECT (SELECT 1 FROM statuses WHERE uri = ?1),
    (SELECT 1 FROM tombstones WHERE uri = ?1),
    (SELECT 1 FROM statuses WHERE id = ?3),
-   (SELECT 1 FROM follows f JOIN accounts a ON a.id = f.account_id
-      WHERE f.target_id = ?2 AND a.domain = '' LIMIT 1),
-   (SELECT 1 FROM follow_requests f JOIN accounts a ON a.id = f.account_id
-      WHERE f.target_id = ?2 AND a.domain = '' LIMIT 1),
+   (SELECT 1 FROM follows WHERE target_id = ?2 LIMIT 1),
+   (SELECT 1 FROM follow_requests WHERE target_id = ?2 LIMIT 1),
    (SELECT 1 FROM follows WHERE target_id = ?2 AND notify = 1 LIMIT 1),
    (SELECT 1 FROM statuses WHERE in_reply_to_uri = ?1 AND in_reply_to_id IS NULL LIMIT 1),
    (SELECT 1 FROM tombstones WHERE conversation_id = ?4 LIMIT 1),

@@ -42,7 +42,7 @@ pub(crate) fn add_favourite(
     if tx.execute(FAVOURITE, &favourite_row(id, by, status.id))? == 0 {
         return Ok(None);
     }
-    tx.execute(
+    tx.run(
         "UPDATE statuses SET favourites_count = favourites_count + 1 WHERE id = ?1",
         params![status.id],
     )?;
@@ -87,7 +87,7 @@ pub(crate) fn remove_favourite(
         params![status.id, by],
     )?;
     if removed.is_some() {
-        tx.execute(
+        tx.run(
             "UPDATE statuses SET favourites_count = favourites_count - 1
              WHERE id = ?1 AND favourites_count > 0",
             params![status.id],
@@ -183,10 +183,7 @@ pub(crate) fn add_boost(
     if !publish::insert(tx, boost, version)? {
         return Ok(false);
     }
-    tx.execute(
-        "UPDATE statuses SET boosts_count = boosts_count + 1 WHERE id = ?1",
-        params![post.id],
-    )?;
+    tx.run("UPDATE statuses SET boosts_count = boosts_count + 1 WHERE id = ?1", params![post.id])?;
     env.streams.touched(tx, Noun::Post(post.id));
     env.streams.marked(tx, boost.account_id, post.id);
     publish::count(tx, env, boost, None)?;
@@ -230,7 +227,7 @@ pub fn unboost(tx: &mut Tx, env: &Env, by: Id, id: Id) -> Result<Id, Error> {
 pub fn bookmark(tx: &mut Tx, env: &Env, by: Id, id: Id) -> Result<Id, Error> {
     let status = visible_post(tx, Some(by), id)?;
     super::hold(tx, status.id)?;
-    tx.execute(
+    tx.run(
         "INSERT INTO bookmarks (id, account_id, status_id) VALUES (?1, ?2, ?3)
          ON CONFLICT DO NOTHING",
         params![env.ids.next(), by, status.id],
@@ -246,7 +243,7 @@ pub fn bookmark(tx: &mut Tx, env: &Env, by: Id, id: Id) -> Result<Id, Error> {
 /// [`Error::NotFound`].
 pub fn unbookmark(tx: &mut Tx, env: &Env, by: Id, id: Id) -> Result<Id, Error> {
     let status = visible_post(tx, Some(by), id)?;
-    tx.execute(
+    tx.run(
         "DELETE FROM bookmarks WHERE status_id = ?1 AND account_id = ?2",
         params![status.id, by],
     )?;
@@ -275,7 +272,7 @@ pub fn pin(tx: &mut Tx, env: &Env, by: Id, id: Id) -> Result<(), Error> {
     if pinned.len() >= env.instance.settings().pinned_statuses_max {
         return refuse("cannot be pinned: you have already pinned the maximum number of posts");
     }
-    tx.execute(
+    tx.run(
         "INSERT INTO pins (account_id, status_id, id) VALUES (?1, ?2, ?3)",
         params![by, status.id, env.ids.next()],
     )?;
@@ -305,10 +302,10 @@ pub fn unpin(tx: &mut Tx, env: &Env, by: Id, id: Id) -> Result<(), Error> {
 /// # Errors
 /// The database's.
 pub fn set_pins(tx: &mut Tx, env: &Env, of: Id, posts: &[Id]) -> Result<(), Error> {
-    tx.execute("DELETE FROM pins WHERE account_id = ?1", params![of])?;
+    tx.run("DELETE FROM pins WHERE account_id = ?1", params![of])?;
     // The newest pin is shown first.
     for post in posts.iter().rev() {
-        tx.execute(
+        tx.run(
             "INSERT INTO pins (account_id, status_id, id)
              SELECT ?1, id, ?3 FROM statuses WHERE id = ?2 AND account_id = ?1
              ON CONFLICT DO NOTHING",
@@ -325,7 +322,7 @@ pub fn set_pins(tx: &mut Tx, env: &Env, of: Id, posts: &[Id]) -> Result<(), Erro
 pub fn mute_conversation(tx: &mut Tx, env: &Env, by: Id, id: Id) -> Result<Id, Error> {
     let status = visible_post(tx, Some(by), id)?;
     super::hold(tx, status.id)?;
-    tx.execute(
+    tx.run(
         "INSERT INTO conversation_mutes (account_id, conversation_id) VALUES (?1, ?2)
          ON CONFLICT DO NOTHING",
         params![by, status.conversation_id],
@@ -340,7 +337,7 @@ pub fn mute_conversation(tx: &mut Tx, env: &Env, by: Id, id: Id) -> Result<Id, E
 /// [`Error::NotFound`].
 pub fn unmute_conversation(tx: &mut Tx, env: &Env, by: Id, id: Id) -> Result<Id, Error> {
     let status = visible_post(tx, Some(by), id)?;
-    tx.execute(
+    tx.run(
         "DELETE FROM conversation_mutes WHERE account_id = ?1 AND conversation_id = ?2",
         params![by, status.conversation_id],
     )?;

@@ -189,7 +189,7 @@ pub fn by_id(tx: &mut Tx, id: Id) -> Result<Status, Error> {
 pub(crate) fn hold(tx: &mut Tx, id: Id) -> Result<(), Error> {
     if tx.dialect() == Dialect::Postgres {
         let sql = "UPDATE statuses SET boosts_count = boosts_count WHERE id = ?1";
-        tx.execute(sql, params![id])?;
+        tx.run(sql, params![id])?;
     }
     Ok(())
 }

@@ -250,7 +250,7 @@ fn mention_each(tx: &mut Tx, new: &[New<'_>]) -> Result<(), Error> {
     let row = |((status, account), silent): (&(Id, Id), &bool)| {
         [Value::Int(status.0), Value::Int(account.0), Value::Int(i64::from(*silent))]
     };
-    tx.execute_all(MENTION, rows.iter().map(row))?;
+    tx.run_all(MENTION, rows.iter().map(row))?;
     Ok(())
 }
 

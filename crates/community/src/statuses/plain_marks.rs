@@ -103,13 +103,14 @@ fn followed(tx: &mut Tx, env: &Env, marks: &[ComingMark<'_>]) -> Result<HashSet<
     let foreign = foreign.filter(|mark| !env.site.is_local(mark.object));
     let people: BTreeSet<Id> = foreign.map(|mark| mark.by.id).collect();
     let mut followed = HashSet::new();
-    let sql = "SELECT id FROM accounts t WHERE id = ?1 AND (
-         EXISTS (SELECT 1 FROM follows f JOIN accounts a ON a.id = f.account_id
-           WHERE f.target_id = t.id AND a.domain = '')
-         OR EXISTS (SELECT 1 FROM follow_requests f JOIN accounts a ON a.id = f.account_id
-           WHERE f.target_id = t.id AND a.domain = ''))";
+    // As `is_followed`.
+    let sql =
+        "SELECT CAST(?1 AS BIGINT), coalesce((SELECT 1 FROM follows WHERE target_id = ?1 LIMIT 1),
+         (SELECT 1 FROM follow_requests WHERE target_id = ?1 LIMIT 1))";
     tx.query_each(sql, people.iter().map(|of| [of.to_value()]), |row| {
-        followed.insert(row.get(0)?);
+        if row.get::<Option<i64>>(1)?.is_some() {
+            followed.insert(row.get(0)?);
+        }
         Ok(())
     })?;
     Ok(followed)
@@ -211,6 +212,6 @@ fn count(
     }
     counts.keys().for_each(|post| env.streams.touched(tx, Noun::Post(*post)));
     let sql = format!("UPDATE statuses SET {column} = {column} + ?2 WHERE id = ?1");
-    tx.execute_all(&sql, counts.iter().map(|(post, count)| [post.to_value(), count.to_value()]))?;
+    tx.run_all(&sql, counts.iter().map(|(post, count)| [post.to_value(), count.to_value()]))?;
     Ok(())
 }

@@ -247,7 +247,7 @@ pub(super) fn attach_media(tx: &mut Tx, by: Id, status: Id, media: &[Id]) -> Res
         let message = "have not finished processing. Try again in a moment!";
         return Err(Error::invalid("media_ids", "ERR_INVALID", message));
     }
-    tx.execute(
+    tx.run(
         "UPDATE media SET status_id = ?1 WHERE id IN ids(?2)",
         &[status.to_value(), ids(media)],
     )?;
@@ -264,7 +264,7 @@ pub(super) fn insert_each<'s>(
     tx: &mut Tx,
     rows: impl IntoIterator<Item = (&'s Status, Version)>,
 ) -> Result<(), Error> {
-    tx.execute_all(INSERT, rows.into_iter().map(|(status, version)| values(status, version)))?;
+    tx.run_all(INSERT, rows.into_iter().map(|(status, version)| values(status, version)))?;
     Ok(())
 }
 
@@ -312,7 +312,7 @@ pub(super) fn insert_poll(
     poll: &PollDraft,
 ) -> Result<(), Error> {
     let expires_at = env.clock.now().plus_ms(poll.expires_in_s * 1_000);
-    tx.execute(
+    tx.run(
         "INSERT INTO polls (id, status_id, account_id, options, tallies, multiple, hide_totals,
            expires_at) VALUES (?1, ?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         params![
@@ -356,7 +356,7 @@ pub(crate) fn link_names(
     names: &[&str],
 ) -> Result<(), Error> {
     for account in mentioned {
-        tx.execute(
+        tx.run(
             "INSERT INTO mentions (status_id, account_id) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
             params![status.id, *account],
         )?;
@@ -396,7 +396,7 @@ pub(super) fn answered_each<'s>(
     }
     counts.keys().for_each(|parent| env.streams.touched(tx, Noun::Post(*parent)));
     // Also where nothing is added: whoever deletes the parent meanwhile must not miss this.
-    tx.execute_all(
+    tx.run_all(
         "UPDATE statuses SET replies_count = replies_count + ?2 WHERE id = ?1",
         counts.iter().map(|(parent, count)| [parent.to_value(), count.to_value()]),
     )?;
@@ -419,7 +419,7 @@ pub(super) fn count_each<'s>(
         [account.to_value(), count.to_value(), latest.to_value()]
     });
     counts.keys().for_each(|account| env.streams.touched(tx, Noun::Account(*account)));
-    tx.execute_all(
+    tx.run_all(
         "UPDATE accounts SET statuses_count = statuses_count + ?2,
            last_status_at = CASE WHEN coalesce(last_status_at, 0) < ?3
              THEN ?3 ELSE last_status_at END

@@ -163,13 +163,12 @@ pub(super) fn concerns_local(env: &Env, remote: &RemoteStatus, people: &[Address
     answers_local || people.iter().any(|person| person.local)
 }
 
-/// Whether somebody here follows `account`, or asked to.
+/// Whether somebody here follows `account` of another server, or asked to: whom others follow who
+/// are not from here is not kept, so each row is one of somebody here.
 pub(crate) fn is_followed(tx: &mut Tx, account: Id) -> Result<bool, Error> {
     let found: Option<i64> = tx.value(
-        "SELECT 1 FROM follows f JOIN accounts a ON a.id = f.account_id
-           WHERE f.target_id = ?1 AND a.domain = ''
-         UNION ALL SELECT 1 FROM follow_requests f JOIN accounts a ON a.id = f.account_id
-           WHERE f.target_id = ?1 AND a.domain = '' LIMIT 1",
+        "SELECT 1 FROM follows WHERE target_id = ?1
+         UNION ALL SELECT 1 FROM follow_requests WHERE target_id = ?1 LIMIT 1",
         params![account],
     )?;
     Ok(found.is_some())
@@ -300,7 +299,7 @@ fn write_media<'p>(
             made.push((status.id, id));
         }
     }
-    tx.execute_all(
+    tx.run_all(
         "INSERT INTO media (id, account_id, status_id, kind, state, content_type, remote_url,
            blurhash, description, meta, created_at)
          VALUES (?1, ?2, ?3, ?4, 'ready', ?5, ?6, ?7, ?8, ?9, ?10)",
@@ -315,7 +314,7 @@ pub(super) fn insert_poll(
     poll: &RemotePoll,
     version: Version,
 ) -> Result<(), Error> {
-    tx.execute(
+    tx.run(
         "INSERT INTO polls (id, status_id, account_id, options, tallies, multiple, expires_at,
            voters_count, fetched_at) VALUES (?1, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         params![
@@ -356,7 +355,7 @@ pub(super) const MENTION: &str = "INSERT INTO mentions (status_id, account_id, s
   ON CONFLICT (status_id, account_id) DO UPDATE SET silent = excluded.silent";
 
 pub(super) fn mention(tx: &mut Tx, status: Id, account: Id, silent: bool) -> Result<(), Error> {
-    tx.execute(MENTION, params![status, account, silent])?;
+    tx.run(MENTION, params![status, account, silent])?;
     Ok(())
 }
 
@@ -400,7 +399,7 @@ pub(super) fn ask_for_missing(
 pub fn mention_learnt(tx: &mut Tx, status: Id, account: Id) -> Result<(), Error> {
     let there: Option<i64> = tx.value("SELECT 1 FROM statuses WHERE id = ?1", params![status])?;
     if there.is_some() {
-        tx.execute(
+        tx.run(
             "INSERT INTO mentions (status_id, account_id) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
             params![status, account],
         )?;

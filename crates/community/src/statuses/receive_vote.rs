@@ -50,7 +50,7 @@ pub fn receive_vote(
     if given.contains(&(chosen as i64)) || (!multiple && !given.is_empty()) {
         return Ok(Receipt::Known(post.id));
     }
-    tx.execute(
+    tx.run(
         "INSERT INTO poll_votes (poll_id, account_id, choice) VALUES (?1, ?2, ?3)",
         params![id, by.id, chosen],
     )?;

@@ -134,7 +134,7 @@ fn keep(
         .iter()
         .map(|(url, description)| serde_json::json!({ "url": url, "description": description }))
         .collect();
-    tx.execute(
+    tx.run(
         "INSERT INTO status_edits (id, status_id, created_at, content, spoiler, sensitive, media,
            poll_options) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         params![
@@ -159,7 +159,7 @@ fn write(
     version: Version,
 ) -> Result<(), Error> {
     let edited_at = remote.updated.filter(|updated| *updated > known.created_at);
-    tx.execute(
+    tx.run(
         "UPDATE statuses SET url = ?2, content = ?3, spoiler = ?4, sensitive = ?5, language = ?6,
            edited_at = ?7, version_ms = ?8, version_seq = ?9 WHERE id = ?1",
         params![
@@ -189,20 +189,17 @@ fn change(
 ) -> Result<(), Error> {
     let after = shown_of(remote, by);
     if before.media != after.media {
-        tx.execute("UPDATE media SET status_id = NULL WHERE status_id = ?1", params![known.id])?;
+        tx.run("UPDATE media SET status_id = NULL WHERE status_id = ?1", params![known.id])?;
         let made = receive::insert_media(tx, env, known, by, &remote.media)?;
-        tx.execute(
-            "UPDATE statuses SET media_ids = ?2 WHERE id = ?1",
-            params![known.id, Json(made)],
-        )?;
+        tx.run("UPDATE statuses SET media_ids = ?2 WHERE id = ?1", params![known.id, Json(made)])?;
     }
     if before.options != after.options {
-        tx.execute("DELETE FROM poll_votes WHERE poll_id = ?1", params![known.id])?;
-        tx.execute("DELETE FROM polls WHERE id = ?1", params![known.id])?;
+        tx.run("DELETE FROM poll_votes WHERE poll_id = ?1", params![known.id])?;
+        tx.run("DELETE FROM polls WHERE id = ?1", params![known.id])?;
         if let Some(poll) = &remote.poll {
             receive::insert_poll(tx, known, poll, version)?;
         }
-        tx.execute(
+        tx.run(
             "UPDATE statuses SET poll_id = ?2 WHERE id = ?1",
             params![known.id, remote.poll.as_ref().map(|_| known.id)],
         )?;
@@ -219,7 +216,7 @@ fn count_votes(
 ) -> Result<(), Error> {
     let counted = Version { at: version.seq.time(), ..version };
     if order::advance(tx, "", &known.uri, "tallies", counted)? {
-        tx.execute(
+        tx.run(
             "UPDATE polls SET tallies = ?2, voters_count = ?3, expires_at = ?4, fetched_at = ?5
              WHERE id = ?1 AND options = ?6",
             params![
@@ -247,7 +244,7 @@ fn readdress(tx: &mut Tx, env: &Env, known: &Status, remote: &RemoteStatus) -> R
     for (account, silent) in &before {
         if !people.iter().any(|person| person.id == *account && person.silent == *silent) {
             let gone = "DELETE FROM mentions WHERE status_id = ?1 AND account_id = ?2";
-            tx.execute(gone, params![known.id, *account])?;
+            tx.run(gone, params![known.id, *account])?;
             notifications::withdraw(
                 tx,
                 env,

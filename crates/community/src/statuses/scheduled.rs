@@ -83,7 +83,7 @@ pub fn schedule(tx: &mut Tx, env: &Env, by: Id, draft: &Draft, at: Timestamp) ->
     }
     let job = env.jobs.enqueue_at(tx, at, &PublishScheduled { scheduled: id, at })?;
     let kept = Draft { idempotency_key: None, ..draft.clone() };
-    tx.execute(
+    tx.run(
         "INSERT INTO scheduled_statuses (id, account_id, scheduled_at, in_reply_to_id, draft,
            job_id) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
         params![id, by, at, kept.in_reply_to, Json(&kept), job],
@@ -155,7 +155,7 @@ pub fn reschedule(tx: &mut Tx, env: &Env, by: Id, id: Id, at: Timestamp) -> Resu
 /// [`Error::NotFound`].
 pub fn unschedule(tx: &mut Tx, env: &Env, by: Id, id: Id) -> Result<(), Error> {
     let waiting = scheduled_one(tx, by, id)?;
-    tx.execute("DELETE FROM scheduled_statuses WHERE id = ?1", params![id])?;
+    tx.run("DELETE FROM scheduled_statuses WHERE id = ?1", params![id])?;
     media::release(tx, env, &waiting.draft.media)
 }
 
@@ -182,7 +182,7 @@ fn appear(tx: &mut Tx, env: &Env, job: &PublishScheduled) -> Result<Outcome, DbE
         publish::publish(tx, env, by, &draft)?;
         Ok(())
     });
-    tx.execute("DELETE FROM scheduled_statuses WHERE id = ?1", params![job.scheduled])?;
+    tx.run("DELETE FROM scheduled_statuses WHERE id = ?1", params![job.scheduled])?;
     match published {
         Ok(()) => Ok(Outcome::Done),
         Err(Error::Db(error)) => Err(error),

@@ -69,7 +69,7 @@ pub fn vote(tx: &mut Tx, env: &Env, by: Id, id: Id, choices: &[usize]) -> Result
     }
     let mut tallies = poll.tallies;
     for &choice in &chosen {
-        tx.execute(
+        tx.run(
             "INSERT INTO poll_votes (poll_id, account_id, choice) VALUES (?1, ?2, ?3)",
             params![id, by, choice],
         )?;

@@ -64,7 +64,7 @@ pub fn change(tx: &mut Tx, env: &Env, account: Id, change: &UserChange) -> Resul
         if taken.is_some() {
             return Err(Error::invalid("email", "ERR_TAKEN", "has already been taken"));
         }
-        tx.execute(
+        tx.run(
             "UPDATE users SET email = ?2, email_key = ?3, confirmed_at = ?4 WHERE account_id = ?1",
             params![account, email, email.to_lowercase(), env.clock.now()],
         )?;
@@ -74,7 +74,7 @@ pub fn change(tx: &mut Tx, env: &Env, account: Id, change: &UserChange) -> Resul
         forget_chat_tokens(tx, account)?;
     }
     if let Some(password) = &change.password {
-        tx.execute(
+        tx.run(
             "UPDATE users SET password_hash = ?2, scram = ?3 WHERE account_id = ?1",
             params![account, password.hash.expose(), password.sealed(env)],
         )?;
@@ -83,7 +83,7 @@ pub fn change(tx: &mut Tx, env: &Env, account: Id, change: &UserChange) -> Resul
         Some(role) => role.name(),
         None => &user.role,
     };
-    tx.execute(
+    tx.run(
         "UPDATE users SET role = ?2, approved = ?3, disabled = ?4 WHERE account_id = ?1",
         params![
             account,

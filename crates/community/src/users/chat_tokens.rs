@@ -73,13 +73,13 @@ pub fn keep_chat_token(
 ) -> Result<ChatToken, Error> {
     let (secret, now) = (env.random.token(32), env.clock.now());
     let expires_at = now.plus_ms(CHAT_TOKEN_LIFE_MS);
-    tx.execute(
+    tx.run(
         "DELETE FROM chat_tokens WHERE account_id = ?1 AND (account_id, client, is_new) IN (
            SELECT account_id, client, is_new FROM chat_tokens WHERE account_id = ?1
            ORDER BY created_at DESC LIMIT 1000 OFFSET ?2)",
         params![account, TOKENS_MAX - 1],
     )?;
-    tx.execute(
+    tx.run(
         "INSERT INTO chat_tokens (account_id, client, is_new, mechanism, sealed, created_at,
            expires_at) VALUES (?1, ?2, 1, ?3, ?4, ?5, ?6)
          ON CONFLICT (account_id, client, is_new) DO UPDATE SET mechanism = excluded.mechanism,
@@ -100,11 +100,11 @@ pub fn used_chat_token(tx: &mut Tx, account: Id, client: &ClientId) -> Result<()
     if tx.value::<i64>(sql, params![account, client])?.is_none() {
         return Ok(());
     }
-    tx.execute(
+    tx.run(
         "DELETE FROM chat_tokens WHERE account_id = ?1 AND client = ?2 AND is_new = 0",
         params![account, client],
     )?;
-    tx.execute(
+    tx.run(
         "UPDATE chat_tokens SET is_new = 0 WHERE account_id = ?1 AND client = ?2",
         params![account, client],
     )?;
@@ -116,7 +116,7 @@ pub fn used_chat_token(tx: &mut Tx, account: Id, client: &ClientId) -> Result<()
 /// # Errors
 /// The database's.
 pub fn forget_chat_token(tx: &mut Tx, account: Id, client: &ClientId) -> Result<(), Error> {
-    tx.execute(
+    tx.run(
         "DELETE FROM chat_tokens WHERE account_id = ?1 AND client = ?2",
         params![account, client],
     )?;
@@ -128,6 +128,6 @@ pub fn forget_chat_token(tx: &mut Tx, account: Id, client: &ClientId) -> Result<
 /// # Errors
 /// The database's.
 pub fn forget_chat_tokens(tx: &mut Tx, account: Id) -> Result<(), Error> {
-    tx.execute("DELETE FROM chat_tokens WHERE account_id = ?1", params![account])?;
+    tx.run("DELETE FROM chat_tokens WHERE account_id = ?1", params![account])?;
     Ok(())
 }

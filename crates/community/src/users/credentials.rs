@@ -34,7 +34,7 @@ pub fn confirm(tx: &mut Tx, env: &Env, token: &str) -> Result<User, Error> {
     } else if user.email != proof.email {
         return Err(Error::NotFound("Link"));
     }
-    tx.execute(
+    tx.run(
         "UPDATE users SET confirmed_at = coalesce(confirmed_at, ?2) WHERE account_id = ?1",
         params![user.account_id, now],
     )?;
@@ -56,7 +56,7 @@ fn set_address(tx: &mut Tx, account: Id, email: &str) -> Result<(), Error> {
     if taken.is_some() {
         return Err(Error::invalid("email", "ERR_TAKEN", "has already been taken"));
     }
-    tx.execute(
+    tx.run(
         "UPDATE users SET email = ?2, email_key = ?3, unconfirmed_email = NULL
          WHERE account_id = ?1",
         params![account, email, key],
@@ -96,7 +96,7 @@ pub fn change_email(
     if taken.is_some() {
         return Err(Error::invalid("email", "ERR_TAKEN", "has already been taken"));
     }
-    tx.execute(
+    tx.run(
         "UPDATE users SET unconfirmed_email = ?2 WHERE account_id = ?1",
         params![account, email],
     )?;
@@ -115,7 +115,7 @@ pub fn change_password(
     password: &KeptPassword,
     kept_session: Option<Id>,
 ) -> Result<(), Error> {
-    tx.execute(
+    tx.run(
         "UPDATE users SET password_hash = ?2, scram = ?3 WHERE account_id = ?1",
         params![account, password.hash.expose(), password.sealed(env)],
     )?;
@@ -167,7 +167,7 @@ pub fn reset_password(
     change_password(tx, env, user.account_id, password, None)?;
     oauth::revoke_all(tx, env, user.account_id)?;
     if user.email == proof.email && user.confirmed_at.is_none() {
-        tx.execute(
+        tx.run(
             "UPDATE users SET confirmed_at = ?2 WHERE account_id = ?1",
             params![user.account_id, env.clock.now()],
         )?;
@@ -189,7 +189,7 @@ pub fn set_preferences(
     preferences: &super::Preferences,
     locale: &str,
 ) -> Result<(), Error> {
-    tx.execute(
+    tx.run(
         "UPDATE users SET settings = ?2, locale = ?3 WHERE account_id = ?1",
         params![account, weir_db::Json(preferences), locale],
     )?;

@@ -79,7 +79,7 @@ pub fn create_invite(tx: &mut Tx, env: &Env, by: Id, new: &NewInvite) -> Result<
         expires_at,
         autofollow: new.autofollow,
     };
-    tx.execute(
+    tx.run(
         "INSERT INTO invites (id, code, account_id, uses_max, expires_at, autofollow)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
         params![invite.id, invite.code, by, invite.uses_max, invite.expires_at, invite.autofollow],

@@ -114,7 +114,7 @@ pub fn learn_scram_keys(
     hash: &str,
     keys: &ScramKeys,
 ) -> Result<(), Error> {
-    tx.execute(
+    tx.run(
         "UPDATE users SET scram = ?3 WHERE account_id = ?1 AND password_hash = ?2
            AND scram IS NULL",
         params![account, hash, keys.seal(&env.vault)],

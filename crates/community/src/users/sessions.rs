@@ -103,21 +103,18 @@ pub fn start_session(
     let token = env.random.token(32);
     let now = env.clock.now();
     let agent: String = new.user_agent.chars().take(AGENT_CHARACTERS_MAX).collect();
-    tx.execute(
+    tx.run(
         "DELETE FROM web_sessions WHERE account_id = ?1 AND (last_used_at < ?2 OR id IN (
            SELECT id FROM web_sessions WHERE account_id = ?1
            ORDER BY last_used_at DESC, id DESC LIMIT 1000 OFFSET ?3))",
         params![account, now.plus_ms(-IDLE_MS_MAX), SESSIONS_MAX - 1],
     )?;
-    tx.execute(
+    tx.run(
         "INSERT INTO web_sessions (id, token_hash, account_id, created_at, last_used_at, ip,
            user_agent) VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?6)",
         params![env.ids.next(), hash(&token), account, now, new.ip, agent],
     )?;
-    tx.execute(
-        "UPDATE users SET last_sign_in_at = ?2 WHERE account_id = ?1",
-        params![account, now],
-    )?;
+    tx.run("UPDATE users SET last_sign_in_at = ?2 WHERE account_id = ?1", params![account, now])?;
     Ok(Secret::new(token))
 }
 
@@ -144,7 +141,7 @@ pub fn session(tx: &mut Tx, env: &Env, token: &str) -> Result<Option<(Session, b
 /// The database's.
 pub fn touch_session(tx: &mut Tx, env: &Env, id: Id) -> Result<(), Error> {
     let sql = "UPDATE web_sessions SET last_used_at = ?2 WHERE id = ?1 AND last_used_at < ?2";
-    tx.execute(sql, params![id, env.clock.now()])?;
+    tx.run(sql, params![id, env.clock.now()])?;
     Ok(())
 }
 
@@ -187,6 +184,6 @@ pub fn end_other_sessions(
 ) -> Result<(), Error> {
     env.streams.log_ins_changed(tx, account);
     let sql = "DELETE FROM web_sessions WHERE account_id = ?1 AND id <> ?2";
-    tx.execute(sql, params![account, kept.unwrap_or(Id::ZERO)])?;
+    tx.run(sql, params![account, kept.unwrap_or(Id::ZERO)])?;
     Ok(())
 }

@@ -59,13 +59,13 @@ pub fn new_token(
 ) -> Result<Secret<String>, Error> {
     let token = env.random.token(32);
     let now = env.clock.now();
-    tx.execute(
+    tx.run(
         "DELETE FROM mail_tokens WHERE expires_at < ?3 OR token_hash IN (
            SELECT token_hash FROM mail_tokens WHERE account_id = ?1 AND purpose = ?2
            ORDER BY expires_at DESC LIMIT 1000 OFFSET ?4)",
         params![user.account_id, purpose.name(), now, TOKENS_MAX - 1],
     )?;
-    tx.execute(
+    tx.run(
         "INSERT INTO mail_tokens (token_hash, account_id, purpose, email, expires_at)
          VALUES (?1, ?2, ?3, ?4, ?5)",
         params![
@@ -101,6 +101,6 @@ pub(super) fn proof(
 /// Ends all links of one purpose that a person has.
 pub(super) fn end_tokens(tx: &mut Tx, account: Id, purpose: Purpose) -> Result<(), Error> {
     let sql = "DELETE FROM mail_tokens WHERE account_id = ?1 AND purpose = ?2";
-    tx.execute(sql, params![account, purpose.name()])?;
+    tx.run(sql, params![account, purpose.name()])?;
     Ok(())
 }

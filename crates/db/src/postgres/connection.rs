@@ -5,6 +5,7 @@ use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::time::Duration;
 
+use futures_util::TryFutureExt as _;
 use futures_util::future::try_join_all;
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
@@ -12,10 +13,11 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, NoTls, Statement};
 
+use super::ahead::{Ahead, after};
 use super::tls::Tls;
 use super::{Place, many, reason};
 use crate::sqlite::shortened;
-use crate::tx::Failure;
+use crate::tx::{Failure, Mark};
 use crate::{Dialect, Error, Row, Value, dialect};
 
 /// Prepared statements kept a connection; all are forgotten when there are more.
@@ -26,6 +28,7 @@ const SENT_AHEAD_MAX: usize = 256;
 const MANY_MIN: usize = 4;
 /// Sets of parameters in one statement.
 const MANY_MAX: usize = 1_000;
+const NONE_AHEAD: Ahead = Ahead::new();
 /// How long closing may take.
 const CLOSE_TIME_MAX: Duration = Duration::from_secs(1);
 /// After this much silence within a transaction the server ends it, so that a process that stands
@@ -35,6 +38,8 @@ const IDLE_TIME_MAX: Duration = Duration::from_secs(60);
 pub(crate) struct PgConnection {
     // Before the driver: that ends when the last of its clients is gone.
     client: Client,
+    /// What goes with the next statement whose answer is waited for.
+    ahead: Ahead,
     statements: HashMap<String, Statement>,
     /// Statements for a whole list, by the one that they stand for; none where there can't be one.
     many: HashMap<String, Option<Statement>>,
@@ -47,6 +52,9 @@ pub(crate) struct PgConnection {
     pub(super) is_silent: bool,
 }
 
+/// What the server says against a statement: its place among those sent ahead, none of the last.
+pub(super) type Said = (Option<usize>, tokio_postgres::Error);
+
 type Talk = Pin<Box<dyn Future<Output = Result<(), tokio_postgres::Error>> + Send>>;
 
 /// What moves the bytes while somebody waits.
@@ -57,8 +65,9 @@ struct Driver {
 
 /// Why there is no answer.
 enum Stop {
-    /// The server or the connection says so.
-    Said(tokio_postgres::Error),
+    /// The server or the connection says so, of the statement at this place among those sent
+    /// ahead (none: of the last).
+    Said(Option<usize>, tokio_postgres::Error),
     /// There was none in time.
     Silent,
 }
@@ -67,7 +76,7 @@ impl Driver {
     fn wait<T>(
         &mut self,
         time_max: Option<Duration>,
-        answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
+        answer: impl Future<Output = Result<T, Said>>,
     ) -> Result<T, Stop> {
         let talk = &mut self.talk;
         self.runtime.block_on(async {
@@ -77,7 +86,7 @@ impl Driver {
                     && let std::task::Poll::Ready(ended) = going.as_mut().poll(cx)
                 {
                     *talk = None;
-                    ended?;
+                    ended.map_err(|error| (None, error))?;
                 }
                 answer.as_mut().poll(cx)
             });
@@ -85,7 +94,7 @@ impl Driver {
                 Some(time_max) => timeout(time_max, answered).await.map_err(|_| Stop::Silent)?,
                 None => answered.await,
             }
-            .map_err(Stop::Said)
+            .map_err(|(at, error)| Stop::Said(at, error))
         })
     }
 }
@@ -112,6 +121,7 @@ impl PgConnection {
             .map_err(|error| reason(&error))?;
         let mut connection = Self {
             client,
+            ahead: Ahead::new(),
             statements: HashMap::new(),
             many: HashMap::new(),
             driver: Driver { runtime, talk: Some(talk) },
@@ -146,9 +156,81 @@ impl PgConnection {
     }
 
     pub(crate) fn batch(&mut self, sql: &str) -> Result<(), Failure> {
-        let answer = self.client.batch_execute(sql);
+        let ahead = self.ahead.take();
+        let answer = after(&self.client, &ahead, self.client.batch_execute(sql));
         let done = self.driver.wait(self.time_max(), answer);
-        done.map_err(|stop| self.failure(stop, sql))
+        done.map_err(|stop| self.failure(stop, sql, &ahead))
+    }
+
+    /// Begins a transaction by `sql`, which goes with its first statement.
+    pub(super) fn begin(&mut self, sql: &'static str) {
+        self.ahead = Ahead::new();
+        self.ahead.begin(sql);
+    }
+
+    /// Ends the transaction and undoes it. What waits to be sent never is.
+    pub(super) fn roll_back(&mut self) -> Result<(), Failure> {
+        match self.ahead.take().begins() {
+            true => Ok(()),
+            false => self.batch("ROLLBACK"),
+        }
+    }
+
+    /// Begins or ends a savepoint. Its end is waited for where statements within it were not
+    /// answered yet, for their failure is the savepoint's.
+    pub(crate) fn mark(&mut self, mark: Mark) -> Result<(), Failure> {
+        if mark == Mark::Undo && self.ahead.drop_savepoint() {
+            return Ok(());
+        }
+        match mark.sql() {
+            [sql] if !self.ahead.has_statements() => {
+                self.ahead.mark(mark, sql);
+                Ok(())
+            }
+            all => all.iter().try_for_each(|sql| self.batch(sql)),
+        }
+    }
+
+    /// Runs a statement whose answer is not asked for: it is sent together with the next one whose
+    /// answer is, and that tells of its failure.
+    pub(crate) fn run(&mut self, sql: &str, params: &[Value<'_>]) -> Result<(), Failure> {
+        let statement = self.prepared(sql)?;
+        self.ahead.statement(statement, sql, params);
+        self.settle_full()
+    }
+
+    /// As [`run`](Self::run), for each of `list`; in one statement where that can be.
+    pub(crate) fn run_all<'v, const N: usize>(
+        &mut self,
+        sql: &str,
+        list: impl IntoIterator<Item = [Value<'v>; N]>,
+    ) -> Result<(), Failure> {
+        let list: Vec<[Value<'v>; N]> = list.into_iter().collect();
+        match self.prepared_many(sql, list.len())? {
+            Some(statement) => {
+                for some in list.chunks(MANY_MAX) {
+                    self.ahead.columns(statement.clone(), sql, some);
+                    self.settle_full()?;
+                }
+            }
+            None => {
+                for params in &list {
+                    self.run(sql, params)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Has what waits to be sent answered, when it is much.
+    fn settle_full(&mut self) -> Result<(), Failure> {
+        if !self.ahead.is_full() {
+            return Ok(());
+        }
+        let ahead = self.ahead.take();
+        let answer = after(&self.client, &ahead, async { Ok(()) });
+        let done = self.driver.wait(self.time_max(), answer);
+        done.map_err(|stop| self.failure(stop, "", &ahead))
     }
 
     fn prepared(&mut self, sql: &str) -> Result<Statement, Failure> {
@@ -156,8 +238,9 @@ impl PgConnection {
             return Ok(statement.clone());
         }
         let text = dialect::translate(Dialect::Postgres, sql);
-        let prepared = self.driver.wait(self.time_max(), self.client.prepare(&text));
-        let statement = prepared.map_err(|stop| self.failure(stop, sql))?;
+        let answer = self.client.prepare(&text).map_err(|error| (None, error));
+        let prepared = self.driver.wait(self.time_max(), answer);
+        let statement = prepared.map_err(|stop| self.failure(stop, sql, &NONE_AHEAD))?;
         if self.statements.len() >= STATEMENTS_MAX {
             self.statements.clear();
         }
@@ -168,9 +251,10 @@ impl PgConnection {
     pub(crate) fn execute(&mut self, sql: &str, params: &[Value<'_>]) -> Result<u64, Failure> {
         let statement = self.prepared(sql)?;
         let params = refs(params);
-        let answer = self.client.execute(&statement, &params);
+        let ahead = self.ahead.take();
+        let answer = after(&self.client, &ahead, self.client.execute(&statement, &params));
         let done = self.driver.wait(self.time_max(), answer);
-        done.map_err(|stop| self.failure(stop, sql))
+        done.map_err(|stop| self.failure(stop, sql, &ahead))
     }
 
     pub(crate) fn query<T>(
@@ -181,9 +265,10 @@ impl PgConnection {
     ) -> Result<Vec<T>, Failure> {
         let statement = self.prepared(sql)?;
         let params = refs(params);
-        let answer = self.client.query(&statement, &params);
+        let ahead = self.ahead.take();
+        let answer = after(&self.client, &ahead, self.client.query(&statement, &params));
         let done = self.driver.wait(self.time_max(), answer);
-        let rows = done.map_err(|stop| self.failure(stop, sql))?;
+        let rows = done.map_err(|stop| self.failure(stop, sql, &ahead))?;
         rows.iter().map(|row| map(&Row::Postgres(row)).map_err(Failure::from)).collect()
     }
 
@@ -202,9 +287,11 @@ impl PgConnection {
         let mut changed = Vec::with_capacity(list.len());
         for some in list.chunks(SENT_AHEAD_MAX) {
             let params: Vec<_> = some.iter().map(|params| refs(params)).collect();
+            let ahead = self.ahead.take();
             let answers = params.iter().map(|params| self.client.execute(&statement, params));
-            let done = self.driver.wait(self.time_max(), try_join_all(answers));
-            let counts = done.map_err(|stop| self.failure(stop, sql))?;
+            let answer = after(&self.client, &ahead, try_join_all(answers));
+            let done = self.driver.wait(self.time_max(), answer);
+            let counts = done.map_err(|stop| self.failure(stop, sql, &ahead))?;
             changed.extend(counts.into_iter().map(|count| count > 0));
         }
         Ok(changed)
@@ -226,9 +313,10 @@ impl PgConnection {
         for some in list.chunks(MANY_MAX) {
             let columns = columns(some);
             let params = columns_refs(&columns);
-            let answer = self.client.execute(&statement, &params);
+            let ahead = self.ahead.take();
+            let answer = after(&self.client, &ahead, self.client.execute(&statement, &params));
             let done = self.driver.wait(self.time_max(), answer);
-            count += done.map_err(|stop| self.failure(stop, sql))?;
+            count += done.map_err(|stop| self.failure(stop, sql, &ahead))?;
         }
         Ok(count)
     }
@@ -245,8 +333,9 @@ impl PgConnection {
         let text = many::for_all(&dialect::translate(Dialect::Postgres, sql), one.params());
         let statement = match text {
             Some(text) => {
-                let prepared = self.driver.wait(self.time_max(), self.client.prepare(&text));
-                Some(prepared.map_err(|stop| self.failure(stop, sql))?)
+                let answer = self.client.prepare(&text).map_err(|error| (None, error));
+                let prepared = self.driver.wait(self.time_max(), answer);
+                Some(prepared.map_err(|stop| self.failure(stop, sql, &NONE_AHEAD))?)
             }
             None => None,
         };
@@ -272,9 +361,10 @@ impl PgConnection {
             for some in list.chunks(MANY_MAX) {
                 let columns = columns(some);
                 let params = columns_refs(&columns);
-                let answer = self.client.query(&statement, &params);
+                let ahead = self.ahead.take();
+                let answer = after(&self.client, &ahead, self.client.query(&statement, &params));
                 let done = self.driver.wait(self.time_max(), answer);
-                for row in done.map_err(|stop| self.failure(stop, sql))? {
+                for row in done.map_err(|stop| self.failure(stop, sql, &ahead))? {
                     each(&Row::Postgres(&row))?;
                 }
             }
@@ -283,9 +373,11 @@ impl PgConnection {
         let statement = self.prepared(sql)?;
         for some in list.chunks(SENT_AHEAD_MAX) {
             let params: Vec<_> = some.iter().map(|params| refs(params)).collect();
+            let ahead = self.ahead.take();
             let answers = params.iter().map(|params| self.client.query(&statement, params));
-            let done = self.driver.wait(self.time_max(), try_join_all(answers));
-            let answers = done.map_err(|stop| self.failure(stop, sql))?;
+            let answer = after(&self.client, &ahead, try_join_all(answers));
+            let done = self.driver.wait(self.time_max(), answer);
+            let answers = done.map_err(|stop| self.failure(stop, sql, &ahead))?;
             for row in answers.iter().flatten() {
                 each(&Row::Postgres(row))?;
             }
@@ -293,9 +385,9 @@ impl PgConnection {
         Ok(())
     }
 
-    fn failure(&mut self, stop: Stop, sql: &str) -> Failure {
+    fn failure(&mut self, stop: Stop, sql: &str, ahead: &Ahead) -> Failure {
         match stop {
-            Stop::Said(error) => failure(error, sql),
+            Stop::Said(at, error) => failure(error, at.map_or(sql, |at| ahead.sql(at))),
             Stop::Silent => {
                 self.is_silent = true;
                 metrics::counter!("weir_db_silences_total").increment(1);

@@ -1,5 +1,6 @@
 //! The rules of a unit of work, on SQLite and on PostgreSQL.
 
+mod ahead;
 mod closing;
 mod groups;
 mod histories;

@@ -54,7 +54,7 @@ pub(crate) fn hand_over(tx: &mut Tx, table: &str, jobs: &[Id]) -> Result<Vec<Id>
          RETURNING id"
     );
     let mut there: Vec<Id> = tx.column(&held, params![ids(jobs)])?;
-    tx.execute(
+    tx.run(
         &format!(
             "INSERT INTO jobs_members (id, batch_id, has_failed)
              SELECT id, batch_id, 0 FROM {table} WHERE id IN ids(?1) ON CONFLICT (id) DO NOTHING"
@@ -90,8 +90,8 @@ pub(crate) fn ended(tx: &mut Tx, inner: &Arc<Inner>, ends: &[(Id, End)]) -> Resu
     for batch in dead {
         changes.entry(batch).or_default().failed += 1;
     }
-    tx.execute("DELETE FROM jobs WHERE id IN ids(?1)", params![ids(&all)])?;
-    tx.execute("DELETE FROM jobs_later WHERE id IN ids(?1) AND state < 2", params![ids(&all)])?;
+    tx.run("DELETE FROM jobs WHERE id IN ids(?1)", params![ids(&all)])?;
+    tx.run("DELETE FROM jobs_later WHERE id IN ids(?1) AND state < 2", params![ids(&all)])?;
     inner.change_batches(tx, changes)
 }
 

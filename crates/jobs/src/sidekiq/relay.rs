@@ -274,7 +274,7 @@ impl Relay {
             let removed = rows::remove(tx, claims.iter(), me)?;
             let let_go = gone.iter().filter(|(id, _)| removed.has(*id)).map(|(_, batch)| *batch);
             members::let_go(tx, &inner, let_go)?;
-            freed.iter().try_for_each(|(key, id)| rows::free_key(tx, key, *id))?;
+            rows::free_keys(tx, freed.iter().map(|(key, id)| (key.as_str(), *id)))?;
             Ok::<_, weir_db::Error>(removed)
         };
         let removed = self.inner.db.write(class, remove).await?;
@@ -390,9 +390,8 @@ impl Relay {
             let gone: Vec<Id> = tx.column(sql, params![ids(&list)])?;
             let let_go = jobs.iter().filter(|job| job.is_elsewhere && gone.contains(&job.id));
             members::let_go(tx, &inner, let_go.filter_map(|job| job.batch))?;
-            (jobs.iter())
-                .filter_map(|job| Some((job.key.as_deref()?, job.id)))
-                .try_for_each(|(key, id)| rows::free_key(tx, key, id))
+            let keys = jobs.iter().filter_map(|job| Some((job.key.as_deref()?, job.id)));
+            rows::free_keys(tx, keys)
         };
         self.inner.db.write(Class::Inbound, remove).await
     }

@@ -63,7 +63,7 @@ pub(crate) fn mark(
 /// Forgets `jids`: they had no effect, and come again.
 pub(crate) fn unmark(tx: &mut Tx, jids: &[&str]) -> Result<(), Error> {
     if !jids.is_empty() {
-        tx.execute("DELETE FROM jobs_seen WHERE jid IN texts(?1)", params![texts(jids)])?;
+        tx.run("DELETE FROM jobs_seen WHERE jid IN texts(?1)", params![texts(jids)])?;
     }
     Ok(())
 }

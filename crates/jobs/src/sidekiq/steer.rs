@@ -107,7 +107,7 @@ impl Jobs {
         }
         let inner = self.inner.clone();
         let write = move |tx: &mut Tx| {
-            keys.iter().try_for_each(|(key, id)| rows::free_key(tx, key, *id))?;
+            rows::free_keys(tx, keys.iter().map(|(key, id)| (key.as_str(), *id)))?;
             members::ended(tx, &inner, &ends)
         };
         Ok(self.inner.db.write::<_, weir_db::Error, _>(Class::Interactive, write).await?)

@@ -216,9 +216,9 @@ async fn tell_database(core: &Core, buried: &[&Poison]) -> bool {
     }
     let inner = core.inner.clone();
     let write = move |tx: &mut Tx| {
-        keys.iter().try_for_each(|(key, id)| rows::free_key(tx, key, *id))?;
+        rows::free_keys(tx, keys.iter().map(|(key, id)| (key.as_str(), *id)))?;
         // The relay of the dead process may not have come to it.
-        tx.execute("DELETE FROM jobs WHERE id IN ids(?1)", params![ids(&own)])?;
+        tx.run("DELETE FROM jobs WHERE id IN ids(?1)", params![ids(&own)])?;
         members::ended(tx, &inner, &ends)
     };
     let written = core.inner.db.write(weir_db::Class::Interactive, write).await;

@@ -154,7 +154,7 @@ impl Batch {
             if let Some(key) = &claim.unique_key
                 && self.known.unique.ends_at_start()
             {
-                rows::free_key(tx, key, claim.id)?;
+                rows::free_keys(tx, [(key.as_str(), claim.id)])?;
             }
             to_run.push(at);
         }
@@ -202,7 +202,7 @@ impl Batch {
                 let next = core.next(taken, known.retry, outcome);
                 let comes = matches!(next, Next::Retry { .. } | Next::Later { .. });
                 if known.unique == Unique::UntilDone && !comes {
-                    rows::free_key(tx, key, claim.id)?;
+                    rows::free_keys(tx, [(key.as_str(), claim.id)])?;
                 } else if known.unique.ends_at_start()
                     && comes
                     && !rows::take_key(tx, key, claim.id)?

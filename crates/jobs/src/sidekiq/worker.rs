@@ -194,7 +194,7 @@ impl Worker {
     pub(crate) async fn free_key(&self, key: &str, id: weir_base::Id, class: weir_db::Class) {
         loop {
             let key = key.to_owned();
-            let free = move |tx: &mut weir_db::Tx| rows::free_key(tx, &key, id);
+            let free = move |tx: &mut weir_db::Tx| rows::free_keys(tx, [(key.as_str(), id)]);
             match self.core.inner.db.write::<_, weir_db::Error, _>(class, free).await {
                 Err(error) if error.is_passing() => {
                     tracing::warn!(%error, "a unique job waits for the database");

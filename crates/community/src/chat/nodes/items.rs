@@ -74,7 +74,7 @@ pub fn publish(
         "SELECT octet_length(xml) FROM chat_items WHERE node_id = ?1 AND name = ?2",
         params![node.id, name],
     )?;
-    tx.execute(
+    tx.run(
         "INSERT INTO chat_items (node_id, name, id, publisher, xml) VALUES (?1, ?2, ?3, ?4, ?5)
          ON CONFLICT (node_id, name) DO UPDATE SET id = excluded.id,
            publisher = excluded.publisher, xml = excluded.xml",
@@ -87,7 +87,7 @@ pub fn publish(
 
 /// Counts `bytes` more or less in `node`.
 fn weigh(tx: &mut Tx, node: &Node, bytes: i64) -> Result<(), Error> {
-    tx.execute("UPDATE chat_nodes SET bytes = bytes + ?2 WHERE id = ?1", params![node.id, bytes])?;
+    tx.run("UPDATE chat_nodes SET bytes = bytes + ?2 WHERE id = ?1", params![node.id, bytes])?;
     Ok(())
 }
 
@@ -132,8 +132,8 @@ pub fn retract(tx: &mut Tx, node: &Node, names: &[String]) -> Result<Vec<String>
 /// # Errors
 /// The database's.
 pub fn purge(tx: &mut Tx, node: &Node) -> Result<(), Error> {
-    tx.execute("DELETE FROM chat_items WHERE node_id = ?1", params![node.id])?;
-    tx.execute("UPDATE chat_nodes SET bytes = 0 WHERE id = ?1", params![node.id])?;
+    tx.run("DELETE FROM chat_items WHERE node_id = ?1", params![node.id])?;
+    tx.run("UPDATE chat_nodes SET bytes = 0 WHERE id = ?1", params![node.id])?;
     Ok(())
 }
 

@@ -111,7 +111,7 @@ pub fn create(
 pub fn configure(tx: &mut Tx, node: &mut Node, config: Config) -> Result<(), Error> {
     node.config = config.within_limits();
     let sql = "UPDATE chat_nodes SET config = ?2 WHERE id = ?1";
-    tx.execute(sql, params![node.id, Json(&node.config)])?;
+    tx.run(sql, params![node.id, Json(&node.config)])?;
     items::trim(tx, node)
 }
 
@@ -126,7 +126,7 @@ pub fn delete(tx: &mut Tx, node: &Node) -> Result<(), Error> {
         "DELETE FROM chat_node_subscriptions WHERE node_id = ?1",
         "DELETE FROM chat_nodes WHERE id = ?1",
     ] {
-        tx.execute(sql, params![node.id])?;
+        tx.run(sql, params![node.id])?;
     }
     Ok(())
 }

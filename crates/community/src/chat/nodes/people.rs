@@ -151,7 +151,7 @@ pub fn may_publish(node: &Node, who: &Standing) -> bool {
 /// [`Error::Invalid`] when the list is full.
 pub fn affiliate(tx: &mut Tx, node: Id, jid: &str, to: Affiliation) -> Result<(), Error> {
     let sql = "DELETE FROM chat_node_affiliations WHERE node_id = ?1 AND jid = ?2";
-    tx.execute(sql, params![node, jid])?;
+    tx.run(sql, params![node, jid])?;
     if to == Affiliation::None {
         return Ok(());
     }
@@ -161,7 +161,7 @@ pub fn affiliate(tx: &mut Tx, node: Id, jid: &str, to: Affiliation) -> Result<()
         let most = format!("would be more than {AFFILIATIONS_MAX}; remove some first");
         return Err(Error::invalid("affiliations", "ERR_LIMIT", most));
     }
-    tx.execute(
+    tx.run(
         "INSERT INTO chat_node_affiliations (node_id, jid, affiliation) VALUES (?1, ?2, ?3)",
         params![node, jid, to.name()],
     )?;
@@ -213,7 +213,7 @@ pub fn subscribe(tx: &mut Tx, node: &Node, jid: &str, pending: bool) -> Result<(
         return Err(Error::invalid("subscriptions", "ERR_LIMIT", "are full"));
     }
     let state = if pending { "pending" } else { "subscribed" };
-    tx.execute(
+    tx.run(
         "INSERT INTO chat_node_subscriptions (node_id, jid, state) VALUES (?1, ?2, ?3)
          ON CONFLICT (node_id, jid) DO UPDATE SET state = CASE
            WHEN chat_node_subscriptions.state = 'subscribed' THEN 'subscribed'

@@ -35,7 +35,7 @@ pub struct RoomPage {
 /// # Errors
 /// The database's.
 pub fn store(tx: &mut Tx, list: &[(Id, RoomMessage)]) -> Result<(), Error> {
-    tx.execute_all(
+    tx.run_all(
         "INSERT INTO chat_room_messages (room_id, id, from_jid, xml) VALUES (?1, ?2, ?3, ?4)",
         list.iter().map(|(room, said)| {
             [room.to_value(), said.id.to_value(), said.from_jid.to_value(), said.xml.to_value()]

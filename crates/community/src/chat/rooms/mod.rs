@@ -182,7 +182,7 @@ pub fn create(
 /// # Errors
 /// The database's.
 pub fn configure(tx: &mut Tx, env: &Env, id: Id, config: &Config) -> Result<(), Error> {
-    tx.execute(
+    tx.run(
         "UPDATE chat_rooms SET config = ?2, is_public = ?3 WHERE id = ?1",
         params![id, Json(config), config.public],
     )?;
@@ -195,7 +195,7 @@ pub fn configure(tx: &mut Tx, env: &Env, id: Id, config: &Config) -> Result<(), 
 /// # Errors
 /// The database's.
 pub fn set_of_community(tx: &mut Tx, env: &Env, id: Id, on: bool) -> Result<(), Error> {
-    tx.execute("UPDATE chat_rooms SET of_community = ?2 WHERE id = ?1", params![id, on])?;
+    tx.run("UPDATE chat_rooms SET of_community = ?2 WHERE id = ?1", params![id, on])?;
     env.streams.tell(tx, Topic::Rooms, Event::RoomsChanged);
     Ok(())
 }
@@ -217,7 +217,7 @@ pub fn set_card(tx: &mut Tx, env: &Env, id: Id, config: &Config, xml: &str) -> R
         return Err(Error::invalid("card", "ERR_TOO_LONG", "is too long"));
     }
     configure(tx, env, id, config)?;
-    tx.execute("UPDATE chat_rooms SET card = ?2 WHERE id = ?1", params![id, xml])?;
+    tx.run("UPDATE chat_rooms SET card = ?2 WHERE id = ?1", params![id, xml])?;
     Ok(())
 }
 
@@ -226,7 +226,7 @@ pub fn set_card(tx: &mut Tx, env: &Env, id: Id, config: &Config, xml: &str) -> R
 /// # Errors
 /// The database's.
 pub fn set_subject(tx: &mut Tx, env: &Env, id: Id, subject: &Subject) -> Result<(), Error> {
-    tx.execute(
+    tx.run(
         "UPDATE chat_rooms SET subject = ?2, subject_by = ?3, subject_at = ?4 WHERE id = ?1",
         params![id, subject.text, subject.by, subject.at],
     )?;
@@ -244,7 +244,7 @@ pub fn destroy(tx: &mut Tx, env: &Env, id: Id) -> Result<(), Error> {
         "DELETE FROM chat_room_messages WHERE room_id = ?1",
         "DELETE FROM chat_rooms WHERE id = ?1",
     ] {
-        tx.execute(sql, params![id])?;
+        tx.run(sql, params![id])?;
     }
     env.streams.tell(tx, Topic::Rooms, Event::RoomsChanged);
     Ok(())
@@ -292,7 +292,7 @@ pub fn affiliate(tx: &mut Tx, id: Id, entry: &Listed) -> Result<(), Error> {
             return Err(Error::invalid("affiliations", "ERR_LIMIT", most));
         }
     }
-    tx.execute(
+    tx.run(
         "INSERT INTO chat_affiliations (room_id, jid, affiliation, nick, reason)
          VALUES (?1, ?2, ?3, ?4, ?5)",
         params![id, entry.jid, entry.affiliation.name(), entry.nick, entry.reason],

@@ -71,7 +71,7 @@ pub fn ship(
     held: impl Fn(&Inbox) -> bool,
 ) -> Result<(), Error> {
     let Shipment { id, by, body, subject, passed_on, about } = shipment;
-    tx.execute(
+    tx.run(
         "INSERT INTO payloads (id, account_id, subject, body, passed_on)
          VALUES (?1, ?2, ?3, ?4, ?5)",
         params![id, by, number(subject), body, passed_on],
@@ -98,14 +98,14 @@ pub fn ship(
                 Value::Int(next_ms),
             ]);
         }
-        tx.execute(&sql, &values)?;
+        tx.run(&sql, &values)?;
     }
     let Some(status) = about else { return Ok(()) };
     let mut hosts: BTreeMap<&str, usize> = BTreeMap::new();
     for inbox in &reach.inboxes {
         *hosts.entry(inbox.host()).or_default() += 1;
     }
-    tx.execute(
+    tx.run(
         "INSERT INTO shipments (id, status_id, inboxes_count, hosts_count, hosts, spared)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
         params![
@@ -326,7 +326,7 @@ pub fn settle(tx: &mut Tx, env: &Env, host: &str, tries: &[Tried]) -> Result<(),
         ]
     };
     let ended = tries.iter().filter(|tried| matches!(tried.end, End::Taken | End::Failed(_)));
-    tx.execute_all(
+    tx.run_all(
         "DELETE FROM deliveries WHERE host = ?1 AND payload_id = ?2 AND inbox = ?3",
         ended.map(row),
     )?;
@@ -335,14 +335,14 @@ pub fn settle(tx: &mut Tx, env: &Env, host: &str, tries: &[Tried]) -> Result<(),
             End::Taken => {}
             End::Failed(reason) => failed(tx, env, host, tried, reason)?,
             End::NotYet { reason, next_at } => {
-                tx.execute(
+                tx.run(
                     "UPDATE deliveries SET tries = tries + 1, next_at = ?4, reason = ?5
                      WHERE host = ?1 AND payload_id = ?2 AND inbox = ?3",
                     params![host, tried.payload, tried.inbox, next_at, shortened(reason)],
                 )?;
             }
             End::Untried => {
-                tx.execute(
+                tx.run(
                     "UPDATE deliveries SET next_at = 0
                      WHERE host = ?1 AND payload_id = ?2 AND inbox = ?3 AND tries = 0",
                     params![host, tried.payload, tried.inbox],
@@ -354,7 +354,7 @@ pub fn settle(tx: &mut Tx, env: &Env, host: &str, tries: &[Tried]) -> Result<(),
 }
 
 fn failed(tx: &mut Tx, env: &Env, host: &str, tried: &Tried, reason: &str) -> Result<(), Error> {
-    tx.execute(
+    tx.run(
         "INSERT INTO undelivered (payload_id, host, inbox, failed_at, reason)
          SELECT ?1, ?2, ?3, ?4, ?5 WHERE EXISTS (SELECT 1 FROM shipments WHERE id = ?1)
          ON CONFLICT DO NOTHING",
@@ -372,7 +372,7 @@ fn shortened(reason: &str) -> String {
 /// # Errors
 /// The database's.
 pub fn answers_again(tx: &mut Tx, host: &str) -> Result<(), Error> {
-    tx.execute(
+    tx.run(
         "UPDATE deliveries SET next_at = 0 WHERE host = ?1 AND tries > 0 AND next_at > 0",
         params![host],
     )?;
@@ -387,7 +387,7 @@ pub fn answers_again(tx: &mut Tx, host: &str) -> Result<(), Error> {
 pub fn prune(tx: &mut Tx, env: &Env) -> Result<bool, Error> {
     let now = env.clock.now();
     let old = Id::first_at(now.plus_ms(-TRIED_MS));
-    tx.execute(
+    tx.run(
         "INSERT INTO undelivered (payload_id, host, inbox, failed_at, reason)
          SELECT d.payload_id, d.host, d.inbox, ?2,
            CASE WHEN d.reason = '' THEN 'not delivered within a week'
@@ -444,7 +444,7 @@ pub fn idle_bodies(tx: &mut Tx, after: Id) -> Result<(Vec<Id>, Option<Id>), Erro
 /// # Errors
 /// The database's.
 pub fn forget_bodies(tx: &mut Tx, bodies: &[Id]) -> Result<(), Error> {
-    tx.execute(
+    tx.run(
         "DELETE FROM payloads WHERE id IN ids(?1) AND NOT EXISTS (
            SELECT 1 FROM deliveries d WHERE d.payload_id = payloads.id)",
         &[ids(bodies)],

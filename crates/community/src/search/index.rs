@@ -284,7 +284,7 @@ fn keep(tx: &mut Tx, table: &str, texts: &str, list: &[Prepare]) -> Result<Vec<O
     // Of jobs about the same thing the last one counts; all were read at the same moment.
     let found = list.iter().filter(|(id, _)| there.contains(id));
     let last: BTreeMap<Id, &Document> =
-        found.filter_map(|(id, document)| Some((*id, document.as_ref()?))).collect();
+        found.filter_map(|(id, document)| Some((*id, document.as_deref()?))).collect();
     insert(tx, texts, last.values().copied())?;
     metrics::counter!("weir_community_search_indexed_total").increment(last.len() as u64);
     Ok(vec![Outcome::Done; list.len()])

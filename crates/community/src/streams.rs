@@ -192,6 +192,9 @@ enum Change {
         author: Id,
         mentioned: Vec<Id>,
         visibility: Visibility,
+        local: bool,
+        /// Its hashtags, with their names.
+        tags: Vec<(Id, String)>,
     },
     To {
         topic: Topic,
@@ -361,13 +364,22 @@ impl Streams {
         self.after(tx, Change::Edited { id });
     }
 
-    pub(crate) fn status_deleted(&self, tx: &mut Tx, status: &Status, mentioned: &[Id]) {
+    /// A post that mentioned these and had these hashtags was deleted.
+    pub(crate) fn status_deleted(
+        &self,
+        tx: &mut Tx,
+        status: &Status,
+        mentioned: Vec<Id>,
+        tags: Vec<(Id, String)>,
+    ) {
         self.touched(tx, Noun::Post(status.id));
         let change = Change::Deleted {
             id: status.id,
             author: status.account_id,
-            mentioned: mentioned.to_vec(),
+            mentioned,
             visibility: status.visibility,
+            local: status.local,
+            tags,
         };
         self.after(tx, change);
     }
@@ -533,11 +545,14 @@ fn told(env: &Env, read: &Read, change: Change) -> Vec<Told> {
         | Change::Untagged(_)
         | Change::Touched(_)
         | Change::Missed => return Vec::new(),
-        Change::Deleted { id, author, mentioned, visibility } => {
+        Change::Deleted { id, author, mentioned, visibility, local, tags } => {
             let mut topics = followers_here(env, author, &mentioned);
             topics.extend(read.lists_of(author));
+            topics.extend(tags.iter().flat_map(|(tag, _)| tag_followers_here(env, *tag)));
             if visibility == Visibility::Public {
                 topics.extend([Topic::Public, Topic::PublicLocal, Topic::PublicRemote]);
+                let names = tags.into_iter().map(|(_, name)| name);
+                topics.extend(audience::tag_topics(names, local));
             }
             Told { topics, event: Shared::sized(Event::Deleted(id), EVENT_BYTES) }
         }

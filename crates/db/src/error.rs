@@ -54,6 +54,9 @@ pub enum Error {
     /// A statement after one that failed.
     #[error("the transaction failed at an earlier statement")]
     Aborted,
+    /// The unit's own code could not go on; it was rolled back.
+    #[error("the unit of work gave up: {0}")]
+    GivenUp(String),
     /// The unit panicked; it was rolled back.
     #[error("the unit of work panicked: {0}")]
     Panicked(String),

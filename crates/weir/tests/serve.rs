@@ -105,6 +105,10 @@ fn it_serves_health_and_numbers_at_the_addresses_of_the_line_ready() {
         assert!(numbers.contains(name), "{name} in {numbers}");
     }
     assert!(numbers.contains("route=\"/health\""), "{numbers}");
+    // What did not happen yet is there too, so that whoever watches sees it begin.
+    for at_zero in ["\nweir_ddp_places 0\n", "\nweir_jobs_unacknowledged_total 0\n"] {
+        assert!(numbers.contains(at_zero), "{at_zero:?} in {numbers}");
+    }
 }
 
 #[test]

@@ -122,11 +122,15 @@ struct Message {
 }
 
 fn run(tx: &mut Tx, env: &Env, batch: &[Work]) -> Result<Vec<Outcome>, weir_db::Error> {
-    // A savepoint each is only needed where one of them cannot be worked, which is rare.
-    match tx.savepoint(|tx| together(tx, env, batch)) {
+    if batch.len() == 1 {
+        return alone(tx, env, batch);
+    }
+    // Without a savepoint, in which SQLite copies every page it changes: that one of them cannot be
+    // worked is rare, and then the engine has them run one by one.
+    match together(tx, env, batch) {
         Err(Error::Db(error)) => Err(error),
-        Err(_) => one_by_one(tx, env, batch),
-        Ok(()) => Ok(batch.iter().map(|_| Outcome::Done).collect()),
+        Err(error) => Err(weir_db::Error::GivenUp(error.to_string())),
+        Ok(()) => Ok(vec![Outcome::Done; batch.len()]),
     }
 }
 
@@ -157,17 +161,13 @@ fn together(tx: &mut Tx, env: &Env, batch: &[Work]) -> Result<(), Error> {
     Ok(())
 }
 
-fn one_by_one(tx: &mut Tx, env: &Env, batch: &[Work]) -> Result<Vec<Outcome>, weir_db::Error> {
-    let mut outcomes = Vec::with_capacity(batch.len());
-    for work in batch {
-        let alone = std::slice::from_ref(work);
-        outcomes.push(match tx.savepoint(|tx| together(tx, env, alone)) {
-            Ok(()) => Outcome::Done,
-            Err(Error::Db(error)) => return Err(error),
-            Err(error) => Outcome::Discard(error.to_string()),
-        });
+/// One that cannot be worked never can be.
+fn alone(tx: &mut Tx, env: &Env, work: &[Work]) -> Result<Vec<Outcome>, weir_db::Error> {
+    match tx.savepoint(|tx| together(tx, env, work)) {
+        Ok(()) => Ok(vec![Outcome::Done]),
+        Err(Error::Db(error)) => Err(error),
+        Err(error) => Ok(vec![Outcome::Discard(error.to_string())]),
     }
-    Ok(outcomes)
 }
 
 /// What parsing made of a message.

@@ -56,8 +56,12 @@ pub fn erase(tx: &mut Tx, env: &Env, status: &Status) -> Result<(), Error> {
 fn remove(tx: &mut Tx, env: &Env, status: &Status) -> Result<(), Error> {
     let mentioned: Vec<Id> =
         tx.column("SELECT account_id FROM mentions WHERE status_id = ?1", params![status.id])?;
-    let tags: Vec<Id> =
-        tx.column("SELECT tag_id FROM status_tags WHERE status_id = ?1", params![status.id])?;
+    let tags: Vec<(Id, String)> = tx.query(
+        "SELECT t.id, t.name FROM status_tags s JOIN tags t ON t.id = s.tag_id
+         WHERE s.status_id = ?1",
+        params![status.id],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
     conversation::orphan(tx, env, status)?;
     for sql in [
         "DELETE FROM mentions WHERE status_id = ?1",
@@ -106,7 +110,8 @@ fn remove(tx: &mut Tx, env: &Env, status: &Status) -> Result<(), Error> {
         )?;
     }
     conversations::status_removed(tx, env, status)?;
-    env.feeds.removed(tx, status.account_id, status.id, &tags);
-    env.streams.status_deleted(tx, status, &mentioned);
+    let tag_ids: Vec<Id> = tags.iter().map(|(tag, _)| *tag).collect();
+    env.feeds.removed(tx, status.account_id, status.id, &tag_ids);
+    env.streams.status_deleted(tx, status, mentioned, tags);
     Ok(())
 }

@@ -74,11 +74,17 @@ pub(super) fn public_topics(view: &View) -> Vec<Topic> {
     let local = view.status.local;
     let mut topics = vec![Topic::Public];
     topics.push(if local { Topic::PublicLocal } else { Topic::PublicRemote });
-    for tag in &view.tags {
-        topics.push(Topic::Tag(tag.name.clone()));
-        if local {
-            topics.push(Topic::TagLocal(tag.name.clone()));
-        }
-    }
+    topics.extend(tag_topics(view.tags.iter().map(|tag| tag.name.clone()), local));
     topics
+}
+
+/// Where a post is told for those who look at its hashtags.
+pub(super) fn tag_topics(
+    names: impl Iterator<Item = String>,
+    local: bool,
+) -> impl Iterator<Item = Topic> {
+    names.flat_map(move |name| {
+        let here = local.then(|| Topic::TagLocal(name.clone()));
+        std::iter::once(Topic::Tag(name)).chain(here)
+    })
 }

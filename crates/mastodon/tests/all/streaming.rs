@@ -130,6 +130,10 @@ async fn public_and_hashtag_streams_are_multiplexed_and_blocks_hold() {
         let names: Vec<&str> = heard.iter().map(|one| one.1.as_str()).collect();
         assert_eq!(names, ["hashtag", "public:local"]);
         assert!(heard.iter().all(|one| one.2["id"] == post.to_string()));
+        place.write(move |tx, env| statuses::delete(tx, env, alice.id, post)).await;
+        let gone = [stream.next().await, stream.next().await];
+        assert!(gone.iter().all(|one| one.0 == "delete"), "{gone:?}");
+        assert_ne!(gone[0].1, gone[1].1, "one on each");
     }
 }
 

@@ -134,8 +134,8 @@ enum End {
     Follow(u64, Vec<Hook>),
     /// It met others: once more.
     Repeat,
-    /// A unique row stood there: once more, lest it was only the snapshot that did not show it. With
-    /// the failure, where the unit's result does not tell of it.
+    /// A unique row stood there: once more, lest it was only the snapshot that did not show it.
+    /// With the failure, where the unit's result does not tell of it.
     LookAgain(Option<Error>),
     /// The connection broke before the commit.
     Reconnect,

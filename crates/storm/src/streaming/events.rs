@@ -6,6 +6,9 @@ use memchr::memmem;
 /// The longest line that says how long a chunk is, in bytes.
 const SIZE_BYTES_MAX: usize = 64;
 
+/// The longest event, in bytes: one that does not end ends the connection.
+const EVENT_BYTES_MAX: usize = 1 << 20;
+
 /// What has only begun.
 pub(super) struct Events {
     chunks: Option<Chunks>,
@@ -37,10 +40,10 @@ impl Events {
     }
 
     /// Takes what came, and hands each whole event to `see`. Whether the answer is over.
-    pub(super) fn take(&mut self, mut came: &[u8], see: &mut impl FnMut(&[u8])) -> bool {
+    pub(super) fn take(&mut self, came: &[u8], see: &mut impl FnMut(&[u8])) -> bool {
         match &mut self.chunks {
             Some(chunks) => chunks.take(came, &mut self.event),
-            None => self.event.extend_from_slice(std::mem::take(&mut came)),
+            None => self.event.extend_from_slice(came),
         }
         let mut at = 0;
         while let Some(length) = memmem::find(&self.event[at..], b"\n\n") {
@@ -48,7 +51,8 @@ impl Events {
             at += length + 2;
         }
         self.event.drain(..at);
-        self.chunks.as_ref().is_some_and(|chunks| chunks.is_over)
+        let is_over = self.chunks.as_ref().is_some_and(|chunks| chunks.is_over);
+        is_over || self.event.len() > EVENT_BYTES_MAX
     }
 }
 
@@ -75,9 +79,9 @@ impl Chunks {
             let line = String::from_utf8_lossy(&self.size);
             let size = line.trim_end().split(';').next().unwrap_or_default();
             match usize::from_str_radix(size, 16) {
-                Ok(1..) => self.left = usize::from_str_radix(size, 16).unwrap_or(0) + 2,
                 // What is no number ends it as the last chunk does.
-                _ => self.is_over = true,
+                Ok(0) | Err(_) => self.is_over = true,
+                Ok(length) => self.left = length.saturating_add(2),
             }
             self.size.clear();
         }
@@ -118,5 +122,8 @@ mod tests {
         assert!(read(CHUNKED, b"3\r\na\n\n\r\n0\r\n\r\n", 2).1);
         assert!(read(CHUNKED, b"no chunk\r\n", 2).1);
         assert!(read(CHUNKED, &[b'1'; 2 * SIZE_BYTES_MAX], 2).1);
+        assert!(!read(CHUNKED, b"ffffffffffffffff\r\ndata", 2).1, "it has not come yet");
+        let endless = vec![b'x'; EVENT_BYTES_MAX + 2];
+        assert!(read(b"HTTP/1.1 200 OK\r\n\r\n", &endless, 4_096).1);
     }
 }

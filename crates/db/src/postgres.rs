@@ -282,6 +282,16 @@ fn attempt(connection: &mut PgConnection, work: &mut dyn Work, order: &CommitOrd
     if hooks.is_empty() && work.kind() != Kind::Write {
         return End::Read;
     }
+    if let Err(failure) = connection.settle_first() {
+        return match failure.error {
+            _ if failure.broken => End::Reconnect,
+            error @ Error::Unavailable(_) => End::Fail(error),
+            _ if connection.roll_back().is_err() => End::Reconnect,
+            _ if failure.conflict => End::Repeat,
+            error @ Error::Unique(_) => End::LookAgain(Some(error)),
+            error => End::Fail(error),
+        };
+    }
     let ticket = (!hooks.is_empty()).then(|| order.ticket());
     let committed = connection.batch("COMMIT");
     match (committed, ticket) {

@@ -224,9 +224,16 @@ impl PgConnection {
 
     /// Has what waits to be sent answered, when it is much.
     fn settle_full(&mut self) -> Result<(), Failure> {
-        if !self.ahead.is_full() {
-            return Ok(());
-        }
+        if self.ahead.is_full() { self.settle() } else { Ok(()) }
+    }
+
+    /// The same where nothing of the transaction was sent yet: a connection that is found broken
+    /// now has done nothing, while one that breaks at a commit may have.
+    pub(super) fn settle_first(&mut self) -> Result<(), Failure> {
+        if self.ahead.begins() { self.settle() } else { Ok(()) }
+    }
+
+    fn settle(&mut self) -> Result<(), Failure> {
         let ahead = self.ahead.take();
         let answer = after(&self.client, &ahead, async { Ok(()) });
         let done = self.driver.wait(self.time_max(), answer);

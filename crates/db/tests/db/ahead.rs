@@ -158,3 +158,17 @@ fn whatever_is_waited_for_and_undone_the_same_is_left() {
         });
     }
 }
+
+#[test]
+fn a_connection_found_broken_by_nothing_but_such_statements_is_made_anew() {
+    let Some(fixture) = fixture::postgres() else { return };
+    let db = &fixture.db;
+    make_table(db);
+    let cut = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+       WHERE datname = current_database() AND pid <> pg_backend_pid()";
+    db.write_blocking(CLASS, move |tx| tx.column::<i64>(cut, &[])).unwrap();
+    for id in 0..20 {
+        db.write_blocking(CLASS, move |tx| run(tx, id)).unwrap();
+    }
+    assert_eq!(marks(db), Vec::from_iter(0..20));
+}

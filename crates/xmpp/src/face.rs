@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use weir_base::{Id, Random, Timestamp};
 use weir_community::chat::address;
@@ -371,11 +372,9 @@ impl Xmpp {
     }
 
     /// Does `work` beside whoever caused it.
-    pub(crate) fn spawn(&self, work: Option<Work>) {
+    pub(crate) fn spawn(&self, work: Option<Work>) -> Option<JoinHandle<()>> {
         // Without a runtime the process is about to end.
-        if let (Some(work), Ok(runtime)) = (work, tokio::runtime::Handle::try_current()) {
-            runtime.spawn(work);
-        }
+        Some(tokio::runtime::Handle::try_current().ok()?.spawn(work?))
     }
 
     /// At the shutdown: ends the sessions, a part at a time, so that not everybody comes back in

@@ -58,35 +58,53 @@ pub(crate) fn give(xmpp: &Xmpp, peer: &Arc<Peer>, waiting: Waiting) {
 }
 
 /// What waited among `done` is there: the client has said so.
-pub(crate) fn let_go(xmpp: &Xmpp, session: &Arc<Session>, done: &[Out]) -> Option<Work> {
-    let_go_of(xmpp, session, done.iter().filter_map(Out::waited).collect())
+pub(crate) fn let_go(xmpp: &Xmpp, session: &Arc<Session>, done: &[Out]) {
+    let_go_of(xmpp, session, done.iter().filter_map(Out::waited).collect());
 }
 
-/// The messages `ids` wait no longer; those behind them are handed over.
-pub(crate) fn let_go_of(xmpp: &Xmpp, session: &Arc<Session>, ids: Vec<Id>) -> Option<Work> {
+/// The messages `ids` wait no longer; those behind them are handed over. Done beside the session,
+/// which waits for it when it ends in good order: who comes back then does not get them again.
+pub(crate) fn let_go_of(xmpp: &Xmpp, session: &Arc<Session>, ids: Vec<Id>) {
     if ids.is_empty() {
-        return None;
+        return;
     }
-    let (xmpp, peer, account) = (xmpp.clone(), session.peer.clone(), session.account);
-    Some(Box::pin(async move {
-        let list = ids.clone();
-        let done = xmpp.write(move |tx, _| offline::received(tx, account, &list)).await;
-        if let Err(error) = done {
-            // They come once more when somebody comes anew.
-            tracing::warn!(?error, "messages that were handed over still wait");
-            return;
+    let mut state = session.state();
+    let before = state.more().letting_go.take();
+    let work = no_longer(xmpp.clone(), session.peer.clone(), session.account, ids);
+    state.more().letting_go = xmpp.spawn(Some(Box::pin(async move {
+        if let Some(before) = before {
+            let _ = before.await;
         }
-        let goes_on = match peer.here().as_mut() {
-            Some(there) => {
-                there.handed.retain(|id| !ids.contains(id));
-                there.handed.is_empty() && std::mem::take(&mut there.has_more)
-            }
-            None => false,
-        };
-        if goes_on {
-            hand_over(xmpp, peer, account).await;
+        work.await;
+    })));
+}
+
+/// Ends when what `session` let go waits no longer.
+pub(crate) async fn is_let_go(session: Arc<Session>) {
+    let letting_go = session.state().more().letting_go.take();
+    if let Some(letting_go) = letting_go {
+        let _ = letting_go.await;
+    }
+}
+
+async fn no_longer(xmpp: Xmpp, peer: Arc<Peer>, account: Id, ids: Vec<Id>) {
+    let list = ids.clone();
+    let done = xmpp.write(move |tx, _| offline::received(tx, account, &list)).await;
+    if let Err(error) = done {
+        // They come once more when somebody comes anew.
+        tracing::warn!(?error, "messages that were handed over still wait");
+        return;
+    }
+    let goes_on = match peer.here().as_mut() {
+        Some(there) => {
+            there.handed.retain(|id| !ids.contains(id));
+            there.handed.is_empty() && std::mem::take(&mut there.has_more)
         }
-    }))
+        None => false,
+    };
+    if goes_on {
+        hand_over(xmpp, peer, account).await;
+    }
 }
 
 /// A session that is over did not get these, which wait on: another that is there gets them, unless

@@ -181,7 +181,8 @@ pub(crate) fn received(xmpp: &Xmpp, kind: Kind, mut presence: Stanza) -> Option<
             Ok(done) => done,
             Err(error) => {
                 let work = xmpp.bounce(&presence, &error);
-                return xmpp.spawn(work);
+                xmpp.spawn(work);
+                return;
             }
         };
         if !exists && kind == Kind::Subscribe {

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::task::{Context, Poll, Waker};
 
 use parking_lot::{Mutex, MutexGuard};
+use tokio::task::JoinHandle;
 use weir_base::Id;
 use weir_community::oauth::Hold;
 
@@ -62,6 +63,8 @@ pub struct More {
     pub held: Vec<Out>,
     /// Messages that waited and are being written, where the client acknowledges nothing.
     pub writing: Vec<Id>,
+    /// Messages that waited and are there, on their way out of what waits.
+    pub letting_go: Option<JoinHandle<()>>,
     /// Stream management (XEP-0198).
     pub sm: Option<Sm>,
     /// The app's token that it is open by is known to be in use.

@@ -193,7 +193,7 @@ pub(crate) async fn resume(
     };
     match acknowledged {
         Ok((done, received)) => {
-            xmpp.spawn(offline::let_go(xmpp, &session, &done));
+            offline::let_go(xmpp, &session, &done);
             metrics::counter!("weir_xmpp_resumptions_total").increment(1);
             let answer = Element::new("resumed", ns::SM)
                 .with_attr("h", received.to_string())

@@ -234,7 +234,7 @@ impl Connection {
     fn wrote_waited(&mut self) {
         if std::mem::take(&mut self.is_writing_waited) {
             let written = std::mem::take(&mut self.session.state().more().writing);
-            self.xmpp.spawn(offline::let_go_of(&self.xmpp, &self.session, written));
+            offline::let_go_of(&self.xmpp, &self.session, written);
         }
     }
 
@@ -366,7 +366,7 @@ impl Connection {
                 };
                 match done {
                     Ok(done) => {
-                        self.xmpp.spawn(offline::let_go(&self.xmpp, &self.session, &done));
+                        offline::let_go(&self.xmpp, &self.session, &done);
                     }
                     Err(TooMuch { h, sent }) => {
                         let text = format!("{h} acknowledged, {sent} sent");
@@ -420,7 +420,11 @@ impl Connection {
             End::Closed => {
                 hold.into_iter().for_each(|hold| hold.forget(&xmpp));
                 finish(&xmpp, &self.session);
-                Some(Box::pin(part(transport, None)))
+                let let_go = offline::is_let_go(self.session.clone());
+                Some(Box::pin(async {
+                    let_go.await;
+                    part(transport, None).await;
+                }))
             }
             End::Error(error) => {
                 hold.into_iter().for_each(|hold| hold.forget(&xmpp));

@@ -1,8 +1,6 @@
 //! What a client may ask for together with its log-in: a resource (XEP-0386), an earlier session
 //! (XEP-0198), a token for the next time (XEP-0484). All of it in one answer.
 
-use std::sync::Arc;
-
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use weir_community::chat::{messages, offline};
@@ -11,11 +9,11 @@ use weir_community::users::{ChatToken, ClientId};
 use super::negotiate::{Begun, Entered, bind_resource};
 use super::resume::{self, Hold};
 use super::sm::Sm;
+use super::unserved::Unserved;
 use crate::face::Xmpp;
 use crate::iq::mam;
 use crate::limits;
 use crate::log_in::Authenticated;
-use crate::router::Session;
 use crate::sasl::{Failure, Mechanism, Offer};
 use crate::wire::{Element, Jid, StanzaError, ns};
 
@@ -96,10 +94,10 @@ pub(super) async fn begin(
         }
         let Some(asked) = wish.bind else { break 'entered Entered::Here(who) };
         match bind(xmpp, &who, client.as_ref(), &asked).await {
-            Ok((session, hold, bound)) => {
+            Ok((session, bound)) => {
                 told.push(bound);
-                address = session.jid().to_string();
-                Entered::Begun(Begun::New(session, hold))
+                address = session.session().jid().to_string();
+                Entered::Begun(Begun::New(session))
             }
             // Without a resource the client can still ask for one in the older way.
             Err(_) => Entered::Here(who),
@@ -122,8 +120,9 @@ async fn bind(
     who: &Authenticated,
     client: Option<&ClientId>,
     asked: &Element,
-) -> Result<(Arc<Session>, Option<Hold>, Element), StanzaError> {
-    let session = bind_resource(xmpp, who, &resource(xmpp, client, asked))?;
+) -> Result<(Unserved, Element), StanzaError> {
+    let mut unserved = bind_resource(xmpp, who, &resource(xmpp, client, asked))?;
+    let session = unserved.session().clone();
     let mut bound = Element::new("bound", ns::BIND2);
     {
         let mut state = session.state();
@@ -139,15 +138,13 @@ async fn bind(
     if waiting > 0 {
         xmpp.write(move |tx, _| offline::reads_archive(tx, account)).await?;
     }
-    let mut hold = None;
     if let Some(enable) = asked.child("enable", ns::SM) {
-        if matches!(enable.attr("resume"), Some("true" | "1")) {
-            hold = resume::register(xmpp, &session);
-        }
+        let can_resume = matches!(enable.attr("resume"), Some("true" | "1"));
+        let hold = if can_resume { unserved.let_resume() } else { None };
+        bound = bound.with_child(enabled(hold));
         session.state().more().sm = Some(Sm::default());
-        bound = bound.with_child(enabled(hold.as_ref()));
     }
-    Ok((session, hold, bound))
+    Ok((unserved, bound))
 }
 
 /// `<enabled/>` of XEP-0198.

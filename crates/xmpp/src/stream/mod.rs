@@ -14,6 +14,7 @@ mod sources;
 mod splice;
 pub mod tls;
 pub mod transport;
+mod unserved;
 mod websocket;
 
 use std::future::poll_fn;

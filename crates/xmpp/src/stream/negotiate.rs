@@ -1,17 +1,16 @@
 //! From the first byte to a session: header, features, log-in, and a resource or a resumption.
 
 use std::net::IpAddr;
-use std::sync::Arc;
 
 use tokio::time::{Instant, timeout_at};
 
-use super::resume::Hold;
 use super::transport::{Header, Received, Transport};
+use super::unserved::Unserved;
 use super::{Connection, features, flush, part, queue, receive, resume};
 use crate::face::Xmpp;
 use crate::limits;
 use crate::log_in::Authenticated;
-use crate::router::{NoRoom, Session};
+use crate::router::NoRoom;
 use crate::wire::{Condition, Element, Jid, Stanza, StanzaError, StreamCondition, StreamError, ns};
 
 /// Why a stream ends before a session began; none where there is nothing to say.
@@ -41,7 +40,7 @@ pub(super) enum Entered {
 
 /// What a connection goes on with.
 pub(super) enum Begun {
-    New(Arc<Session>, Option<Hold>),
+    New(Unserved),
     Resumed(resume::Taken),
 }
 
@@ -86,7 +85,7 @@ pub(super) async fn negotiate(
 impl Begun {
     fn connection(self, xmpp: &Xmpp, transport: Box<dyn Transport>) -> Connection {
         match self {
-            Self::New(session, hold) => Connection::new(xmpp.clone(), transport, session, hold),
+            Self::New(session) => session.connection(transport),
             Self::Resumed(taken) => taken.connection(xmpp, transport),
         }
     }
@@ -119,17 +118,13 @@ impl Stream<'_> {
                 continue;
             }
             if let Some(session) = self.bind(&who, element)? {
-                return Ok(Some(Begun::New(session, None)));
+                return Ok(Some(Begun::New(session)));
             }
         }
     }
 
     /// RFC 6120 section 7: the session, or none where the client has to try again.
-    fn bind(
-        &mut self,
-        who: &Authenticated,
-        element: Element,
-    ) -> Result<Option<Arc<Session>>, Ended> {
+    fn bind(&mut self, who: &Authenticated, element: Element) -> Result<Option<Unserved>, Ended> {
         let refused = || {
             let text = "bind a resource first";
             Some(StreamError::new(StreamCondition::NotAuthorized).text(text))
@@ -142,7 +137,8 @@ impl Stream<'_> {
         let wanted = bind.child("resource", ns::BIND).map(Element::text).unwrap_or_default();
         match bind_resource(self.xmpp, who, &wanted) {
             Ok(session) => {
-                let jid = Element::new("jid", ns::BIND).with_text(session.jid().to_string());
+                let jid =
+                    Element::new("jid", ns::BIND).with_text(session.session().jid().to_string());
                 let bound = Element::new("bind", ns::BIND).with_child(jid);
                 self.transport.queue(&[iq.result(Some(bound)).text().as_bytes()]);
                 Ok(Some(session))
@@ -244,7 +240,7 @@ pub(crate) fn bind_resource(
     xmpp: &Xmpp,
     who: &Authenticated,
     wanted: &str,
-) -> Result<Arc<Session>, StanzaError> {
+) -> Result<Unserved, StanzaError> {
     let bare = Jid::of(Some(&who.username), xmpp.domain(), None);
     let bare = bare.map_err(|_| StanzaError::new(Condition::InternalServerError))?;
     let made_up;
@@ -269,7 +265,7 @@ pub(crate) fn bind_resource(
             if let Some(replaced) = replaced {
                 xmpp.spawn(crate::presence::left(xmpp, &replaced));
             }
-            Ok(session)
+            Ok(Unserved::bound(xmpp, session))
         }
         Err(full @ NoRoom::Account) => {
             Err(StanzaError::new(Condition::ResourceConstraint).text(full.to_string()))

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use super::sm::TooMuch;
 use super::transport::Transport;
+use super::unserved::Unserved;
 use super::{Connection, pause, queue};
 use crate::face::Xmpp;
 use crate::limits;
@@ -45,8 +46,7 @@ pub struct Hold {
 
 /// A session taken up by a new connection.
 pub(crate) struct Taken {
-    session: Arc<Session>,
-    hold: Hold,
+    unserved: Unserved,
     /// What the client is to be told, unless it was already.
     answer: Option<Element>,
 }
@@ -54,7 +54,7 @@ pub(crate) struct Taken {
 impl Taken {
     /// Under which address it is.
     pub(crate) fn jid(&self) -> Jid {
-        self.session.jid()
+        self.unserved.session().jid()
     }
 
     /// What the client is to be told, by whoever tells it before the connection begins.
@@ -67,22 +67,23 @@ impl Taken {
         if let Some(answer) = &self.answer {
             queue(&mut *transport, answer);
         }
+        let session = self.unserved.session();
         let again: Vec<Out> = {
-            let mut state = self.session.state();
+            let mut state = session.state();
             state.reopen();
             state.sm().map(|sm| sm.unacked().cloned().collect()).unwrap_or_default()
         };
         for out in &again {
-            out.write(&self.session, |parts| transport.queue(parts));
+            out.write(session, |parts| transport.queue(parts));
         }
         if !again.is_empty() {
             queue(&mut *transport, &Element::new("r", ns::SM));
         }
         // What found no room meanwhile waits where everything waits.
-        let (peer, account) = (self.session.peer.clone(), self.session.account);
+        let (peer, account) = (session.peer.clone(), session.account);
         let handing = offline::hand_over(xmpp.clone(), peer, account);
         xmpp.spawn(Some(Box::pin(handing)));
-        Connection::new(xmpp.clone(), transport, self.session, Some(self.hold))
+        self.unserved.connection(transport)
     }
 }
 
@@ -175,12 +176,13 @@ pub(crate) async fn resume(
     session.close(Closed::Resumed);
     let permit = tokio::time::timeout(LET_GO, attached.acquire_owned()).await;
     let permit = permit.ok().and_then(Result::ok).ok_or_else(unknown)?;
-    let hold = Hold { id: id.into(), _permit: permit };
     {
         let mut by_id = xmpp.detached.by_id.lock();
         // It may have ended meanwhile.
         by_id.get_mut(id).ok_or_else(unknown)?.until = None;
     }
+    let hold = Hold { id: id.into(), _permit: permit };
+    let unserved = Unserved::taken_up(xmpp, session.clone(), hold);
     // What is still on its way to the disk is counted once it is there.
     while session.in_flight() > 0 {
         pause().await;
@@ -198,11 +200,10 @@ pub(crate) async fn resume(
             let answer = Element::new("resumed", ns::SM)
                 .with_attr("h", received.to_string())
                 .with_attr("previd", id);
-            Ok(Taken { session, hold, answer: Some(answer) })
+            Ok(Taken { unserved, answer: Some(answer) })
         }
         Err(TooMuch { .. }) => {
-            hold.forget(xmpp);
-            super::session::finish(xmpp, &session);
+            unserved.end();
             Err(failed(Condition::UnexpectedRequest))
         }
     }

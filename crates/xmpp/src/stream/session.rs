@@ -458,6 +458,7 @@ impl Drop for Connection {
     fn drop(&mut self) {
         // The process stops, or the task was ended: the session does not outlive it unheard.
         if self.transport.is_some() {
+            self.hold.take().into_iter().for_each(|hold| hold.forget(&self.xmpp));
             finish(&self.xmpp, &self.session);
         }
     }

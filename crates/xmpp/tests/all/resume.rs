@@ -1,5 +1,10 @@
 //! Stream management (XEP-0198) and client state (XEP-0352).
 
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use weir_xmpp::stream::{self, ByteStream};
 use weir_xmpp::wire::Element;
 
 use super::place::{App, Place, places};
@@ -19,6 +24,36 @@ async fn resume(place: &Place, name: &str, id: &str, h: u32) -> (App, Element) {
     app.send(&format!("<resume xmlns='{SM}' previd='{id}' h='{h}'/>")).await;
     let answer = app.receive().await;
     (app, answer)
+}
+
+/// A log-in that asks for `more`, by a client that is gone before it hears what came of it. Ends
+/// with its connection.
+async fn log_in_and_be_gone(place: &Place, name: &str, more: &str) {
+    let (client, server) = tokio::io::duplex(64 * 1024);
+    let transport = Box::new(ByteStream::plain(server));
+    let peer = [127, 0, 0, 1].into();
+    let served = tokio::spawn(stream::accept(place.xmpp.clone(), transport, peer));
+    let mut app = App::on(Box::new(client));
+    app.open().await;
+    let message = BASE64_STANDARD.encode(format!("\0{name}\0password of {name}"));
+    app.send(&format!(
+        "<authenticate xmlns='urn:xmpp:sasl:2' mechanism='PLAIN'>\
+         <initial-response>{message}</initial-response>{more}</authenticate>"
+    ))
+    .await;
+    drop(app);
+    served.await.unwrap();
+}
+
+/// Until the server has no session any more.
+async fn until_nobody_is_here(place: &Place) {
+    let nobody = async {
+        while place.xmpp.router.sessions() > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    let found = tokio::time::timeout(Duration::from_secs(20), nobody).await;
+    found.expect("a session is left behind");
 }
 
 /// The next stanza; requests for acknowledgements are read over.
@@ -101,6 +136,35 @@ async fn nobody_resumes_what_is_not_theirs() {
         let (_, answer) = resume(&place, "bob", "made-up", 0).await;
         assert!(answer.is("failed", SM), "{answer:?}");
         assert!(bob.until_ping().await.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn who_is_gone_before_the_log_in_is_answered_leaves_no_session_behind() {
+    for mut place in places().await {
+        place.person("bob").await;
+        let manage = format!("<enable xmlns='{SM}' resume='true'/>");
+        for more in ["", &manage] {
+            let bind = format!("<bind xmlns='urn:xmpp:bind:0'>{more}</bind>");
+            log_in_and_be_gone(&place, "bob", &bind).await;
+            assert_eq!(place.xmpp.router.sessions(), 0);
+        }
+    }
+}
+
+#[tokio::test]
+async fn who_is_gone_before_the_resumption_is_answered_may_come_again_and_is_not_here_for_ever() {
+    for mut place in places().await {
+        let mut bob = place.logged_in("bob", "home").await;
+        let id = enable(&mut bob).await;
+        let asked = format!("<resume xmlns='{SM}' previd='{id}' h='0'/>");
+        log_in_and_be_gone(&place, "bob", &asked).await;
+        let (_, answer) = resume(&place, "bob", &id, 0).await;
+        assert!(answer.is("resumed", SM), "{answer:?}");
+        log_in_and_be_gone(&place, "bob", &asked).await;
+        // At the stop, all that wait to be taken up end.
+        place.shut_down();
+        until_nobody_is_here(&place).await;
     }
 }
 

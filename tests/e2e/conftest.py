@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import time
 import urllib.request
@@ -55,8 +56,9 @@ class Server:
         self.database = database
         self.host = host
         self.domain = f"{host}:{free_port(host)}"
-        self.base = f"http://{self.domain}"
         self.extra = extra or {}
+        scheme = "https" if "WEIR_TLS_CERT" in self.extra else "http"
+        self.base = f"{scheme}://{self.domain}"
         self.process = None
         self.people = 0
 
@@ -79,10 +81,13 @@ class Server:
             self.words(self.data),
             env=self.environment(), stdout=log, stderr=log,
         )
+        health = f"{self.base}/health"
+        # A certificate of a server for tests is its own.
+        anybody = ssl._create_unverified_context()
         until = time.monotonic() + START_S
         while time.monotonic() < until:
             try:
-                if urllib.request.urlopen(f"{self.base}/health", timeout=2).status == 200:
+                if urllib.request.urlopen(health, timeout=2, context=anybody).status == 200:
                     return self
             except OSError:
                 pass

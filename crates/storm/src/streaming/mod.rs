@@ -162,7 +162,12 @@ pub async fn run(options: Options) -> Result<()> {
     let target = Target::of(&options).await?;
     let is_of_here = target.way.address.ip().is_loopback();
     let server = if is_of_here { machine::listener(target.port) } else { None };
-    let arranged = arrange::arrange(&options, &target).await?;
+    let arranged = arrange::arrange(&options, &target).await.map_err(|error| {
+        match format!("{error:#}").contains("invalid peer certificate") {
+            true => error.context("--insecure takes any certificate"),
+            false => error,
+        }
+    })?;
     let posts = (options.rate * options.seconds as f64).ceil().max(1.0) as usize;
     let count = Arc::new(Count::new(options.seed, posts * 2 + options.flood as usize + 8));
     let mut storm = Storm {

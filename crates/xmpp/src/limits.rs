@@ -16,9 +16,9 @@ pub const JOINING_MAX: u32 = 20;
 pub const RESOURCES_MAX: usize = 32;
 /// The longest resource taken, in bytes.
 pub const RESOURCE_BYTES_MAX: usize = 256;
-/// What waits for one session, in bytes; one more and it is closed.
+/// What waits for one session, in bytes; one more and it ends.
 pub const OUTBOX_BYTES_MAX: usize = 1024 * 1024;
-/// What waits for one session; one more and it is closed.
+/// What waits for one session; one more and it ends.
 pub const OUTBOX_STANZAS_MAX: usize = 5_000;
 /// Messages of one session that are being made durable at once; then it is not read.
 pub const IN_FLIGHT_MAX: u16 = 128;

@@ -48,8 +48,12 @@ pub(crate) fn give(xmpp: &Xmpp, peer: &Arc<Peer>, waiting: Waiting) {
             there.has_more = true;
             break;
         }
+        // The rest comes when there is room again; what waits is nothing to end a session for.
+        if !takers.iter().any(|taker| taker.state().has_room(bytes.len())) {
+            there.has_more = true;
+            break;
+        }
         let give = |taker: &Arc<Session>| taker.push(Out::Waited(bytes.clone(), message.id));
-        // Who has no room now gets the rest when it comes again.
         if takers.iter().filter(|taker| give(taker)).count() == 0 {
             break;
         }
@@ -104,6 +108,19 @@ async fn no_longer(xmpp: Xmpp, peer: Arc<Peer>, account: Id, ids: Vec<Id>) {
     };
     if goes_on {
         hand_over(xmpp, peer, account).await;
+    }
+}
+
+/// Hands over what found no room before, where nothing that is on its way is about to do so.
+pub(crate) fn go_on(xmpp: &Xmpp, session: &Session) {
+    let is_due = session
+        .peer
+        .here()
+        .as_mut()
+        .is_some_and(|there| there.handed.is_empty() && std::mem::take(&mut there.has_more));
+    if is_due {
+        let handing = hand_over(xmpp.clone(), session.peer.clone(), session.account);
+        xmpp.spawn(Some(Box::pin(handing)));
     }
 }
 

@@ -78,7 +78,8 @@ pub enum Closed {
     With(StreamCondition),
     /// It is resumed by another connection: this one ends without the session ending.
     Resumed,
-    /// It read too slowly. It may be resumed.
+    /// It read too slowly, or nobody took it up for long, and something was not put into its
+    /// outbox any more: who resumed it would not know what is missing.
     Slow,
 }
 
@@ -262,17 +263,20 @@ impl State {
         if matches!(self.closed, Some(Closed::With(_))) && self.answers_due == 0 {
             return (false, None);
         }
+        if self.closed == Some(Closed::Slow) {
+            return (false, None);
+        }
         if self.is_inactive && self.hold(&out) {
             return (true, None);
         }
         let size_bytes = out.size_bytes();
-        let crowded = self.outbox_bytes as usize + size_bytes > limits::OUTBOX_BYTES_MAX
-            || self.outbox.len() >= limits::OUTBOX_STANZAS_MAX;
-        if crowded && !self.outbox.is_empty() {
+        if !self.has_room(size_bytes) {
             if matches!(out, Out::Passing(_)) {
                 return (false, None);
             }
-            self.closed.get_or_insert(Closed::Slow);
+            if !matches!(self.closed, Some(Closed::With(_))) {
+                self.closed = Some(Closed::Slow);
+            }
             metrics::counter!("weir_xmpp_slow_sessions_total").increment(1);
             return (false, self.waker.take());
         }
@@ -287,6 +291,13 @@ impl State {
         }
         self.outbox.push(out);
         (true, self.waker.take())
+    }
+
+    /// Whether so much more may wait.
+    pub(crate) fn has_room(&self, size_bytes: usize) -> bool {
+        let fits = self.outbox_bytes as usize + size_bytes <= limits::OUTBOX_BYTES_MAX
+            && self.outbox.len() < limits::OUTBOX_STANZAS_MAX;
+        self.outbox.is_empty() || fits
     }
 
     /// Keeps what can wait until somebody looks. Whether it waits.
@@ -340,9 +351,16 @@ impl State {
         std::mem::take(&mut self.outbox)
     }
 
-    /// The end of a connection is not the end of its session: another may take it up.
+    /// Whether nobody can take it up any more: something is missing, or it was told to end.
+    pub(crate) fn is_over(&self) -> bool {
+        self.closed.is_some_and(|why| why != Closed::Resumed)
+    }
+
+    /// The end of a connection is not the end of its session: another takes it up.
     pub(crate) fn reopen(&mut self) {
-        self.closed = None;
+        if !self.is_over() {
+            self.closed = None;
+        }
         self.waker = None;
     }
 

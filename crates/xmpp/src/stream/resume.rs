@@ -187,9 +187,15 @@ pub(crate) async fn resume(
     while session.in_flight() > 0 {
         pause().await;
     }
+    if session.state().is_over() {
+        unserved.end();
+        return Err(unknown());
+    }
     let acknowledged = {
         let mut state = session.state();
+        // Who comes back looks, until it says that it does not.
         state.is_inactive = false;
+        state.release_held();
         let sm = state.sm().ok_or_else(unknown)?;
         sm.acknowledge(h).map(|done| (done, sm.received()))
     };

@@ -49,8 +49,10 @@ pub struct Connection {
 enum End {
     /// The client said so.
     Closed,
-    /// It is gone, or reads too slowly: the session may be resumed.
+    /// It is gone, or writes take too long: the session may be resumed.
     Lost,
+    /// It read so slowly that something is missing: the session ends too.
+    Slow,
     /// With this error; the session ends too.
     Error(StreamError),
     /// Another connection serves the session.
@@ -167,7 +169,7 @@ impl Connection {
                 Found::Settled => self.settled(),
                 Found::Beat => self.beat()?,
                 Found::Closed(Closed::Resumed) => return Err(End::Resumed),
-                Found::Closed(Closed::Slow) => return Err(End::Lost),
+                Found::Closed(Closed::Slow) => return Err(End::Slow),
                 Found::Closed(Closed::With(condition)) => {
                     return Err(End::Error(StreamError::new(condition)));
                 }
@@ -260,6 +262,7 @@ impl Connection {
     fn beat(&mut self) -> Result<(), End> {
         // An app that shows itself to nobody has arrived too.
         self.turns = None;
+        offline::go_on(&self.xmpp, &self.session);
         if std::mem::take(&mut self.heard) {
             self.quiet_beats = 0;
             return Ok(());
@@ -414,6 +417,11 @@ impl Connection {
                     hold.let_go(&xmpp);
                     return None;
                 }
+                finish(&xmpp, &self.session);
+                None
+            }
+            End::Slow => {
+                hold.into_iter().for_each(|hold| hold.forget(&xmpp));
                 finish(&xmpp, &self.session);
                 None
             }

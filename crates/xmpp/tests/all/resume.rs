@@ -140,6 +140,49 @@ async fn nobody_resumes_what_is_not_theirs() {
 }
 
 #[tokio::test]
+async fn a_session_for_which_too_much_came_is_not_resumed() {
+    for mut place in places().await {
+        let mut alice = place.logged_in("alice", "home").await;
+        let mut bob = place.logged_in("bob", "home").await;
+        bob.send("<presence/>").await;
+        bob.receive().await;
+        let id = enable(&mut bob).await;
+        bob.vanish().await;
+        let body = "a".repeat(200_000);
+        // More than may be on its way to bob and wait for him together.
+        for _ in 0..16 {
+            let message = format!("<message to='bob@weir.test/home'><body>{body}</body></message>");
+            alice.send(&message).await;
+        }
+        alice.until_ping().await;
+        let (mut bob, answer) = resume(&place, "bob", &id, 0).await;
+        assert!(answer.is("failed", SM), "{answer:?}");
+        assert!(answer.has("item-not-found", "urn:ietf:params:xml:ns:xmpp-stanzas"));
+        bob.bind("new").await;
+        assert_eq!(place.xmpp.router.sessions(), 2);
+    }
+}
+
+#[tokio::test]
+async fn presence_that_was_held_back_comes_with_the_resumption() {
+    for mut place in places().await {
+        let mut phone = place.logged_in("alice", "phone").await;
+        phone.send("<presence/>").await;
+        phone.receive().await;
+        let id = enable(&mut phone).await;
+        phone.send("<inactive xmlns='urn:xmpp:csi:0'/>").await;
+        phone.until_ping().await;
+        let mut desk = place.logged_in("alice", "desk").await;
+        desk.send("<presence><show>away</show></presence>").await;
+        desk.until_ping().await;
+        phone.vanish().await;
+        let (mut phone, answer) = resume(&place, "alice", &id, 1).await;
+        assert!(answer.is("resumed", SM), "{answer:?}");
+        assert_eq!(stanza(&mut phone).await.child("show", "jabber:client").unwrap().text(), "away");
+    }
+}
+
+#[tokio::test]
 async fn who_is_gone_before_the_log_in_is_answered_leaves_no_session_behind() {
     for mut place in places().await {
         place.person("bob").await;

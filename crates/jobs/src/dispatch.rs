@@ -130,7 +130,7 @@ impl Worker {
         }
     }
 
-    fn is_unit(&self) -> bool {
+    pub(crate) fn is_unit(&self) -> bool {
         let mut here = self.handlers.values().filter(|it| it.queue.name == self.queue.name);
         here.any(|handler| handler.run.is_unit())
     }
@@ -293,21 +293,24 @@ impl Worker {
             let handler = self.handlers.get(&*kind);
             match handler.filter(|handler| handler.run.is_unit() == self.is_unit()) {
                 None => self.unhandled(&kind, claims).await,
+                Some(handler)
+                    if handler.unique.ends_at_start() && !self.free_keys(&claims).await =>
+                {
+                    match &handler.run {
+                        Run::Unit(_) => self.give_back(&claims),
+                        Run::Task(_) => self.give_back_tasks(&claims),
+                    }
+                }
                 Some(handler) => match &handler.run {
                     Run::Unit(prepare) => units::start(self, handler, prepare, claims),
-                    Run::Task(run) => {
-                        if !handler.unique.ends_at_start() || self.free_keys(&claims).await {
-                            tasks::start(self, handler, run, claims);
-                        } else {
-                            self.give_back_tasks(&claims);
-                        }
-                    }
+                    Run::Task(run) => tasks::start(self, handler, run, claims),
                 },
             }
         }
     }
 
-    /// Frees the unique keys of tasks that start; false when the database failed.
+    /// Frees the unique keys of jobs that start, before they read anything; false when the database
+    /// failed.
     async fn free_keys(&self, claims: &[Claim]) -> bool {
         let keys: Vec<(String, Id)> = (claims.iter())
             .filter_map(|claim| Some((claim.unique_key.clone()?, claim.id)))

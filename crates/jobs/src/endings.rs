@@ -72,16 +72,6 @@ pub(crate) struct Ending<'c> {
     pub(crate) outcome: Outcome,
 }
 
-/// Frees the keys of those of `claims` that were there, before they run: what they enqueue under
-/// their own key then counts.
-pub(crate) fn free_keys<'c>(
-    tx: &mut Tx,
-    claims: impl IntoIterator<Item = &'c Claim>,
-) -> Result<(), Error> {
-    let key = |claim: &'c Claim| Some((claim.unique_key.as_deref()?, claim.id));
-    rows::free_keys(tx, claims.into_iter().filter_map(key))
-}
-
 /// What was written of ends, to be told once it is committed.
 struct Written {
     removed: Removed,

@@ -1,4 +1,4 @@
-//! Which tasks run at this moment, in a small file that outlives the process: a job is written
+//! Which jobs run at this moment, in a small file that outlives the process: a job is written
 //! down by one store to memory, which the system keeps in the file when the process dies.
 
 use std::fs::{File, OpenOptions};
@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use parking_lot::Mutex;
 use weir_base::Id;
 
-/// Tasks that are written down at once; more than these run without.
-const SLOTS: usize = 8_192;
+/// Jobs that are written down at once; more than these run without.
+const SLOTS: usize = 32_768;
 const BYTES: usize = SLOTS * size_of::<AtomicI64>();
 
 /// The file in memory.
@@ -29,6 +29,12 @@ pub(crate) struct Journal {
 pub(crate) struct Slot {
     journal: Arc<Journal>,
     at: usize,
+}
+
+/// Room for the jobs of a batch.
+pub(crate) struct Slots {
+    journal: Arc<Journal>,
+    at: Vec<usize>,
 }
 
 /// A job that ran when the process before this one died.
@@ -79,14 +85,36 @@ impl Journal {
         let at = self.free.lock().pop()?;
         Some(Slot { journal: self.clone(), at })
     }
+
+    /// `ids` run from now on, as far as there is room.
+    pub(crate) fn hold(self: &Arc<Self>, ids: impl ExactSizeIterator<Item = Id>) -> Slots {
+        let mut free = self.free.lock();
+        let fits = free.len().saturating_sub(ids.len());
+        let at = free.split_off(fits);
+        drop(free);
+        at.iter().zip(ids).for_each(|(at, id)| self.set(*at, id));
+        Slots { journal: self.clone(), at }
+    }
+
+    fn set(&self, at: usize, id: Id) {
+        let id = if self.alone.load(Ordering::Relaxed) { -id.0 } else { id.0 };
+        self.slots[at].store(id, Ordering::Relaxed);
+    }
 }
 
 impl Slot {
     /// Job `id` runs from now on.
     pub(crate) fn set(&self, id: Id) {
-        let alone = self.journal.alone.load(Ordering::Relaxed);
-        let id = if alone { -id.0 } else { id.0 };
-        self.journal.slots[self.at].store(id, Ordering::Relaxed);
+        self.journal.set(self.at, id);
+    }
+}
+
+impl Drop for Slots {
+    fn drop(&mut self) {
+        for at in &self.at {
+            self.journal.slots[*at].store(0, Ordering::Relaxed);
+        }
+        self.journal.free.lock().append(&mut self.at);
     }
 }
 

@@ -36,7 +36,7 @@ pub(crate) struct Trial {
 }
 
 impl Jobs {
-    /// Writes down in the file at `path` which tasks run, at the cost of a store to memory each, so
+    /// Writes down in the file at `path` which jobs run, at the cost of a store to memory each, so
     /// that one that kills its process is found: what ran when the process before died is counted,
     /// what ran at two deaths is tried alone before the others start, and what then kills the
     /// process a third time goes to the dead set. On PostgreSQL that needs
@@ -141,7 +141,7 @@ impl Worker {
         let alone = |is: bool| journal.iter().for_each(|it| it.alone.store(is, Ordering::Relaxed));
         alone(true);
         self.start(claims).await;
-        while self.state.taken.load(Ordering::Relaxed) > 0 {
+        while self.state.taken.load(Ordering::Relaxed) > 0 || self.state.places.held() > 0 {
             tokio::select! {
                 () = self.state.wake.notified() => {}
                 () = tokio::time::sleep_until(due) => break,
@@ -159,6 +159,8 @@ impl Worker {
         let dead = |claim| Ended { claim, outcome: Outcome::Dead(reason.clone()) };
         let ended = claims.into_iter().map(dead).collect();
         self.acknowledge(Acks::new(self, Terms::UNKNOWN, ended)).await;
-        self.state.untaken(count);
+        if !self.is_unit() {
+            self.state.untaken(count);
+        }
     }
 }

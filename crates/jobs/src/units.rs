@@ -9,7 +9,7 @@ use weir_db::{Dialect, Error, Tx};
 
 use crate::Outcome;
 use crate::dispatch::Worker;
-use crate::endings::{Ending, Terms, free_keys, record};
+use crate::endings::{Ending, Terms, record};
 use crate::items::{self, Items};
 use crate::registry::{Handler, Prepare};
 use crate::rows::{self, Claim};
@@ -42,6 +42,8 @@ pub(crate) fn start(
     let policy = Policy { terms: handler.terms(), timeout: handler.timeout, now };
     let (worker, prepare) = (worker.clone(), prepare.clone());
     worker.state.places.take_anyway();
+    let journal = worker.inner.journal.get();
+    let written = journal.map(|journal| journal.hold(claims.iter().map(|claim| claim.id)));
     let runs = worker.runs.clone();
     runs.spawn(async move {
         let started = Instant::now();
@@ -56,6 +58,7 @@ pub(crate) fn start(
             metrics::histogram!("weir_jobs_run_seconds", "kind" => kind)
                 .record(started.elapsed().as_secs_f64());
         }
+        drop(written);
         worker.state.places.give();
         worker.state.wake.notify_one();
     });
@@ -169,9 +172,6 @@ impl Batch {
         let state = &self.worker.state;
         let claims = self.claims.get(range.clone()).unwrap_or_default();
         let removed = rows::remove(tx, claims, self.worker.inner.nodes.me())?;
-        if self.terms.unique.ends_at_start() {
-            free_keys(tx, claims.iter().filter(|claim| removed.has(claim.id)))?;
-        }
         // What was cancelled meanwhile is left out.
         let there: Vec<usize> =
             range.clone().filter(|at| removed.has(claims[at - range.start].id)).collect();

@@ -1,6 +1,5 @@
 //! The job that fetches what the community wants.
 
-use weir_base::Timestamp;
 use weir_community::federation::{self, DEPTH_MAX, Fetch, Wanted};
 use weir_community::statuses;
 use weir_db::Class;
@@ -13,8 +12,10 @@ use crate::wire::Uri;
 /// So far away from what came in by itself that nothing further is fetched.
 pub(super) const LEAF_DEPTH: u32 = DEPTH_MAX;
 
-/// How long a patient fetch waits before it looks again, in ms …
-const PUT_OFF_MS: i64 = 3_000;
+/// How long a patient fetch waits at least before it looks again, in ms …
+const PUT_OFF_MIN_MS: i64 = 3_000;
+/// … at most …
+const PUT_OFF_MAX_MS: i64 = 60_000;
 /// … and for how long in all.
 const PATIENCE_MS: i64 = 600_000;
 
@@ -24,24 +25,28 @@ pub(crate) fn register(registry: &mut Registry, face: &ActivityPub) {
         let face = face.clone();
         async move {
             let Claimed { job, enqueued_at, .. } = claimed;
-            if job.patient && is_on_its_way(&face, &job, enqueued_at).await? {
-                return Err(Failure::postpone("it may be among what came in", PUT_OFF_MS));
+            let waited_ms = face.community().env().clock.now().since_ms(enqueued_at);
+            if job.patient
+                && waited_ms < PATIENCE_MS
+                && is_on_its_way(&face, job.wanted.uri()).await?
+            {
+                let why = "it may be among what came in";
+                return Err(Failure::postpone(why, put_off_ms(waited_ms)));
             }
             run(&face, job).await.map_err(Failure::from)
         }
     });
 }
 
+/// What has waited long waits long again: a backlog of minutes has thousands of these beside it,
+/// and each look is work that the backlog has to stand behind.
+fn put_off_ms(waited_ms: i64) -> i64 {
+    (waited_ms / 2).clamp(PUT_OFF_MIN_MS, PUT_OFF_MAX_MS)
+}
+
 /// Whether what is wanted may be among the messages of its host that wait.
-async fn is_on_its_way(
-    face: &ActivityPub,
-    job: &Fetch,
-    since: Timestamp,
-) -> Result<bool, RemoteError> {
-    let uri = job.wanted.uri();
-    let waited_ms = face.community().env().clock.now().since_ms(since);
-    Ok(waited_ms < PATIENCE_MS
-        && federation::host_of(uri).is_some_and(|host| face.has_unworked_of(host))
+async fn is_on_its_way(face: &ActivityPub, uri: &str) -> Result<bool, RemoteError> {
+    Ok(federation::host_of(uri).is_some_and(|host| face.has_unworked_of(host))
         && face.known_post(uri).await?.is_none())
 }
 

@@ -1,11 +1,12 @@
 //! The life of a job around its run: schedules, keys, periodic jobs, pauses.
 
 use tokio::sync::mpsc::{self, UnboundedReceiver};
+use tokio::sync::watch;
 use weir_base::Timestamp;
 use weir_db::{Tx, params};
-use weir_jobs::{Claimed, Failure, Registry, Set};
+use weir_jobs::{Claimed, Failure, Outcome, Prepared, Registry, Set};
 
-use crate::house::{Call, House, houses, soon, until};
+use crate::house::{Call, House, News, houses, soon, until, write_effect};
 
 /// Tells the number of each run.
 fn telling() -> (Registry, UnboundedReceiver<i64>) {
@@ -111,6 +112,41 @@ async fn one_job_of_a_key_waits_at_a_time() {
         assert!(!call_unique(&house, "actor 5", 0, 5).await, "the scheduled one still waits");
         house.advance(1_000);
         assert_eq!(soon(runs.recv()).await, Some(1));
+        running.stop().await;
+        assert_eq!(house.rows("jobs_unique").await, 0);
+    }
+}
+
+#[tokio::test]
+async fn what_happens_while_a_unit_is_prepared_enqueues_anew_under_its_key() {
+    for house in houses() {
+        let (told, mut prepared) = mpsc::unbounded_channel();
+        let (go, gone) = watch::channel(false);
+        let mut registry = Registry::new();
+        let prepare = move |batch: Vec<Claimed<News>>| {
+            let (told, mut gone) = (told.clone(), gone.clone());
+            async move {
+                batch.iter().for_each(|claimed| told.send(claimed.job.0).unwrap());
+                let _ = gone.wait_for(|gone| *gone).await;
+                batch.into_iter().map(|claimed| Prepared::Run(claimed.job.0)).collect()
+            }
+        };
+        registry.unit(prepare, |tx: &mut Tx, batch: &[i64]| {
+            batch.iter().try_for_each(|number| write_effect(tx, *number))?;
+            Ok(vec![Outcome::Done; batch.len()])
+        });
+        let running = house.start(registry);
+        let (jobs, now) = (house.jobs.clone(), house.clock.now());
+        let news = |number| {
+            let jobs = jobs.clone();
+            move |tx: &mut Tx| jobs.enqueue_unique(tx, "poll", now, &News(number))
+        };
+        assert!(house.write(news(1)).await.is_some());
+        assert_eq!(soon(prepared.recv()).await, Some(1), "{}", house.fixture.name);
+        assert!(house.write(news(2)).await.is_some(), "what it reads is older");
+        assert!(house.write(news(3)).await.is_none(), "the second waits");
+        go.send(true).unwrap();
+        until("both ran", async || house.effects().await == [1, 2]).await;
         running.stop().await;
         assert_eq!(house.rows("jobs_unique").await, 0);
     }

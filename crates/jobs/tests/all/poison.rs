@@ -7,10 +7,10 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use weir_base::{Clock, Random};
 use weir_db::{Class, Db, Options, Tx};
-use weir_jobs::{Claimed, Jobs, NodeOptions, Registry, Set, sidekiq};
+use weir_jobs::{Claimed, Job, Jobs, NodeOptions, Outcome, Registry, Set, sidekiq};
 use weir_storm::fixture::{Fixture, databases, sqlite};
 
-use crate::house::{Call, numbers, until};
+use crate::house::{Call, News, numbers, until};
 use crate::redis_server::RedisServer;
 
 /// Names the database, its directory, that of the journal and the Redis (or `-`) to the process.
@@ -26,12 +26,17 @@ fn open(url: &str, directory: &Path) -> (Db, Jobs) {
     (db, jobs)
 }
 
-/// Works off forty jobs, one of which is poison, and tells how often the process died.
-async fn deaths(fixture: &Fixture, redis: Option<&RedisServer>) -> usize {
+/// Works off forty jobs made by `job`, one of which is poison, and tells how often the process
+/// died.
+async fn deaths<J: Job>(
+    fixture: &Fixture,
+    redis: Option<&RedisServer>,
+    job: impl Fn(i64) -> J,
+) -> usize {
     let journal = tempfile::tempdir().unwrap();
     let (db, jobs) = open(&fixture.url, fixture.directory());
-    let calls: Vec<Call> = numbers(40).into_iter().map(|number| Call { number }).collect();
-    let unit = move |tx: &mut Tx| jobs.enqueue_many(tx, &calls);
+    let forty: Vec<J> = numbers(40).into_iter().map(job).collect();
+    let unit = move |tx: &mut Tx| jobs.enqueue_many(tx, &forty);
     db.write::<_, weir_db::Error, _>(Class::Interactive, unit).await.unwrap();
     drop(db);
     let (directory, journal) = (fixture.directory().display(), journal.path().display());
@@ -54,20 +59,37 @@ async fn deaths(fixture: &Fixture, redis: Option<&RedisServer>) -> usize {
 #[tokio::test]
 async fn a_job_that_kills_its_process_three_times_is_dead_and_those_beside_it_are_not() {
     for fixture in databases() {
-        assert_eq!(deaths(&fixture, None).await, 3, "{}", fixture.name);
-        let (_, jobs) = open(&fixture.url, fixture.directory());
-        let dead = jobs.list(Set::Dead, None, 100).await.unwrap();
-        let payloads: Vec<&str> = dead.iter().map(|entry| entry.payload.as_str()).collect();
-        assert_eq!(payloads, [r#"{"number":13}"#], "{}", fixture.name);
-        assert_eq!(dead[0].reason.as_deref(), Some("its process died 3 times while it ran"));
-        assert_eq!(jobs.stats().await.unwrap().retries, 0);
+        assert_eq!(deaths(&fixture, None, call).await, 3, "{}", fixture.name);
+        is_dead(&fixture, r#"{"number":13}"#).await;
     }
+}
+
+#[tokio::test]
+async fn a_unit_that_kills_its_process_three_times_is_dead_and_its_batch_is_not() {
+    for fixture in databases() {
+        assert_eq!(deaths(&fixture, None, News).await, 3, "{}", fixture.name);
+        is_dead(&fixture, "13").await;
+    }
+}
+
+fn call(number: i64) -> Call {
+    Call { number }
+}
+
+/// That the job of this payload is dead, and no other.
+async fn is_dead(fixture: &Fixture, payload: &str) {
+    let (_, jobs) = open(&fixture.url, fixture.directory());
+    let dead = jobs.list(Set::Dead, None, 100).await.unwrap();
+    let payloads: Vec<&str> = dead.iter().map(|entry| entry.payload.as_str()).collect();
+    assert_eq!(payloads, [payload], "{}", fixture.name);
+    assert_eq!(dead[0].reason.as_deref(), Some("its process died 3 times while it ran"));
+    assert_eq!(jobs.stats().await.unwrap().retries, 0);
 }
 
 #[tokio::test]
 async fn a_job_on_redis_that_kills_its_process_three_times_is_dead_too() {
     let (fixture, redis) = (sqlite(), RedisServer::start());
-    assert_eq!(deaths(&fixture, Some(&redis)).await, 3);
+    assert_eq!(deaths(&fixture, Some(&redis), call).await, 3);
     let dead: Vec<String> = redis.ask(&["ZRANGE", "dead", "0", "-1"]);
     assert!(!dead.is_empty());
     // What its process had no time to note as handed over lies there twice.
@@ -99,6 +121,12 @@ async fn a_process_that_works() {
             }
             Ok(())
         }
+    });
+    registry.simple_unit(|_: &mut Tx, batch: &[Claimed<News>]| {
+        if batch.iter().any(|claimed| claimed.job.0 == POISON) {
+            std::process::abort();
+        }
+        Ok(vec![Outcome::Done; batch.len()])
     });
     let stop = CancellationToken::new();
     let workers = if redis == "-" {

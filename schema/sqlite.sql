@@ -901,6 +901,7 @@ CREATE INDEX jobs_batches_by_end ON jobs_batches (complete_at, id);
 CREATE INDEX jobs_cursors_by_time ON jobs_cursors (saved_at);
 CREATE INDEX jobs_dead_by_time ON jobs_dead (died_at, id);
 CREATE UNIQUE INDEX jobs_later_by_id ON jobs_later (id);
+CREATE INDEX jobs_later_by_state ON jobs_later (state) WHERE state > 0;
 CREATE INDEX jobs_later_put_off ON jobs_later (queue, lane) WHERE state = 0 AND reason IS NOT NULL;
 CREATE INDEX jobs_members_by_batch ON jobs_members (batch_id);
 CREATE INDEX jobs_seen_by_time ON jobs_seen (seen_at);

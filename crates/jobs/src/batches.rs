@@ -7,6 +7,7 @@ use weir_base::{Id, Timestamp};
 use weir_db::{Class, Error, Row, Tx, ids, params};
 
 use crate::jobs::Inner;
+use crate::keeper::PRUNED_MAX;
 use crate::{Job, Jobs, rows};
 
 /// The longest label, in bytes.
@@ -15,8 +16,6 @@ const LABEL_BYTES_MAX: usize = 200;
 const SUCCESS_KEPT_MS: i64 = 7 * 24 * 3_600 * 1_000;
 /// A batch that failed is remembered for this long: 30 days, in ms.
 const FAILED_KEPT_MS: i64 = 30 * 24 * 3_600 * 1_000;
-/// Batches that are forgotten at once.
-const PRUNED_MAX: usize = 1_000;
 /// The most batches of one list.
 const LIST_MAX: usize = 1_000;
 

@@ -10,6 +10,7 @@ use weir_base::{Id, Timestamp};
 use weir_db::{Class, Tx, ids, params};
 
 use crate::jobs::Inner;
+use crate::keeper::PRUNED_MAX;
 use crate::{Claimed, Error};
 
 /// The largest cursor, as JSON in bytes.
@@ -17,8 +18,6 @@ const CURSOR_BYTES_MAX: usize = 64 * 1024;
 /// One whose job left no other trace is kept for this long: 31 days, in ms, which is longer than
 /// any wait for a retry.
 const KEPT_MS: i64 = 31 * 24 * 3_600 * 1_000;
-/// Cursors that are forgotten at once.
-const PRUNED_MAX: usize = 1_000;
 
 /// The jobs that looked at or saved a cursor in this process, and have not ended.
 #[derive(Default)]

@@ -191,10 +191,15 @@ impl Jobs {
         let mut here = self.queues_here();
         let me = self.inner.nodes.me();
         let count = move |tx: &mut Tx| {
-            let later: Vec<(i64, u64)> =
-                tx.query("SELECT state, COUNT(*) FROM jobs_later GROUP BY state", &[], |row| {
-                    Ok((row.get(0)?, row.get(1)?))
-                })?;
+            // Of the scheduled, which may be millions, no row is read: they are the others.
+            let all: Option<u64> = tx.value("SELECT COUNT(*) FROM jobs_later", &[])?;
+            let mut later: Vec<(i64, u64)> = tx.query(
+                "SELECT state, COUNT(*) FROM jobs_later WHERE state > 0 GROUP BY state",
+                &[],
+                |row| Ok((row.get(0)?, row.get(1)?)),
+            )?;
+            let others: u64 = later.iter().map(|(_, count)| count).sum();
+            later.push((0, all.unwrap_or(0).saturating_sub(others)));
             let dead: Option<u64> = tx.value("SELECT COUNT(*) FROM jobs_dead", &[])?;
             let others = views::others(tx, me)?;
             Ok::<_, weir_db::Error>((later, dead.unwrap_or(0), on_all_nodes(tx)?, others))

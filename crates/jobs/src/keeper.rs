@@ -18,8 +18,10 @@ use crate::{batches, cursors, unique};
 const DEAD_MAX: i64 = 10_000;
 /// The dead set keeps jobs for this long: 180 days, in ms.
 const DEAD_AGE_MS_MAX: i64 = 180 * 24 * 3_600 * 1_000;
-/// How often the dead set's age is looked at, in ms.
-const PRUNE_EVERY_MS: i64 = 3_600 * 1_000;
+/// How often is looked for what is to be forgotten, in ms …
+pub(crate) const PRUNE_EVERY_MS: i64 = 3_600 * 1_000;
+/// … and how much of each kind is forgotten at once; then at once again.
+pub(crate) const PRUNED_MAX: i64 = 1_000;
 /// The longest sleep: gauges are renewed and a clock that jumped is noticed.
 const SLEEP_MAX: Duration = Duration::from_secs(5);
 
@@ -90,8 +92,8 @@ impl Keeper {
         }
         let now = self.inner.clock.now();
         if self.prune_at <= now || self.inner.later.dead() > DEAD_MAX {
-            prune(&self.inner, now).await?;
-            self.prune_at = now.plus_ms(PRUNE_EVERY_MS);
+            let more = prune(&self.inner, now).await?;
+            self.prune_at = if more { now } else { now.plus_ms(PRUNE_EVERY_MS) };
         }
         let periodic = self.periodic.iter().map(|(_, next)| *next).min();
         let soonest = self.inner.later.next().min(self.prune_at);
@@ -139,27 +141,28 @@ impl Keeper {
     }
 }
 
-/// Forgets the oldest dead jobs beyond the limits.
-async fn prune(inner: &Arc<Inner>, now: Timestamp) -> Result<(), Error> {
-    let gone: u64 = inner
+/// Forgets the oldest dead jobs beyond the limits, and keys, batches and cursors whose time is
+/// over, some of each; tells whether there may be more.
+pub(crate) async fn prune(inner: &Arc<Inner>, now: Timestamp) -> Result<bool, Error> {
+    let (gone, most): (u64, u64) = inner
         .db
         .write(Class::Housekeeping, move |tx| {
             let old = tx.execute(
                 "DELETE FROM jobs_dead WHERE id IN (SELECT id FROM jobs_dead
-                 WHERE died_at < ?1 ORDER BY died_at, id LIMIT 1000)",
-                params![now.plus_ms(-DEAD_AGE_MS_MAX)],
+                 WHERE died_at < ?1 ORDER BY died_at, id LIMIT ?2)",
+                params![now.plus_ms(-DEAD_AGE_MS_MAX), PRUNED_MAX],
             )?;
             let many = tx.execute(
                 "DELETE FROM jobs_dead WHERE id IN (SELECT id FROM jobs_dead
-                 ORDER BY died_at DESC, id DESC LIMIT 1000 OFFSET ?1)",
-                params![DEAD_MAX],
+                 ORDER BY died_at DESC, id DESC LIMIT ?2 OFFSET ?1)",
+                params![DEAD_MAX, PRUNED_MAX],
             )?;
-            unique::prune(tx, now)?;
-            batches::prune(tx, now)?;
-            cursors::prune(tx, now)?;
-            Ok::<_, Error>(old + many)
+            let others =
+                [unique::prune(tx, now)?, batches::prune(tx, now)?, cursors::prune(tx, now)?];
+            let most = others.into_iter().fold(old.max(many), u64::max);
+            Ok::<_, Error>((old + many, most))
         })
         .await?;
     inner.later.buried(gone);
-    Ok(())
+    Ok(most >= PRUNED_MAX.unsigned_abs())
 }

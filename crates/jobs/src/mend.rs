@@ -96,7 +96,8 @@ impl Jobs {
         let retry = move |tx: &mut Tx| {
             let now = jobs.inner.clock.now();
             let moved = tx.execute(
-                "UPDATE jobs_later SET due_at = ?1 WHERE id = ?2 AND due_at > ?1",
+                // Not what a batch calls back: its time is when the batch ends.
+                "UPDATE jobs_later SET due_at = ?1 WHERE id = ?2 AND due_at > ?1 AND state < 2",
                 params![now, id],
             )?;
             let raised = jobs.raise(tx, &[id])?;

@@ -24,6 +24,10 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Two looks that this process's own jobs bring on are so far apart: one look for many commits.
 const LOOK_GAP: Duration = Duration::from_millis(4);
 
+/// Rows of newly gained slots that one look should read at most: read all at once, millions would
+/// take memory by the gigabyte, and longer than a statement may.
+const GAINED_ROWS_MAX: usize = 50_000;
+
 /// The condition of rows that a snapshot could not see. The first comparison alone says where in
 /// the index to begin.
 const UNSEEN: &str = "AND xid >= ?1 AND (xid >= ?2 OR xid IN ids(?3))";
@@ -41,6 +45,13 @@ pub(crate) struct News {
 struct Snapshot {
     next: u64,
     open: Vec<u64>,
+}
+
+/// Where the last look ended, and how much the next one takes on.
+struct Looks {
+    last: Snapshot,
+    /// How many of the slots that were gained are read whole at once.
+    gained_max: usize,
 }
 
 /// What a look found.
@@ -61,15 +72,16 @@ struct Others {
 
 /// Looks again and again, until `stop`.
 pub(crate) async fn run(inner: Arc<Inner>, stop: CancellationToken) {
-    let mut last = Snapshot::default();
+    let mut looks = Looks { last: Snapshot::default(), gained_max: 1 };
     let mut whole_at = Instant::now();
     while !stop.is_cancelled() {
         let began = Instant::now();
         // What this process did itself it knows, but for which node its jobs belong to.
         let whole = whole_at <= began;
-        let gap = match look(&inner, &mut last, whole).await {
+        let gap = match look(&inner, &mut looks, whole).await {
             Ok(()) => LOOK_GAP,
             Err(error) => {
+                looks.gained_max = 1;
                 tracing::warn!(%error, "new jobs cannot be looked for");
                 AGAIN_AFTER
             }
@@ -91,13 +103,23 @@ pub(crate) async fn run(inner: Arc<Inner>, stop: CancellationToken) {
     }
 }
 
-async fn look(inner: &Arc<Inner>, last: &mut Snapshot, whole: bool) -> Result<(), Error> {
-    let (held, gained) = inner.nodes.to_look_at(&inner.directory);
+async fn look(inner: &Arc<Inner>, looks: &mut Looks, whole: bool) -> Result<(), Error> {
+    let (held, all_gained) = inner.nodes.to_look_at(&inner.directory);
+    let gained = first_of(all_gained, looks.gained_max);
     let pauses = inner.news.pauses.load(Ordering::Acquire);
-    let unseen = last.unseen();
+    let unseen = looks.last.unseen();
     let look =
         inner.db.read(Class::Inbound, move |tx| read(tx, held, gained, &unseen, whole)).await?;
-    *last = look.snapshot;
+    looks.last = look.snapshot;
+    if gained != 0 {
+        let of_gained = look.lanes.iter().filter(|((slot, ..), _)| gained >> slot & 1 == 1);
+        let rows: usize = of_gained.map(|(_, ids)| ids.len()).sum();
+        let fits = looks.gained_max * GAINED_ROWS_MAX / rows.max(1);
+        looks.gained_max = fits.clamp(1, (looks.gained_max * 2).min(slots::SLOTS));
+    }
+    if gained != all_gained {
+        inner.news.wake.notify_one();
+    }
     metrics::counter!("weir_jobs_looks_total").increment(1);
     inner.nodes.loaded(held, gained, |known| {
         for ((slot, queue, lane), ids) in &look.lanes {
@@ -125,6 +147,16 @@ async fn look(inner: &Arc<Inner>, last: &mut Snapshot, whole: bool) -> Result<()
         }
     }
     Ok(())
+}
+
+/// The lowest `count` of the slots in `mask`.
+fn first_of(mask: u64, count: usize) -> u64 {
+    let mut rest = mask;
+    for _ in 0..count {
+        // Without its lowest slot; of none, none.
+        rest &= rest.wrapping_sub(1);
+    }
+    mask & !rest
 }
 
 fn read(
@@ -197,6 +229,14 @@ pub(crate) fn forget_foreign_numbers(tx: &mut Tx) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn gained_slots_are_read_some_at_a_time() {
+        assert_eq!(first_of(0b1011_0100, 2), 0b0001_0100);
+        assert_eq!(first_of(0b1011_0100, 64), 0b1011_0100);
+        assert_eq!(first_of(u64::MAX, 63), u64::MAX >> 1);
+        assert_eq!(first_of(0, 3), 0);
+    }
 
     #[test]
     fn a_snapshot_tells_which_rows_it_could_not_see() {

@@ -3,6 +3,8 @@
 use weir_base::{Id, Timestamp};
 use weir_db::{Error, Tx, params};
 
+use crate::keeper::PRUNED_MAX;
+
 /// Until when a job keeps another of the same [`unique_key`](crate::Job::unique_key) away. Jobs
 /// of one key must be interchangeable. A job that is cancelled or deleted frees its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,7 +60,7 @@ pub(crate) fn take(
 pub(crate) fn prune(tx: &mut Tx, now: Timestamp) -> Result<u64, Error> {
     tx.execute(
         "DELETE FROM jobs_unique WHERE unique_key IN
-           (SELECT unique_key FROM jobs_unique WHERE until_at <= ?1 LIMIT 1000)",
-        params![now],
+           (SELECT unique_key FROM jobs_unique WHERE until_at <= ?1 LIMIT ?2)",
+        params![now, PRUNED_MAX],
     )
 }

@@ -12,6 +12,7 @@ use super::names;
 use super::wire::{self, Fields};
 use super::worker::Core;
 use super::{seen, sweep};
+use crate::keeper::{self, PRUNE_EVERY_MS};
 use crate::periodic;
 use crate::registry::Periodic;
 
@@ -29,6 +30,7 @@ pub(crate) struct Poller {
     /// With the next run of each.
     periodic: Vec<(Arc<Periodic>, Timestamp)>,
     tidy_at: Instant,
+    prune_at: Timestamp,
     look_at: Instant,
     /// Since when Redis has answered. Its return begins anew: signs of life ran out meanwhile.
     answers_since: Instant,
@@ -42,6 +44,7 @@ impl Poller {
             core,
             periodic,
             tidy_at: Instant::now(),
+            prune_at: begin,
             look_at: Instant::now(),
             answers_since: Instant::now(),
         }
@@ -133,6 +136,13 @@ impl Poller {
         let forget = move |tx: &mut Tx| seen::forget(tx, now);
         if let Err(error) = self.core.inner.db.write(Class::Housekeeping, forget).await {
             tracing::debug!(%error, "old names of jobs are not forgotten yet");
+        }
+        if self.prune_at <= now {
+            match keeper::prune(&self.core.inner, now).await {
+                Ok(true) => self.tidy_at = Instant::now(),
+                Ok(false) => self.prune_at = now.plus_ms(PRUNE_EVERY_MS),
+                Err(error) => tracing::debug!(%error, "what is over is not forgotten yet"),
+            }
         }
         if self.answers_since.elapsed() < self.core.shared.options.lease {
             return;

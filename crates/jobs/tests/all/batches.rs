@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 use weir_base::Id;
-use weir_db::Class;
+use weir_db::{Class, Tx};
 use weir_jobs::{BatchStats, Claimed, Failure, Job, Outcome, Queue, Registry, Retry, Set};
 
 use crate::house::{Call, House, Note, houses, numbers, soon, until, write_effect};
@@ -81,6 +81,25 @@ async fn a_batch_calls_back_once_when_all_are_done() {
         assert_eq!(after.death_at, None);
         assert!(calls.recv().await.is_none(), "{}", house.fixture.name);
         assert_eq!(house.rows("jobs_later").await, 0, "what is never called back is gone");
+    }
+}
+
+#[tokio::test]
+async fn what_a_batch_calls_back_cannot_be_made_ready_by_hand() {
+    for house in houses() {
+        let id = batch_of(&house, "one", vec![2]).await;
+        let read = |tx: &mut Tx| tx.column("SELECT id FROM jobs_later WHERE state = 2", &[]);
+        let callbacks: Vec<Id> =
+            house.db.read::<_, weir_db::Error, _>(Class::Interactive, read).await.unwrap();
+        assert_eq!(callbacks.len(), 3);
+        for callback in callbacks {
+            assert!(!house.jobs.retry(callback).await.unwrap(), "{}", house.fixture.name);
+        }
+        let (registry, mut calls) = registry();
+        let running = house.start(registry);
+        soon(calls.recv()).await;
+        assert_eq!(stats(&house, id).await.pending(), 0, "it is called back when it is complete");
+        running.stop().await;
     }
 }
 

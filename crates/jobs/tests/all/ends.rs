@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 use weir_base::Id;
-use weir_db::Class;
+use weir_db::{Class, Tx};
 use weir_jobs::{Claimed, Delay, Failure, Job, Last, Outcome, Queue, Registry, Retry, Unique};
 
 use crate::house::{Call, House, houses, soon, until};
+use crate::redis_server::RedisServer;
 
 /// Worth nothing after a minute.
 #[derive(Debug, Serialize, Deserialize)]
@@ -171,6 +172,33 @@ async fn a_job_that_is_unique_for_a_time_keeps_others_away_even_when_it_is_done(
         assert_ne!(enqueue(&house, Hourly(1)).await, first);
         running.stop().await;
     }
+}
+
+#[tokio::test]
+async fn keys_whose_time_is_over_are_forgotten_however_many_wherever_the_jobs_lie() {
+    for house in houses() {
+        forgets_keys(house, None).await;
+    }
+    for house in houses() {
+        forgets_keys(house, Some(RedisServer::start())).await;
+    }
+}
+
+async fn forgets_keys(house: House, redis: Option<RedisServer>) {
+    let jobs = house.jobs.clone();
+    let enqueue =
+        move |tx: &mut Tx| (0..2_500).try_for_each(|at| jobs.enqueue(tx, &Hourly(at)).map(|_| ()));
+    house.write(enqueue).await;
+    house.clock.advance(3_600_001);
+    let mut registry = Registry::new();
+    registry.simple_unit::<Hourly, _>(|_, jobs| Ok(vec![Outcome::Done; jobs.len()]));
+    let running = match &redis {
+        Some(redis) => house.start_on(redis, registry),
+        None => house.start(registry),
+    };
+    house.advance(3_600_000);
+    until("none is left", async || house.rows("jobs_unique").await == 0).await;
+    running.stop().await;
 }
 
 #[tokio::test]

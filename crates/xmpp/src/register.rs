@@ -11,6 +11,7 @@ use weir_db::Class;
 
 use crate::face::{Xmpp, fault};
 use crate::iq::{Answer, Asked};
+use crate::log_in::Power;
 use crate::wire::form::{Field, Form};
 use crate::wire::{Condition, Element, Stanza, StanzaError, StreamCondition, ns};
 
@@ -229,6 +230,8 @@ pub async fn query(asked: Asked) -> Answer {
             .with_child(Element::new("password", ns::REGISTER));
         return Ok(Some(query));
     }
+    // Whoever has an app's token has the app, and not the account.
+    asked.own_account_with(Power::Own)?;
     if asked.payload.has("remove", ns::REGISTER) {
         return leave(&asked, account).await;
     }

@@ -46,6 +46,13 @@ impl Held {
     }
 }
 
+impl Hold {
+    /// The id of the token.
+    pub fn token(&self) -> Id {
+        self.token
+    }
+}
+
 impl Drop for Hold {
     fn drop(&mut self) {
         let mut held = self.held.0.lock();

@@ -12,8 +12,8 @@ pub use held::{Held, Hold};
 pub use scopes::{Scopes, UnknownScope};
 pub(crate) use tokens::role_changed;
 pub use tokens::{
-    Bearer, LogIns, access_changed, bearer, issue, person_behind, powerless, revoke, revoke_all,
-    revoke_by_id, revoke_own, tokens_of, touch,
+    Bearer, LogIns, access_changed, bearer, bearer_by_id, issue, person_behind, powerless, revoke,
+    revoke_all, revoke_by_id, revoke_own, tokens_of, touch,
 };
 
 use aws_lc_rs::digest::{SHA256, digest};

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use weir_base::{Id, Secret, Timestamp};
-use weir_db::{Error as DbError, Row, Tx, params};
+use weir_db::{Error as DbError, Row, Tx, Value, params};
 
 use super::{Authorization, Held, Scopes, hash};
-use crate::{Env, Error};
+use crate::{Env, Error, users};
 
 /// How old the time of last use may be before it is written again, in ms.
 const LAST_USED_STEP_MS: i64 = 24 * 60 * 60 * 1_000;
@@ -158,11 +158,22 @@ type Judged = Result<Bearer, &'static str>;
 /// [`Error::Unauthorized`] when it is unknown or revoked; [`Error::Forbidden`] with Mastodon's
 /// words when the person may not log in (any more, or yet).
 pub fn bearer(tx: &mut Tx, env: &Env, token: &str) -> Result<Bearer, Error> {
+    found(tx, env, "t.token_hash = ?1", params![hash(token)])
+}
+
+/// Who is behind the token of this id.
+///
+/// # Errors
+/// As for [`bearer`].
+pub fn bearer_by_id(tx: &mut Tx, env: &Env, token: Id) -> Result<Bearer, Error> {
+    found(tx, env, "t.id = ?1", params![token])
+}
+
+fn found(tx: &mut Tx, env: &Env, which: &str, params: &[Value<'_>]) -> Result<Bearer, Error> {
     // Before the snapshot is taken, by the first statement.
     let (generation, now) = (env.log_ins.current(), env.clock.now());
-    let sql = format!("{BEARERS} WHERE t.token_hash = ?1");
-    let found = tx.query_opt(&sql, params![hash(token)], |row| judged(row, now, generation))?;
-    match found {
+    let sql = format!("{BEARERS} WHERE {which}");
+    match tx.query_opt(&sql, params, |row| judged(row, now, generation))? {
         None => Err(Error::Unauthorized("The access token is invalid")),
         Some(Err(problem)) => Err(Error::Forbidden(problem)),
         Some(Ok(bearer)) => Ok(bearer),
@@ -230,6 +241,7 @@ pub fn revoke_all(tx: &mut Tx, env: &Env, account: Id) -> Result<(), Error> {
     access_changed(tx, env, account);
     for sql in [
         "DELETE FROM push_subscriptions WHERE account_id = ?1",
+        "DELETE FROM chat_tokens WHERE account_id = ?1 AND oauth_token_id IS NOT NULL",
         "DELETE FROM oauth_tokens WHERE account_id = ?1",
         "DELETE FROM oauth_grants WHERE account_id = ?1",
     ] {
@@ -241,7 +253,10 @@ pub fn revoke_all(tx: &mut Tx, env: &Env, account: Id) -> Result<(), Error> {
 fn remove(tx: &mut Tx, env: &Env, id: Id) -> Result<(), Error> {
     let sql = "SELECT account_id FROM oauth_tokens WHERE id = ?1";
     match tx.value::<Option<Id>>(sql, params![id])?.flatten() {
-        Some(account) => access_changed(tx, env, account),
+        Some(account) => {
+            access_changed(tx, env, account);
+            users::forget_chat_tokens_of_app(tx, account, id)?;
+        }
         None => env.log_ins.changed(tx),
     }
     tx.run("DELETE FROM push_subscriptions WHERE token_id = ?1", params![id])?;

@@ -115,6 +115,8 @@ CREATE TABLE chat_tokens (
   sealed BLOB NOT NULL,
   created_at BIGINT NOT NULL,
   expires_at BIGINT NOT NULL,
+  -- The token of the Mastodon API that it came from; none where the password was given.
+  oauth_token_id BIGINT,
   PRIMARY KEY (account_id, client, is_new)
 );
 CREATE INDEX chat_tokens_by_expiry ON chat_tokens (expires_at);

@@ -22,7 +22,7 @@ pub use change::{UserChange, change, list};
 pub use chat_log_in::{ChatUser, chat_user};
 pub use chat_tokens::{
     CHAT_TOKEN_LIFE_MS, ChatToken, ClientId, chat_tokens, forget_chat_token, forget_chat_tokens,
-    keep_chat_token, used_chat_token,
+    forget_chat_tokens_of_app, keep_chat_token, used_chat_token,
 };
 pub use credentials::{
     ask_confirmation, ask_reset, change_email, change_password, confirm, reset_is_open,

@@ -11,8 +11,9 @@ async fn app_tokens(place: &Place, of: weir_base::Id, app: &'static [u8]) -> Vec
 }
 
 async fn make(place: &Place, of: weir_base::Id, app: &'static [u8]) -> String {
-    let made =
-        place.write(move |tx, env| users::keep_chat_token(tx, env, of, &app.to_vec(), "HT")).await;
+    let made = place
+        .write(move |tx, env| users::keep_chat_token(tx, env, of, &app.to_vec(), "HT", None))
+        .await;
     made.unwrap().secret.expose().clone()
 }
 
@@ -102,7 +103,7 @@ async fn an_account_has_a_limited_number_of_tokens() {
         place
             .write(move |tx, env| {
                 for number in 0..80_u8 {
-                    users::keep_chat_token(tx, env, alice, &vec![number], "HT")?;
+                    users::keep_chat_token(tx, env, alice, &vec![number], "HT", None)?;
                 }
                 Ok::<(), Error>(())
             })

@@ -16,6 +16,7 @@ use weir_community::users::{self, Role};
 
 use crate::face::Xmpp;
 use crate::iq::{Answer, Asked};
+use crate::log_in::Power;
 use crate::wire::form::Form;
 use crate::wire::{Condition, Element, Jid, StanzaError, ns};
 
@@ -122,7 +123,7 @@ const COMMANDS: &[Command] = &[
     ),
 ];
 
-/// The role of `account`, of which somebody is logged in.
+/// The role of the account that asks.
 async fn role(asked: &Asked) -> Result<(Id, Role), StanzaError> {
     let account = asked.own_account()?;
     let user = asked.xmpp.read(move |tx, _| users::by_account(tx, account)).await?;
@@ -140,6 +141,9 @@ pub async fn command(asked: Asked) -> Answer {
     if role < command.role {
         let text = format!("this takes somebody of staff: a {}", command.role.name());
         return Err(StanzaError::new(Condition::Forbidden).text(text));
+    }
+    if command.role > Role::User {
+        asked.own_account_with(Power::Role)?;
     }
     let session = match asked.payload.attr("sessionid") {
         Some(session) if session.len() <= 64 => session.to_owned(),
@@ -183,7 +187,10 @@ pub async fn command(asked: Asked) -> Answer {
 
 /// `disco#items` of the commands: those that the one who asks may use.
 pub async fn list(asked: &Asked) -> Answer {
-    let (_, role) = role(asked).await?;
+    let (_, mut role) = role(asked).await?;
+    if asked.own_account_with(Power::Role).is_err() {
+        role = Role::User;
+    }
     let items = COMMANDS.iter().filter(|command| role >= command.role).map(|command| {
         Element::new("item", ns::DISCO_ITEMS)
             .with_attr("jid", asked.xmpp.domain())

@@ -21,6 +21,7 @@ use std::sync::Arc;
 use weir_base::Id;
 
 use crate::face::{Work, Xmpp};
+use crate::log_in::Power;
 use crate::router::Session;
 use crate::wire::{Condition, Element, Jid, Stanza, StanzaError};
 
@@ -77,6 +78,23 @@ impl Asked {
     /// `forbidden` for those of other servers.
     pub fn own_account(&self) -> Result<Id, StanzaError> {
         self.account.ok_or_else(|| StanzaError::new(Condition::Forbidden))
+    }
+
+    /// The account that asks, where it logged in by what gives this power.
+    ///
+    /// # Errors
+    /// `forbidden` for those of other servers; `not-authorized` with what gives the power.
+    pub fn own_account_with(&self, power: Power) -> Result<Id, StanzaError> {
+        let account = self.own_account()?;
+        let has = self.session.as_ref().map(|session| session.state().power);
+        if has.is_some_and(|has| has >= power) {
+            return Ok(account);
+        }
+        let text = match power {
+            Power::Own => "an app's token is not enough for this: log in with the password",
+            _ => "the app's token has to be good for admin:write, or log in with the password",
+        };
+        Err(StanzaError::new(Condition::NotAuthorized).text(text))
     }
 }
 

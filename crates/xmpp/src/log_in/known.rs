@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use weir_community::accounts;
+use weir_community::oauth::{Bearer, Hold};
 use weir_community::users::scram::ScramKeys;
 use weir_community::users::{self, ChatUser, ClientId, Standing};
 use weir_db::Class;
 
-use super::{Authenticated, LogIns, TOKEN_AGE_MS_MAX, UsedToken, unavailable};
+use super::{Authenticated, LogIns, Power, TOKEN_AGE_MS_MAX, UsedToken, unavailable};
 use crate::sasl::{Bindings, Failure, Ht, Mechanism, ht_answer, ht_proves};
 
 /// Somebody, or nobody.
@@ -121,6 +122,7 @@ impl LogIns {
             Standing::Fine => Ok(Authenticated {
                 account: user.account_id,
                 username: user.username.to_lowercase(),
+                power: Power::Own,
                 token: None,
                 hold: None,
             }),
@@ -152,9 +154,13 @@ impl LogIns {
         if !self.is_oneself(authzid, &name) {
             return Ok(Bearing::Unknown);
         }
-        let hold = self.community.env().log_ins.held().hold(&bearer).map(Arc::new);
-        let username = name.to_lowercase();
-        Ok(Bearing::Good(Authenticated { account, username, token: None, hold }))
+        let (username, power) = (name.to_lowercase(), Power::of(&bearer));
+        let hold = self.hold(&bearer);
+        Ok(Bearing::Good(Authenticated { account, username, power, token: None, hold }))
+    }
+
+    fn hold(&self, bearer: &Bearer) -> Option<Arc<Hold>> {
+        self.community.env().log_ins.held().hold(bearer).map(Arc::new)
     }
 
     /// Whether `proof` shows a token of the app `client` of whoever has the name; then also what
@@ -188,6 +194,8 @@ impl LogIns {
         });
         let (Some(user), Some(token)) = (known, found) else { return Err(Failure::wrong()) };
         let mut who = self.admit(&user, "")?;
+        who.power = token.bearer.as_ref().map_or(Power::Role, Power::of);
+        who.hold = token.bearer.as_ref().and_then(|bearer| self.hold(bearer));
         who.token = Some(UsedToken {
             client: client.clone(),
             mechanism: token.mechanism,

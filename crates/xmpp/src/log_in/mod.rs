@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use moka::sync::Cache;
 use weir_base::{Id, Timestamp};
-use weir_community::oauth::Hold;
+use weir_community::oauth::{Bearer, Hold};
 use weir_community::users::{self, ChatToken, ClientId};
 use weir_community::{Community, Error};
 use weir_db::Class;
@@ -55,10 +55,33 @@ pub struct Authenticated {
     pub account: Id,
     /// Its name: the part of the address before the `@`.
     pub username: String,
+    /// What they may do about accounts.
+    pub power: Power,
     /// By which token of an earlier log-in, if by one.
     pub token: Option<UsedToken>,
     /// By an app's token: it is known to be in use, for when it may have lost its power unheard.
     pub(crate) hold: Option<Arc<Hold>>,
+}
+
+/// What somebody who chats may do about accounts, by what they logged in with; each has what stands
+/// before it too.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Power {
+    /// Nothing: by an app's token.
+    #[default]
+    Chat,
+    /// What their role lets them do to others: by an app's token that is good for `admin:write`, or
+    /// by a token of an earlier log-in by password.
+    Role,
+    /// Change their own password and delete their own account: by the password.
+    Own,
+}
+
+impl Power {
+    /// What an app's token gives.
+    fn of(bearer: &Bearer) -> Self {
+        if bearer.scopes.allow("admin:write") { Self::Role } else { Self::Chat }
+    }
 }
 
 /// A token that somebody logged in by.
@@ -156,6 +179,7 @@ impl LogIns {
             return Ok(None);
         }
         let (account, client) = (who.account, client.clone());
+        let oauth_token = who.hold.as_ref().map(|hold| hold.token());
         let settled = self.community.write(Class::Interactive, move |tx, env| {
             if give_up {
                 users::forget_chat_token(tx, account, &client)?;
@@ -164,7 +188,8 @@ impl LogIns {
             }
             match &wanted {
                 Some(mechanism) => {
-                    users::keep_chat_token(tx, env, account, &client, mechanism).map(Some)
+                    users::keep_chat_token(tx, env, account, &client, mechanism, oauth_token)
+                        .map(Some)
                 }
                 None => Ok(None),
             }

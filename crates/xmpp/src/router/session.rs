@@ -12,6 +12,7 @@ use weir_community::oauth::Hold;
 use super::out::Out;
 use super::peer::Peer;
 use crate::limits;
+use crate::log_in::{Authenticated, Power};
 use crate::stream::sm::Sm;
 use crate::wire::{Jid, Stanza, StreamCondition, write};
 
@@ -37,6 +38,8 @@ pub struct State {
     pub presence: Option<Arc<[u8]>>,
     /// Its priority.
     pub priority: i8,
+    /// What it may do about accounts.
+    pub power: Power,
     /// Whether it asked for the roster and is told of changes.
     pub is_interested: bool,
     /// Whether it wants copies of what the other resources say and hear (XEP-0280).
@@ -362,6 +365,14 @@ impl State {
             self.closed = None;
         }
         self.waker = None;
+    }
+
+    /// Whoever logged in for it, anew where it is resumed: it may do what that lets it do.
+    pub(crate) fn is_by(&mut self, who: &Authenticated) {
+        self.power = who.power;
+        if who.hold.is_some() || self.more.is_some() {
+            self.more().hold = who.hold.clone();
+        }
     }
 
     /// What only some have.

@@ -259,9 +259,7 @@ pub(crate) fn bind_resource(
     let resource = jid.resource().unwrap_or(wanted);
     match xmpp.router.bind(bare.as_str(), who.account, resource) {
         Ok((session, replaced)) => {
-            if who.hold.is_some() {
-                session.state().more().hold = who.hold.clone();
-            }
+            session.state().is_by(who);
             if let Some(replaced) = replaced {
                 xmpp.spawn(crate::presence::left(xmpp, &replaced));
             }

@@ -196,6 +196,7 @@ pub(crate) async fn resume(
         // Who comes back looks, until it says that it does not.
         state.is_inactive = false;
         state.release_held();
+        state.is_by(who);
         let sm = state.sm().ok_or_else(unknown)?;
         sm.acknowledge(h).map(|done| (done, sm.received()))
     };

@@ -1,13 +1,11 @@
 //! What another node says is missed while the bus between them is away.
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
-use weir_base::Id;
-use weir_community::{Env, accounts, oauth};
+use weir_community::Env;
 use weir_db::{Class, Tx, params};
 use weir_storm::fixture;
 
 use crate::place::Place;
+use crate::powers::{bearing, oauth_token};
 
 /// A Redis that is ended with the test.
 struct Redis(std::process::Child);
@@ -30,17 +28,6 @@ impl Drop for Redis {
     }
 }
 
-/// A token of an app for everything.
-async fn token(place: &Place, of: &'static str) -> String {
-    let issue = move |tx: &mut Tx, env: &Env| {
-        let account = accounts::by_address(tx, of, "")?.unwrap().id;
-        let scopes = "read write follow".parse().unwrap();
-        oauth::issue(tx, env, Id::ZERO, Some(account), &scopes)
-    };
-    let issued = place.community.write(Class::Interactive, issue).await.unwrap();
-    issued.token.expose().clone()
-}
-
 #[tokio::test]
 async fn who_was_shut_out_while_the_bus_was_away_is_disconnected_when_it_is_back() {
     for fixture in fixture::databases() {
@@ -53,8 +40,8 @@ async fn who_was_shut_out_while_the_bus_was_away_is_disconnected_when_it_is_back
         let mut stays = place.logged_in("bob", "home").await;
         place.person("carol").await;
         let mut revoked = place.app().await;
-        let text = format!("n,,\x01auth=Bearer {}\x01\x01", token(&place, "carol").await);
-        revoked.log_in_with("OAUTHBEARER", &BASE64_STANDARD.encode(text)).await;
+        let token = oauth_token(&place, "carol", "read write follow").await;
+        revoked.log_in_with("OAUTHBEARER", &bearing(&token)).await;
         revoked.bind("home").await;
         // As another node does it, which nobody here hears of.
         let shut_out = |tx: &mut Tx, env: &Env| {

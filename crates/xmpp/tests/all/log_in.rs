@@ -13,9 +13,9 @@ use weir_xmpp::wire::Element;
 use crate::place::{App, Place, places};
 
 const SASL: &str = "urn:ietf:params:xml:ns:xmpp-sasl";
-const SASL2: &str = "urn:xmpp:sasl:2";
-const SM: &str = "urn:xmpp:sm:3";
-const AGENT: &str = "<user-agent id='d4565fa7-4d72-4749-b3d3-740edbf87770'/>";
+pub const SASL2: &str = "urn:xmpp:sasl:2";
+pub const SM: &str = "urn:xmpp:sm:3";
+pub const AGENT: &str = "<user-agent id='d4565fa7-4d72-4749-b3d3-740edbf87770'/>";
 
 /// SCRAM as a client speaks it.
 pub struct Scram {
@@ -69,7 +69,7 @@ async fn plain(app: &mut App, message: &str) -> Element {
     auth(app, "PLAIN", &BASE64_STANDARD.encode(message)).await
 }
 
-fn condition(failure: &Element) -> String {
+pub fn condition(failure: &Element) -> String {
     assert_eq!(failure.name, "failure", "{failure:?}");
     failure.children().next().unwrap().name.to_string()
 }
@@ -84,7 +84,7 @@ async fn by_scram(app: &mut App, mechanism: &str, scram: &Scram) -> (Element, St
 }
 
 /// Logs in by PLAIN in XEP-0388's way, with `more` in the request.
-async fn by_sasl2(app: &mut App, name: &str, more: &str) -> Element {
+pub async fn by_sasl2(app: &mut App, name: &str, more: &str) -> Element {
     let message = BASE64_STANDARD.encode(format!("\0{name}\0password of {name}"));
     app.send(&format!(
         "<authenticate xmlns='{SASL2}' mechanism='PLAIN'>\
@@ -339,14 +339,14 @@ async fn a_resumption_that_fails_falls_back_to_a_new_resource() {
 }
 
 /// The token of an app that asks for one.
-async fn token(place: &Place) -> String {
+pub async fn token(place: &Place) -> String {
     let mut app = place.app().await;
     let asks = "<request-token xmlns='urn:xmpp:fast:0' mechanism='HT-SHA-256-NONE'/>";
     let success = by_sasl2(&mut app, "alice", asks).await;
     success.child("token", "urn:xmpp:fast:0").unwrap().attr("token").unwrap().to_owned()
 }
 
-async fn by_token(app: &mut App, token: &str, agent: &str, fast: &str) -> Element {
+pub async fn by_token(app: &mut App, token: &str, agent: &str, fast: &str) -> Element {
     let proof = Hash::Sha256.hmac(token.as_bytes(), b"Initiator");
     let message = BASE64_STANDARD.encode([&b"alice\0"[..], proof.as_ref()].concat());
     app.send(&format!(
@@ -357,7 +357,7 @@ async fn by_token(app: &mut App, token: &str, agent: &str, fast: &str) -> Elemen
     app.receive().await
 }
 
-const FAST: &str = "<fast xmlns='urn:xmpp:fast:0'/>";
+pub const FAST: &str = "<fast xmlns='urn:xmpp:fast:0'/>";
 
 #[tokio::test]
 async fn an_app_comes_back_by_its_token_and_both_sides_prove_it() {

@@ -20,6 +20,7 @@ mod messages;
 mod nodes;
 mod outside;
 mod place;
+mod powers;
 mod presence;
 mod private;
 mod profiles;

@@ -11,7 +11,7 @@ use weir_base::Id;
 
 use crate::face::{Work, Xmpp};
 use crate::route::Place;
-use crate::router::{Here, Out, Session};
+use crate::router::{self, Here, Out, Session};
 use crate::wire::{Condition, Element, Jid, Kind, Node, Stanza, StanzaError, ns};
 use carbons::Way;
 use lane::Parcel;
@@ -255,7 +255,7 @@ fn deliver(xmpp: &Xmpp, message: &Stanza, to: &Jid, kept: Kept, fate: Fate) -> O
         Action::One => Some(session.resource()) == to.resource(),
         _ => session.priority() >= Some(0),
     };
-    let out = outgoing(message, to, fate);
+    let out = outgoing(message, to, fate, action == Action::One);
     let mut taken = false;
     for session in there.sessions.iter().filter(|session| gets(session)) {
         taken |= session.push(out.clone());
@@ -279,7 +279,7 @@ fn deliver(xmpp: &Xmpp, message: &Stanza, to: &Jid, kept: Kept, fate: Fate) -> O
 }
 
 /// The message as its receivers get it: encoded once.
-fn outgoing(message: &Stanza, to: &Jid, fate: Fate) -> Out {
+fn outgoing(message: &Stanza, to: &Jid, fate: Fate, is_for_one: bool) -> Out {
     let mut text = message.text();
     let Fate::Kept { id, to: archived, .. } = fate else {
         let bytes = Arc::from(text.into_bytes());
@@ -294,7 +294,7 @@ fn outgoing(message: &Stanza, to: &Jid, fate: Fate) -> Out {
         crate::wire::write::write(&stanza_id(to.bare_str(), id), ns::CLIENT, &mut text);
         text.push_str(END);
     }
-    Out::Message(Arc::from(text.into_bytes()), id)
+    Out::Message(Arc::from(text.into_bytes()), router::Kept { id, is_for_one })
 }
 
 /// It was stored for somebody who was there, and nobody is now: it waits.

@@ -8,7 +8,7 @@ use weir_community::chat::messages::Message;
 use weir_community::chat::offline::{self, Waiting};
 
 use crate::face::{Work, Xmpp};
-use crate::router::{Out, Peer, Session};
+use crate::router::{Kept, Out, Peer, Session};
 use crate::wire::{Element, Node, ns, parse, write};
 
 /// Messages that were handed over to the resources of one account and are not let go yet.
@@ -157,21 +157,32 @@ fn delayed(xmpp: &Xmpp, owner: &str, message: &Message) -> Option<Arc<[u8]>> {
 }
 
 /// What a session that is over did not get waits for its account again, unless another of its
-/// resources got it.
-pub(crate) fn return_unread(xmpp: &Xmpp, session: &Arc<Session>, ids: Vec<Id>) -> Option<Work> {
-    let somebody = {
+/// resources was given it too. Who came only later gets it now.
+pub(crate) fn return_unread(
+    xmpp: &Xmpp,
+    session: &Arc<Session>,
+    unread: Vec<Kept>,
+) -> Option<Work> {
+    let lost: Vec<Id> = {
         let here = session.peer.here();
-        here.as_ref().is_some_and(|here| here.sessions.iter().any(|one| one.priority() >= Some(0)))
+        let others = || {
+            let sessions = here.iter().flat_map(|here| &here.sessions);
+            sessions.filter(|other| !Arc::ptr_eq(other, session))
+        };
+        let has = |message: &Kept| others().any(|other| other.state().was_given(*message));
+        unread.iter().filter(|message| !has(message)).map(|message| message.id).collect()
     };
-    if ids.is_empty() || somebody {
+    if lost.is_empty() {
         return None;
     }
-    let (xmpp, account) = (xmpp.clone(), session.account);
-    let bare = session.bare().to_owned();
+    let (xmpp, peer, account) = (xmpp.clone(), session.peer.clone(), session.account);
     Some(Box::pin(async move {
-        let kept = xmpp.write(move |tx, _| offline::keep(tx, account, &ids).map(|_| ())).await;
+        let kept = xmpp.write(move |tx, _| offline::keep(tx, account, &lost).map(|_| ())).await;
         match kept {
-            Ok(()) => xmpp.pushes.wake_account(&bare),
+            Ok(()) => {
+                xmpp.pushes.wake_account(peer.jid());
+                hand_over(xmpp, peer, account).await;
+            }
             Err(error) => {
                 tracing::warn!(?error, "messages that were not read are in the archive only");
             }

@@ -74,10 +74,15 @@ pub(crate) fn show(xmpp: &Xmpp, session: &Arc<Session>, presence: &Element, prio
     let tail = xmpp.router.interned_tail(&tail_of(presence, false));
     // Who asks for it meanwhile gets either the old or the new, and is told of the new after.
     let was_there = {
-        let _here = session.peer.here();
+        let here = session.peer.here();
         let mut state = session.state();
+        let was_there = state.presence.replace(tail).is_some();
+        let has_others = here.as_ref().is_some_and(|here| here.sessions.len() > 1);
+        if has_others && priority >= 0 && !(was_there && state.priority >= 0) {
+            state.more().came_at = xmpp.new_id();
+        }
         state.priority = priority;
-        state.presence.replace(tail).is_some()
+        was_there
     };
     if !was_there {
         xmpp.env().streams.chat_presence_changed(session.account);

@@ -14,7 +14,7 @@ use metrics::Gauge;
 use parking_lot::Mutex;
 use weir_base::Id;
 
-pub use out::{Out, Spliced};
+pub use out::{Kept, Out, Spliced};
 pub use peer::{Contacts, Here, Peer};
 pub use session::{Closed, Found, More, Session, State};
 

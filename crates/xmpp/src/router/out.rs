@@ -13,7 +13,7 @@ pub enum Out {
     Bytes(Arc<[u8]>),
     /// A message that is kept under this id: should the session end before the client has
     /// acknowledged it, it waits for the account again.
-    Message(Arc<[u8]>, Id),
+    Message(Arc<[u8]>, Kept),
     /// A message that waited for the account, and does until its client has it.
     Waited(Arc<[u8]>, Id),
     /// The presence of a session of here: written between the two addresses stands nothing of its
@@ -24,6 +24,15 @@ pub enum Out {
     Spliced(Arc<Spliced>),
     /// Of the moment (a chat state): may be left out.
     Passing(Arc<[u8]>),
+}
+
+/// A message that is in the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kept {
+    /// Its id there.
+    pub id: Id,
+    /// It is for one resource; others have no more than a copy of it.
+    pub is_for_one: bool,
 }
 
 /// A stanza without its receiver.

@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 use weir_base::Id;
 use weir_community::oauth::Hold;
 
-use super::out::Out;
+use super::out::{Kept, Out};
 use super::peer::Peer;
 use crate::limits;
 use crate::log_in::{Authenticated, Power};
@@ -50,6 +50,8 @@ pub struct State {
     pub wants_blocks: bool,
     beat: bool,
     settled: bool,
+    /// No connection serves it: it waits to be taken up (XEP-0198).
+    pub is_detached: bool,
     closed: Option<Closed>,
     /// Changes under way whose answers go out before the end.
     answers_due: u8,
@@ -68,6 +70,9 @@ pub struct More {
     pub writing: Vec<Id>,
     /// Messages that waited and are there, on their way out of what waits.
     pub letting_go: Option<JoinHandle<()>>,
+    /// Where others of the person were here when it began to take messages for it: what came
+    /// before this moment it was not given.
+    pub came_at: Id,
     /// Stream management (XEP-0198).
     pub sm: Option<Sm>,
     /// The app's token that it is open by is known to be in use.
@@ -325,9 +330,19 @@ impl State {
         }
     }
 
+    /// Whether it was given the message while another session of the person was.
+    pub(crate) fn was_given(&self, message: Kept) -> bool {
+        let is_taker = self.presence.is_some() && self.priority >= 0;
+        let came_at = self.more.as_ref().map_or(Id::ZERO, |more| more.came_at);
+        is_taker
+            && self.closed != Some(Closed::Slow)
+            && (self.has_carbons || !message.is_for_one)
+            && came_at < message.id
+    }
+
     /// Kept messages that the client may not have: those that wait nowhere else, and those that
     /// wait until it has them.
-    pub(crate) fn unread(&self) -> (Vec<Id>, Vec<Id>) {
+    pub(crate) fn unread(&self) -> (Vec<Kept>, Vec<Id>) {
         let more = self.more.as_deref();
         let sm = more.and_then(|more| more.sm.as_ref());
         let outs = sm.into_iter().flat_map(Sm::unacked).chain(&self.outbox);
@@ -335,7 +350,7 @@ impl State {
         let mut only_here = Vec::new();
         for out in outs {
             match out {
-                Out::Message(_, id) => only_here.push(*id),
+                Out::Message(_, kept) => only_here.push(*kept),
                 Out::Waited(_, id) => waited.push(*id),
                 _ => {}
             }
@@ -364,6 +379,7 @@ impl State {
         if !self.is_over() {
             self.closed = None;
         }
+        self.is_detached = false;
         self.waker = None;
     }
 

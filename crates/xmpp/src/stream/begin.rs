@@ -141,8 +141,9 @@ async fn bind(
     if let Some(enable) = asked.child("enable", ns::SM) {
         let can_resume = matches!(enable.attr("resume"), Some("true" | "1"));
         let hold = if can_resume { unserved.let_resume() } else { None };
+        let id = hold.map(|hold| hold.id().clone());
         bound = bound.with_child(enabled(hold));
-        session.state().more().sm = Some(Sm::default());
+        session.state().more().sm = Some(Sm::new(id));
     }
     Ok((unserved, bound))
 }
@@ -152,7 +153,7 @@ pub(super) fn enabled(hold: Option<&Hold>) -> Element {
     let enabled = Element::new("enabled", ns::SM);
     match hold {
         Some(hold) => enabled
-            .with_attr("id", hold.id())
+            .with_attr("id", &**hold.id())
             .with_attr("resume", "true")
             .with_attr("max", limits::RESUME.as_secs().to_string()),
         None => enabled,

@@ -262,6 +262,8 @@ pub(crate) fn bind_resource(
             session.state().is_by(who);
             if let Some(replaced) = replaced {
                 xmpp.spawn(crate::presence::left(xmpp, &replaced));
+                // Where a connection serves it, that ends it.
+                resume::end_detached(xmpp, &replaced);
             }
             Ok(Unserved::bound(xmpp, session))
         }

@@ -25,9 +25,9 @@ const LET_GO: Duration = Duration::from_secs(5);
 /// The sessions that can be resumed, by what the client knows them by.
 #[derive(Default)]
 pub(crate) struct Detached {
-    by_id: Mutex<HashMap<Box<str>, Entry>>,
+    by_id: Mutex<HashMap<Arc<str>, Entry>>,
     /// Without a connection, in the order in which they end.
-    waiting: Mutex<VecDeque<(Instant, Box<str>)>>,
+    waiting: Mutex<VecDeque<(Instant, Arc<str>)>>,
 }
 
 struct Entry {
@@ -40,7 +40,7 @@ struct Entry {
 
 /// The right to serve a session that can be resumed.
 pub struct Hold {
-    id: Box<str>,
+    id: Arc<str>,
     _permit: OwnedSemaphorePermit,
 }
 
@@ -89,7 +89,7 @@ impl Taken {
 
 /// A session can be resumed from now on, by the id answered.
 pub(crate) fn register(xmpp: &Xmpp, session: &Arc<Session>) -> Option<Hold> {
-    let id: Box<str> = xmpp.token(16).into();
+    let id: Arc<str> = xmpp.token(16).into();
     let attached = Arc::new(Semaphore::new(1));
     let permit = attached.clone().try_acquire_owned().ok()?;
     let entry = Entry { session: session.clone(), attached, until: None };
@@ -99,23 +99,49 @@ pub(crate) fn register(xmpp: &Xmpp, session: &Arc<Session>) -> Option<Hold> {
 
 impl Hold {
     /// By what the client knows the session.
-    pub(crate) fn id(&self) -> &str {
+    pub(crate) fn id(&self) -> &Arc<str> {
         &self.id
     }
 
     /// The connection is gone; the session waits for another.
     pub(crate) fn let_go(self, xmpp: &Xmpp) {
         let until = Instant::now() + limits::RESUME;
-        if let Some(entry) = xmpp.detached.by_id.lock().get_mut(&self.id) {
+        let session = {
+            let mut by_id = xmpp.detached.by_id.lock();
+            let Some(entry) = by_id.get_mut(&self.id) else { return };
             entry.until = Some(until);
-        }
+            entry.session.clone()
+        };
         xmpp.detached.waiting.lock().push_back((until, self.id.clone()));
+        let is_over = {
+            let mut state = session.state();
+            state.is_detached = true;
+            state.is_over()
+        };
+        // It was told to end in just this moment.
+        if is_over {
+            end_detached(xmpp, &session);
+        }
     }
 
     /// The session is over.
     pub(crate) fn forget(self, xmpp: &Xmpp) {
         xmpp.detached.by_id.lock().remove(&self.id);
     }
+}
+
+/// Ends `session` at once if it waits to be taken up. Whether it did.
+pub(crate) fn end_detached(xmpp: &Xmpp, session: &Arc<Session>) -> bool {
+    let Some(id) = session.state().sm().and_then(|sm| sm.id.clone()) else { return false };
+    {
+        let mut by_id = xmpp.detached.by_id.lock();
+        if by_id.get(&id).is_none_or(|entry| entry.until.is_none()) {
+            return false;
+        }
+        by_id.remove(&id);
+    }
+    super::session::finish(xmpp, session);
+    true
 }
 
 /// Ends the sessions that nobody took up in time.
@@ -166,12 +192,12 @@ pub(crate) async fn resume(
     let id = asked.attr("previd").unwrap_or_default();
     let h = asked.attr("h").and_then(|h| h.parse().ok());
     let h: u32 = h.ok_or_else(|| failed(Condition::BadRequest))?;
-    let (session, attached) = {
+    let (id, session, attached) = {
         let by_id = xmpp.detached.by_id.lock();
         // Somebody else's id is as good as none.
-        let entry = by_id.get(id).filter(|entry| entry.session.account == who.account);
-        let entry = entry.ok_or_else(unknown)?;
-        (entry.session.clone(), entry.attached.clone())
+        let entry = by_id.get_key_value(id).filter(|(_, one)| one.session.account == who.account);
+        let (id, entry) = entry.ok_or_else(unknown)?;
+        (id.clone(), entry.session.clone(), entry.attached.clone())
     };
     session.close(Closed::Resumed);
     let permit = tokio::time::timeout(LET_GO, attached.acquire_owned()).await;
@@ -179,9 +205,9 @@ pub(crate) async fn resume(
     {
         let mut by_id = xmpp.detached.by_id.lock();
         // It may have ended meanwhile.
-        by_id.get_mut(id).ok_or_else(unknown)?.until = None;
+        by_id.get_mut(&id).ok_or_else(unknown)?.until = None;
     }
-    let hold = Hold { id: id.into(), _permit: permit };
+    let hold = Hold { id: id.clone(), _permit: permit };
     let unserved = Unserved::taken_up(xmpp, session.clone(), hold);
     // What is still on its way to the disk is counted once it is there.
     while session.in_flight() > 0 {
@@ -206,7 +232,7 @@ pub(crate) async fn resume(
             metrics::counter!("weir_xmpp_resumptions_total").increment(1);
             let answer = Element::new("resumed", ns::SM)
                 .with_attr("h", received.to_string())
-                .with_attr("previd", id);
+                .with_attr("previd", &*id);
             Ok(Taken { unserved, answer: Some(answer) })
         }
         Err(TooMuch { .. }) => {

@@ -345,7 +345,8 @@ impl Connection {
                 // What waits was not counted by the client's rules: it goes out before.
                 let waiting = self.session.state().take_all();
                 self.write(waiting)?;
-                self.session.state().more().sm = Some(Sm::default());
+                let id = self.hold.as_ref().map(|hold| hold.id().clone());
+                self.session.state().more().sm = Some(Sm::new(id));
                 self.queue(&enabled);
             }
             "r" => {

@@ -2,6 +2,7 @@
 //! other side has it.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use crate::limits;
 use crate::router::Out;
@@ -10,7 +11,7 @@ use crate::router::Out;
 #[derive(Default)]
 pub struct Sm {
     /// By which it is resumed; none when the client did not ask for that.
-    pub id: Option<Box<str>>,
+    pub id: Option<Arc<str>>,
     /// Stanzas received, those counted whose messages are not durable yet.
     received: u32,
     /// Stanzas sent.
@@ -35,6 +36,11 @@ pub struct TooMuch {
 }
 
 impl Sm {
+    /// Counts from here on.
+    pub fn new(id: Option<Arc<str>>) -> Self {
+        Self { id, ..Self::default() }
+    }
+
     /// A stanza has come.
     pub fn receive(&mut self) {
         self.received = self.received.wrapping_add(1);

@@ -45,6 +45,15 @@ async fn log_in_and_be_gone(place: &Place, name: &str, more: &str) {
     served.await.unwrap();
 }
 
+/// Until the server has seen that no connection serves this session any more.
+pub async fn until_detached(place: &Place, name: &str, resource: &str) {
+    let peer = place.xmpp.router.find(&format!("{name}@weir.test")).unwrap();
+    let session = peer.session(resource).unwrap();
+    while !session.state().is_detached {
+        tokio::task::yield_now().await;
+    }
+}
+
 /// Until the server has no session any more.
 async fn until_nobody_is_here(place: &Place) {
     let nobody = async {
@@ -243,6 +252,61 @@ async fn what_a_session_that_is_over_did_not_acknowledge_waits_for_its_account()
             }
         };
         assert_eq!(body, "one");
+    }
+}
+
+#[tokio::test]
+async fn what_a_broken_session_did_not_acknowledge_reaches_a_resource_that_came_later() {
+    for mut place in places().await {
+        let mut alice = place.logged_in("alice", "home").await;
+        let mut phone = place.logged_in("bob", "phone").await;
+        phone.send("<presence/>").await;
+        phone.receive().await;
+        let id = enable(&mut phone).await;
+        alice.send("<message to='bob@weir.test' type='chat'><body>one</body></message>").await;
+        stanza(&mut phone).await;
+        phone.vanish().await;
+        until_detached(&place, "bob", "phone").await;
+        let mut desk = place.logged_in("bob", "desk").await;
+        desk.send("<presence/>").await;
+        desk.until_ping().await;
+        // The app comes back without its session, and takes its place.
+        let _phone = place.logged_in("bob", "phone").await;
+        let message = loop {
+            let next = desk.receive().await;
+            if next.name == "message" {
+                break next;
+            }
+        };
+        assert_eq!(message.child("body", "jabber:client").unwrap().text(), "one");
+        let (_, answer) = resume(&place, "bob", &id, 0).await;
+        assert!(answer.is("failed", SM), "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_broken_session_did_not_acknowledge_does_not_come_twice_to_who_was_given_it_too() {
+    for mut place in places().await {
+        let mut alice = place.logged_in("alice", "home").await;
+        let mut desk = place.logged_in("bob", "desk").await;
+        desk.send("<presence/>").await;
+        desk.until_ping().await;
+        let mut phone = place.logged_in("bob", "phone").await;
+        phone.send("<presence/>").await;
+        phone.until_ping().await;
+        enable(&mut phone).await;
+        alice.send("<message to='bob@weir.test' type='chat'><body>one</body></message>").await;
+        stanza(&mut phone).await;
+        phone.vanish().await;
+        until_detached(&place, "bob", "phone").await;
+        let _phone = place.logged_in("bob", "phone").await;
+        alice.send("<message to='bob@weir.test' type='chat'><body>two</body></message>").await;
+        let mut bodies = Vec::new();
+        while bodies.last().is_none_or(|last| last != "two") {
+            let next = desk.receive().await;
+            bodies.extend(next.child("body", "jabber:client").map(Element::text));
+        }
+        assert_eq!(bodies, ["one", "two"]);
     }
 }
 

@@ -1,5 +1,6 @@
-//! Waking apps that are not connected (XEP-0357): when a message waits for somebody, the services
-//! of that person's apps are told that something does, and nothing of what it says.
+//! Waking apps that are not connected (XEP-0357): when a message waits for somebody, or for a session
+//! that no connection serves, the services of that person's apps are told that something does, and
+//! nothing of what it says.
 
 use std::collections::HashSet;
 
@@ -81,6 +82,9 @@ pub(crate) async fn run(xmpp: Xmpp) {
         // What cannot be read now is told with the next message.
         for (account, jid, count, services) in found.await.unwrap_or_default() {
             let Ok(from) = Jid::parse(&jid) else { continue };
+            let peer = xmpp.router.find(&jid);
+            let unread = peer.and_then(|peer| peer.here().as_ref().map(|here| here.unread_count()));
+            let count = count + unread.unwrap_or_default();
             for service in services {
                 let told = tell(xmpp.clone(), account, from.clone(), count, service);
                 xmpp.spawn(Some(Box::pin(told)));

@@ -20,7 +20,7 @@ use super::{Fate, complete};
 use crate::face::{Xmpp, fault};
 use crate::limits;
 use crate::route::Place;
-use crate::router::Session;
+use crate::router::{Here, Session};
 use crate::wire::{Element, Stanza, StanzaError, ns, write};
 
 /// So much of a message's text somebody is told on a device.
@@ -212,7 +212,13 @@ fn prepare(xmpp: &Xmpp, parcel: &Parcel) -> Prepared {
         prepared.new = None;
         return prepared;
     }
-    prepared.waits = action == rules::Action::Wait;
+    // To wait to be taken up is not to be here: apps are woken, and told when they come.
+    let nobody_looks = there.is_some_and(Here::is_detached);
+    prepared.waits = match action {
+        rules::Action::Wait => true,
+        rules::Action::All | rules::Action::One => nobody_looks,
+        rules::Action::Refuse | rules::Action::Drop => false,
+    };
     if prepared.waits {
         prepared.says = beginning(message);
     }

@@ -235,8 +235,8 @@ fn deliver(xmpp: &Xmpp, message: &Stanza, to: &Jid, kept: Kept, fate: Fate) -> O
         return xmpp.bounce(message, &refused());
     }
     if let Fate::Kept { waits: true, .. } = fate {
-        // Somebody came while it was stored: it is taken from where it waits, so that it comes
-        // once, whoever takes it.
+        // Somebody came while it was stored, or will take a session up: it is taken from where it
+        // waits, so that it comes once, whoever takes it.
         let account = there.account;
         drop(here);
         let peer = peer?;
@@ -256,9 +256,13 @@ fn deliver(xmpp: &Xmpp, message: &Stanza, to: &Jid, kept: Kept, fate: Fate) -> O
         _ => session.priority() >= Some(0),
     };
     let out = outgoing(message, to, fate, action == Action::One);
-    let mut taken = false;
+    let (mut taken, mut is_asleep) = (false, false);
     for session in there.sessions.iter().filter(|session| gets(session)) {
         taken |= session.push(out.clone());
+        is_asleep |= matches!(out, Out::Message(..)) && session.state().is_detached;
+    }
+    if is_asleep {
+        xmpp.pushes.wake(message);
     }
     if there.sessions.len() > 1 {
         let mut text = message.to_element();
@@ -314,7 +318,9 @@ fn wait_again(xmpp: &Xmpp, to: &Jid, account: Option<Id>, id: Id) -> Option<Work
             weir_community::chat::offline::keep(tx, account, &[id])?;
             Ok(Some(account))
         });
-        if let (Ok(Some(account)), Some(peer)) = (kept.await, xmpp.router.find(to.bare_str())) {
+        let Ok(Some(account)) = kept.await else { return };
+        xmpp.pushes.wake_account(to.bare_str());
+        if let Some(peer) = xmpp.router.find(to.bare_str()) {
             offline::hand_over(xmpp, peer, account).await;
         }
     }))

@@ -129,6 +129,26 @@ impl Here {
         self.sessions.len() < limits::RESOURCES_MAX
     }
 
+    /// Whether all that is here waits to be taken up, and takes messages then: what comes meanwhile
+    /// waits as if nobody were here.
+    pub fn is_detached(&self) -> bool {
+        let waits = |session: &Arc<Session>| {
+            let state = session.state();
+            state.is_detached && state.presence.is_some() && state.priority >= 0
+        };
+        !self.sessions.is_empty() && self.sessions.iter().all(waits)
+    }
+
+    /// How many messages the session without a connection has for which most came, but those that
+    /// wait elsewhere too.
+    pub fn unread_count(&self) -> usize {
+        let counts = self.sessions.iter().map(|session| {
+            let state = session.state();
+            if state.is_detached { state.unread().0.len() } else { 0 }
+        });
+        counts.max().unwrap_or_default()
+    }
+
     /// The sessions that are available.
     pub fn available(&self) -> impl Iterator<Item = &Arc<Session>> {
         self.sessions.iter().filter(|session| session.is_available())

@@ -113,14 +113,19 @@ impl Hold {
             entry.session.clone()
         };
         xmpp.detached.waiting.lock().push_back((until, self.id.clone()));
-        let is_over = {
+        let (is_over, has_unread) = {
             let mut state = session.state();
             state.is_detached = true;
-            state.is_over()
+            (state.is_over(), !state.unread().0.is_empty())
         };
         // It was told to end in just this moment.
         if is_over {
             end_detached(xmpp, &session);
+            return;
+        }
+        // They were written to an app that had gone to sleep already.
+        if has_unread {
+            xmpp.pushes.wake_account(session.bare());
         }
     }
 

@@ -160,7 +160,9 @@ async fn a_session_for_which_too_much_came_is_not_resumed() {
         let body = "a".repeat(200_000);
         // More than may be on its way to bob and wait for him together.
         for _ in 0..16 {
-            let message = format!("<message to='bob@weir.test/home'><body>{body}</body></message>");
+            let to = "bob@weir.test/home";
+            let message =
+                format!("<message to='{to}' type='groupchat'><body>{body}</body></message>");
             alice.send(&message).await;
         }
         alice.until_ping().await;

@@ -20,7 +20,7 @@ impl Place {
     }
 
     /// How many messages wait.
-    async fn waiting(&self, name: &'static str) -> usize {
+    pub async fn waiting(&self, name: &'static str) -> usize {
         let account = self.id_of(name).await;
         let found =
             self.community.read(Class::Interactive, move |tx, _| offline::count(tx, account));
@@ -28,7 +28,7 @@ impl Place {
     }
 
     /// Until what a client has waits no longer.
-    async fn until_none_waits(&self, name: &'static str) {
+    pub async fn until_none_waits(&self, name: &'static str) {
         while self.waiting(name).await > 0 {
             tokio::task::yield_now().await;
         }

@@ -249,9 +249,10 @@ impl Connection {
     }
 
     /// Tells how many stanzas are done. They are worked in order: of those that came, the last are
-    /// the messages that are not durable yet, and one that waits for them.
+    /// the messages that are not durable yet, and one that waits for them or is being worked.
     fn answer(&mut self) {
-        let undone = self.session.in_flight() + u32::from(self.held.is_some());
+        let last = u32::from(self.held.is_some()) + u32::from(self.work.is_some());
+        let undone = self.session.in_flight() + last;
         let received = self.session.state().sm().map(|sm| sm.received());
         let Some(received) = received else { return };
         let h = received.wrapping_sub(undone).to_string();
@@ -401,8 +402,9 @@ impl Connection {
         let transport = self.transport.take()?;
         let xmpp = self.xmpp.clone();
         let hold = self.hold.take();
-        // What was begun is done; what waited was not, and the client sends it again.
-        xmpp.spawn(self.work.take());
+        // What was begun is done, and counted once it is; what waited was not, and the client sends
+        // it again.
+        xmpp.spawn(self.work.take().map(|work| to_its_end(work, &self.session)));
         if self.held.take().is_some()
             && let Some(sm) = self.session.state().sm()
         {
@@ -470,6 +472,31 @@ impl Drop for Connection {
             self.hold.take().into_iter().for_each(|hold| hold.forget(&self.xmpp));
             finish(&self.xmpp, &self.session);
         }
+    }
+}
+
+/// Work that a session waits for when it is taken up again.
+fn to_its_end(work: Work, session: &Arc<Session>) -> Work {
+    let under_way = UnderWay::new(session);
+    Box::pin(async move {
+        work.await;
+        drop(under_way);
+    })
+}
+
+/// A stanza of a session that is not done yet.
+struct UnderWay(Arc<Session>);
+
+impl UnderWay {
+    fn new(session: &Arc<Session>) -> Self {
+        session.sent_off();
+        Self(session.clone())
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.settled();
     }
 }
 

@@ -94,6 +94,36 @@ async fn what_was_received_is_counted_once_it_is_durable() {
 }
 
 #[tokio::test]
+async fn what_is_worked_behind_a_message_is_counted_once_it_is_done() {
+    for mut place in places().await {
+        let mut alice = place.logged_in("alice", "home").await;
+        place.person("bob").await;
+        enable(&mut alice).await;
+        // The answer is owed until the message is durable, and by then the query is being worked.
+        alice
+            .send(&format!(
+                "<message to='bob@weir.test' type='chat'><body>hi</body></message>                 <r xmlns='{SM}'/><iq type='set' id='keep'><query xmlns='jabber:iq:private'>                 <a xmlns='urn:a'/></query></iq>"
+            ))
+            .await;
+        loop {
+            let next = alice.receive().await;
+            assert_ne!((&*next.name, next.attr("h")), ("a", Some("2")), "it is not stored yet");
+            if next.attr("id") == Some("keep") {
+                break;
+            }
+        }
+        alice.send(&format!("<r xmlns='{SM}'/>")).await;
+        let answer = loop {
+            let next = alice.receive().await;
+            if next.is("a", SM) {
+                break next;
+            }
+        };
+        assert_eq!(answer.attr("h"), Some("2"));
+    }
+}
+
+#[tokio::test]
 async fn a_broken_session_goes_on_without_loss_and_without_being_seen_to_leave() {
     for mut place in places().await {
         let mut alice = place.logged_in("alice", "home").await;

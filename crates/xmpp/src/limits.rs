@@ -28,9 +28,10 @@ pub const BATCH_MESSAGES_MAX: usize = 256;
 pub const WRITE_DEADLINE: Duration = Duration::from_secs(30);
 /// How long the parting of a connection may take.
 pub const CLOSE_DEADLINE: Duration = Duration::from_secs(2);
-/// Sent stanzas that a client has not acknowledged; one more and it is closed, to be resumed.
+/// Sent stanzas that a client has not acknowledged; more wait until it has, for a minute or two.
+/// Then the connection ends, and the session may be resumed.
 pub const UNACKED_MAX: usize = 1_000;
-/// The same in bytes.
+/// The same in bytes; the last one may be longer.
 pub const UNACKED_BYTES_MAX: usize = 1024 * 1024;
 /// Sent stanzas after which an acknowledgement is asked for.
 pub const ACK_EACH: u32 = 5;

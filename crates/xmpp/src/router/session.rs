@@ -229,13 +229,14 @@ impl Session {
     pub(crate) fn poll_found(&self, context: &Context<'_>) -> Poll<Found> {
         let mut state = self.state.lock();
         // What was said before an error goes out before it.
-        let is_owed = state.answers_due > 0 || !state.outbox.is_empty();
-        let says_first = matches!(state.closed, Some(Closed::With(_))) && is_owed;
+        let is_owed = |state: &State| state.answers_due > 0 || state.may_go() > 0;
+        let says_first = matches!(state.closed, Some(Closed::With(_))) && is_owed(&state);
         if let Some(why) = state.closed.filter(|_| !says_first) {
             return Poll::Ready(Found::Closed(why));
         }
-        if !state.outbox.is_empty() {
-            return Poll::Ready(Found::Out(state.take_all()));
+        let may_go = state.may_go();
+        if may_go > 0 {
+            return Poll::Ready(Found::Out(state.take(may_go)));
         }
         if std::mem::take(&mut state.settled) {
             return Poll::Ready(Found::Settled);
@@ -361,6 +362,25 @@ impl State {
     /// How much waits.
     pub(crate) fn outbox_len(&self) -> usize {
         self.outbox.len()
+    }
+
+    /// How many of those that wait may go out now: until as much as may waits to be acknowledged.
+    fn may_go(&self) -> usize {
+        let sm = self.more.as_ref().and_then(|more| more.sm.as_ref());
+        match sm {
+            Some(sm) => sm.room_for(self.outbox.iter().map(Out::size_bytes)),
+            None => self.outbox.len(),
+        }
+    }
+
+    /// The first of those that wait.
+    fn take(&mut self, count: usize) -> Vec<Out> {
+        if count == self.outbox.len() {
+            return self.take_all();
+        }
+        let taken: Vec<Out> = self.outbox.drain(..count).collect();
+        self.outbox_bytes -= taken.iter().map(|out| out.size_bytes() as u32).sum::<u32>();
+        taken
     }
 
     /// All that waits.

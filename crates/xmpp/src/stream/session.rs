@@ -225,11 +225,12 @@ impl Connection {
         for out in list {
             is_time |= sm.send(out);
         }
+        // Nothing else goes out then, and the client has to know.
         let is_full = sm.is_full();
-        if is_time || (has_message && sm.wants_ack()) {
+        if is_time || is_full || (has_message && sm.wants_ack()) {
             transport.queue(&[b"<r xmlns='urn:xmpp:sm:3'/>"]);
         }
-        if is_full { Err(End::Lost) } else { Ok(()) }
+        Ok(())
     }
 
     /// All that waited is written. Who acknowledges nothing has it then, as far as anybody knows.
@@ -264,6 +265,9 @@ impl Connection {
         // An app that shows itself to nobody has arrived too.
         self.turns = None;
         offline::go_on(&self.xmpp, &self.session);
+        if self.session.state().sm().is_some_and(Sm::is_overdue) {
+            return Err(End::Lost);
+        }
         if std::mem::take(&mut self.heard) {
             self.quiet_beats = 0;
             return Ok(());

@@ -22,6 +22,8 @@ pub struct Sm {
     unacked_bytes: usize,
     /// Sent since an acknowledgement was asked for.
     since_asked: u32,
+    /// Beats since the client should have acknowledged something.
+    full_beats: u8,
     /// The client asked while messages were not durable yet.
     pub owes_answer: bool,
 }
@@ -84,6 +86,7 @@ impl Sm {
             return Err(TooMuch { h, sent: self.sent });
         }
         self.acknowledged = h;
+        self.full_beats = 0;
         let done: Vec<Out> = self.unacked.drain(..count as usize).collect();
         self.unacked_bytes -= done.iter().map(Out::size_bytes).sum::<usize>();
         if self.unacked.is_empty() {
@@ -92,9 +95,31 @@ impl Sm {
         Ok(done)
     }
 
-    /// Whether more waits to be acknowledged than may.
+    /// Whether as much waits to be acknowledged as may: nothing else is sent until some is.
     pub fn is_full(&self) -> bool {
-        self.unacked.len() > limits::UNACKED_MAX || self.unacked_bytes > limits::UNACKED_BYTES_MAX
+        self.unacked.len() >= limits::UNACKED_MAX || self.unacked_bytes >= limits::UNACKED_BYTES_MAX
+    }
+
+    /// How many of those that wait may be sent, by their sizes in bytes: until it is full.
+    pub fn room_for(&self, waiting: impl IntoIterator<Item = usize>) -> usize {
+        let mut bytes = self.unacked_bytes;
+        let places = limits::UNACKED_MAX.saturating_sub(self.unacked.len());
+        let fits = |size_bytes: &usize| {
+            let has_room = bytes < limits::UNACKED_BYTES_MAX;
+            bytes += size_bytes;
+            has_room
+        };
+        waiting.into_iter().take(places).take_while(fits).count()
+    }
+
+    /// About a minute has gone by. Whether the client has let a whole one go by in which it should
+    /// have acknowledged something.
+    pub fn is_overdue(&mut self) -> bool {
+        if !self.is_full() {
+            return false;
+        }
+        self.full_beats = self.full_beats.saturating_add(1);
+        self.full_beats > 1
     }
 
     /// What was sent and not acknowledged, oldest first, to be sent again on a new connection.
@@ -140,6 +165,33 @@ mod tests {
         assert!(sm.acknowledge(u32::MAX).is_err());
         assert!(sm.acknowledge(1).is_ok());
         assert!(sm.acknowledge(0).is_err());
+    }
+
+    #[test]
+    fn no_more_is_sent_than_may_wait_to_be_acknowledged() {
+        let mut sm = Sm::default();
+        assert_eq!(sm.room_for([limits::UNACKED_BYTES_MAX, 1]), 1);
+        let room = sm.room_for(std::iter::repeat_n(1, 2 * limits::UNACKED_MAX));
+        assert_eq!(room, limits::UNACKED_MAX);
+        (0..room).for_each(|_| {
+            sm.send(out("a"));
+        });
+        assert!(sm.is_full());
+        assert_eq!(sm.room_for([1]), 0);
+        sm.acknowledge(1).unwrap();
+        assert_eq!(sm.room_for([1, 1]), 1);
+    }
+
+    #[test]
+    fn who_acknowledges_nothing_for_a_whole_minute_is_overdue() {
+        let mut sm = Sm::default();
+        (0..limits::UNACKED_MAX).for_each(|_| {
+            sm.send(out("a"));
+        });
+        assert!(!sm.is_overdue());
+        sm.acknowledge(0).unwrap();
+        assert!(!sm.is_overdue());
+        assert!(sm.is_overdue());
     }
 
     #[test]

@@ -164,6 +164,49 @@ async fn what_was_not_acknowledged_is_sent_again() {
     }
 }
 
+/// How many stanzas come up to the one with this id; nothing follows it.
+async fn stanzas_until(app: &mut App, last: &str) -> usize {
+    let mut count = 0;
+    loop {
+        count += 1;
+        if stanza(app).await.attr("id") == Some(last) {
+            break;
+        }
+    }
+    app.send(&format!("<r xmlns='{SM}'/>")).await;
+    loop {
+        let next = app.receive().await;
+        assert_eq!(&*next.ns, SM, "{next:?}");
+        if next.name == "a" {
+            return count;
+        }
+    }
+}
+
+#[tokio::test]
+async fn no_more_is_sent_than_a_client_acknowledges_however_often_it_resumes() {
+    let mut place = places().await.remove(0);
+    let mut alice = place.logged_in("alice", "home").await;
+    let mut id = enable(&mut alice).await;
+    let ask = |from: usize, to: usize| {
+        let ping = |at: usize| {
+            format!("<iq type='get' to='weir.test' id='n{at}'><ping xmlns='urn:xmpp:ping'/></iq>")
+        };
+        (from..to).map(ping).collect::<String>()
+    };
+    alice.send(&ask(1, 1_501)).await;
+    assert_eq!(stanzas_until(&mut alice, "n1000").await, 1_000);
+    for _ in 0..2 {
+        // What was not acknowledged comes again, and not one more.
+        let (app, answer) = resume(&place, "alice", &id, 0).await;
+        assert!(answer.is("resumed", SM), "{answer:?}");
+        (alice, id) = (app, answer.attr("previd").unwrap().to_owned());
+        assert_eq!(stanzas_until(&mut alice, "n1000").await, 1_000);
+    }
+    alice.send(&format!("<a xmlns='{SM}' h='1000'/>")).await;
+    assert_eq!(stanzas_until(&mut alice, "n1500").await, 500);
+}
+
 #[tokio::test]
 async fn nobody_resumes_what_is_not_theirs() {
     for mut place in places().await {

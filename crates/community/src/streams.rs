@@ -21,6 +21,7 @@ use std::time::Duration;
 use parking_lot::{Mutex, RwLock};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use weir_base::{Clock, Id, Random, Timestamp};
 use weir_db::{Class, Tx};
@@ -29,7 +30,7 @@ use weir_live::{Class as LiveClass, Hub, Limits, Shared};
 use crate::statuses::{Status, Touched, View, Visibility};
 use crate::{Community, Env, Error};
 
-use audience::{Read, followers_here, public_topics, tag_followers_here};
+use audience::{Read, homes_here, public_topics};
 pub use hooks::Aspect;
 use hooks::Persons;
 pub use nodes::Nodes;
@@ -48,6 +49,8 @@ const BATCH_MAX: usize = 256;
 const BEAT: Duration = Duration::from_secs(15);
 /// How often it is told who came and who left.
 const PRESENCE_TICK: Duration = Duration::from_secs(1);
+/// The wait before what was missed is read anew once more, where that failed.
+const ANEW_RETRY: Duration = Duration::from_secs(1);
 /// What an event counts for in outboxes besides the text of its post, in bytes.
 const EVENT_BYTES: usize = 512;
 /// What happened longer ago is not told, unless it mentions the receiver.
@@ -430,13 +433,15 @@ pub async fn run_among(community: Community, nodes: Option<Nodes>, shutdown: Can
     let mut beat = std::pin::pin!(streams.hub.keep_beat(BEAT));
     let mut presence = tokio::time::interval(PRESENCE_TICK);
     presence.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    // Whether something was missed and is not read anew yet, and when that may be tried.
+    let (mut missed, mut anew_at) = (false, Instant::now());
     loop {
         let done = tokio::select! {
             () = shutdown.cancelled() => return,
             () = &mut beat => return,
             _ = presence.tick() => {
                 tell_who_moved(&streams.hub);
-                Ok(())
+                Ok(false)
             }
             count = receiver.recv_many(&mut batch, BATCH_MAX) => {
                 if count == 0 {
@@ -446,27 +451,35 @@ pub async fn run_among(community: Community, nodes: Option<Nodes>, shutdown: Can
                 if let Some(bus) = &bus {
                     pass_on(bus, &changes);
                 }
-                let told = tell(&community, changes).await;
-                match streams.overflowed.swap(false, Ordering::Acquire) {
-                    true => {
-                        bus.iter().for_each(|bus| pass_on(bus, &[Change::Missed]));
-                        read_anew(&community).await
-                    }
-                    false => told,
+                let overflowed = streams.overflowed.swap(false, Ordering::Acquire);
+                if overflowed {
+                    bus.iter().for_each(|bus| pass_on(bus, &[Change::Missed]));
                 }
+                tell(&community, changes).await.map(|()| overflowed)
             }
+            () = tokio::time::sleep_until(anew_at), if missed => Ok(false),
             outward = streams.touches.outward(), if bus.is_some() => {
                 let change = match outward {
                     Outward::Nouns(nouns) => Change::Touched(nouns.into_iter().collect()),
                     Outward::Many => Change::Missed,
                 };
                 bus.iter().for_each(|bus| pass_on(bus, std::slice::from_ref(&change)));
-                Ok(())
+                Ok(false)
             }
             heard = hear(&mut ear) => hear_of(&community, heard).await,
         };
-        if let Err(error) = done {
+        missed |= done.unwrap_or_else(|error| {
             tracing::warn!(%error, "changes could not be told to those who are here");
+            true
+        });
+        if missed && anew_at <= Instant::now() {
+            match read_anew(&community).await {
+                Ok(()) => missed = false,
+                Err(error) => {
+                    tracing::warn!(%error, "what was missed could not be read anew; it will be");
+                    anew_at = Instant::now() + ANEW_RETRY;
+                }
+            }
         }
     }
 }
@@ -483,6 +496,8 @@ fn tell_who_moved(hub: &Hub<Topic, Event>) {
     }
 }
 
+/// Tells `changes`. Where the database cannot be read, all is told for which nothing has to be, and
+/// the error given: who listens has missed the rest then.
 async fn tell(community: &Community, changes: Vec<Change>) -> Result<(), Error> {
     let env = community.env();
     let (mut posts, mut authors) = (Vec::new(), Vec::new());
@@ -495,11 +510,14 @@ async fn tell(community: &Community, changes: Vec<Change>) -> Result<(), Error> 
     }
     let nobody = !env.streams.hub.awaits_anybody();
     let moment = env.streams.touches.now();
-    let read = match nobody || (posts.is_empty() && authors.is_empty()) {
-        true => Read::default(),
+    let (read, all_read) = match nobody || (posts.is_empty() && authors.is_empty()) {
+        true => (Read::default(), Ok(())),
         false => {
             let read = move |tx: &mut Tx, env: &Env| Read::load(tx, env, &posts, &authors);
-            community.read(Class::Live, read).await?
+            match community.read(Class::Live, read).await {
+                Ok(read) => (read, Ok(())),
+                Err(error) => (Read::default(), Err(error)),
+            }
         }
     };
     let (mut all, mut waiting, mut shut_out) = (Vec::new(), Vec::new(), Vec::new());
@@ -524,7 +542,7 @@ async fn tell(community: &Community, changes: Vec<Change>) -> Result<(), Error> 
     for done in waiting.into_iter().filter_map(|Settled(waits)| waits.lock().take()) {
         let _ = done.send(());
     }
-    Ok(())
+    all_read
 }
 
 /// An event and where it goes.
@@ -546,9 +564,8 @@ fn told(env: &Env, read: &Read, change: Change) -> Vec<Told> {
         | Change::Touched(_)
         | Change::Missed => return Vec::new(),
         Change::Deleted { id, author, mentioned, visibility, local, tags } => {
-            let mut topics = followers_here(env, author, &mentioned);
+            let mut topics = homes_here(env, author, &mentioned, tags.iter().map(|(tag, _)| *tag));
             topics.extend(read.lists_of(author));
-            topics.extend(tags.iter().flat_map(|(tag, _)| tag_followers_here(env, *tag)));
             if visibility == Visibility::Public {
                 topics.extend([Topic::Public, Topic::PublicLocal, Topic::PublicRemote]);
                 let names = tags.into_iter().map(|(_, name)| name);
@@ -618,13 +635,11 @@ fn told_status(env: &Env, read: &Read, id: Id, mentioned: &[Id], new: bool) -> V
     };
     let small = |topics, event| Told { topics, event: Shared::sized(event, EVENT_BYTES) };
     let mut told = Vec::new();
-    let mut topics = followers_here(env, view.account.id, mentioned);
+    let tags = view.post().tags.iter().map(|tag| tag.id);
+    let mut topics = homes_here(env, view.account.id, mentioned, tags);
     topics.extend(read.lists_of(view.account.id));
     topics.extend(public_topics(view));
     topics.push(Topic::Author(view.account.id));
-    for tag in &view.post().tags {
-        topics.extend(tag_followers_here(env, tag.id));
-    }
     if new && !is_fresh(env.clock.now(), id.time()) {
         told.push(small(topics, Event::CreatedLate(id)));
         let own = mentioned.iter().filter(|account| env.streams.hub.is_awaited(account.0));

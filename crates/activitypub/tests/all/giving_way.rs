@@ -82,6 +82,10 @@ async fn a_post_that_does_not_come_by_itself_is_asked_for_in_the_end() {
         send(&place, &peer, "/posts/2", 0, Some(&parent)).await;
         let put_off = "jobs_later WHERE kind = 'fetch'";
         until("its parent is waited for", async || place.count(put_off).await == 1).await;
+        place.clock.advance(60_000);
+        // Who has waited a minute waits half a minute more.
+        let long = "jobs_later WHERE kind = 'fetch' AND due_at - enqueued_at >= 90000";
+        until("it is waited for longer", async || place.count(long).await == 1).await;
         place.clock.advance(11 * 60_000);
         until("the parent is here", async || is_here(&place, parent.clone()).await).await;
         running.stop().await;

@@ -48,22 +48,22 @@ impl Read {
     }
 }
 
-/// The home timelines of those who are here (or may come back for it) and follow `author`, are it
-/// or are mentioned.
-pub(super) fn followers_here(env: &Env, author: Id, mentioned: &[Id]) -> Vec<Topic> {
+/// The home timelines of those who are here (or may come back for it) and follow `author` or one of
+/// `tags`, are it or are mentioned: each once.
+pub(super) fn homes_here(
+    env: &Env,
+    author: Id,
+    mentioned: &[Id],
+    tags: impl Iterator<Item = Id>,
+) -> Vec<Topic> {
     let followers = env.feeds.local_followers(author);
-    let all = followers.iter().chain(mentioned).chain(std::iter::once(&author));
+    let of_tags: Vec<Id> = tags.flat_map(|tag| env.feeds.tag_followers(tag)).collect();
+    let all = followers.iter().chain(mentioned).chain(std::iter::once(&author)).chain(&of_tags);
     let here = all.filter(|account| env.streams.hub.is_awaited(account.0));
     let mut here: Vec<Id> = here.copied().collect();
     here.sort();
     here.dedup();
     here.into_iter().map(Topic::Home).collect()
-}
-
-/// The home timelines of those who are here and follow `tag`.
-pub(super) fn tag_followers_here(env: &Env, tag: Id) -> Vec<Topic> {
-    let followers = env.feeds.tag_followers(tag);
-    followers.into_iter().filter(|id| env.streams.hub.is_awaited(id.0)).map(Topic::Home).collect()
 }
 
 /// Where a post is told for everybody.

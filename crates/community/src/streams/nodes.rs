@@ -10,7 +10,7 @@ use weir_live::bus::{Bus, Ear, Heard};
 
 use super::{Change, EVENT_BYTES, Event, Topic, tell};
 use crate::timelines::Source;
-use crate::{Community, Error};
+use crate::{Community, Env, Error};
 
 /// The bus between the nodes, where there are several.
 pub struct Nodes {
@@ -57,22 +57,20 @@ pub(super) async fn hear(ear: &mut Option<Ear>) -> Heard {
     }
 }
 
-/// Another node changed something, or may have.
-pub(super) async fn hear_of(community: &Community, heard: Heard) -> Result<(), Error> {
+/// Another node changed something, or may have: whether something of it was missed.
+pub(super) async fn hear_of(community: &Community, heard: Heard) -> Result<bool, Error> {
     let changes: Vec<Change> = match heard {
         Heard::Message(told) => match serde_json::from_slice(&told) {
             Ok(changes) => changes,
             Err(error) => {
                 // A node of another version speaks of what is not known here.
                 tracing::warn!(%error, "what another node told is not understood");
-                return read_anew(community).await;
+                return Ok(true);
             }
         },
-        Heard::Missed => return read_anew(community).await,
+        Heard::Missed => return Ok(true),
     };
-    if changes.iter().any(|change| matches!(change, Change::Missed)) {
-        read_anew(community).await?;
-    }
+    let missed = changes.iter().any(|change| matches!(change, Change::Missed));
     let followed: Vec<Id> = changes
         .iter()
         .filter_map(|change| match change {
@@ -105,19 +103,22 @@ pub(super) async fn hear_of(community: &Community, heard: Heard) -> Result<(), E
             _ => {}
         }
     }
-    if !followed.is_empty() || !posts.is_empty() {
-        community
-            .read(Class::Live, move |tx, env| {
+    let read = match followed.is_empty() && posts.is_empty() {
+        true => Ok(()),
+        false => {
+            let read = move |tx: &mut Tx, env: &Env| {
                 followed.iter().try_for_each(|id| env.feeds.read_follows(tx, *id))?;
                 for (author, tag) in sources(tx, &posts)? {
                     let tag = (tag != Id::ZERO).then_some(Source::Tag(tag));
                     env.feeds.forget(tag.into_iter().chain([Source::Author(author)]));
                 }
                 Ok::<_, Error>(())
-            })
-            .await?;
-    }
-    tell(community, changes).await
+            };
+            community.read(Class::Live, read).await
+        }
+    };
+    // Whatever could not be read: a revocation among these is told.
+    tell(community, changes).await.and(read).map(|()| missed)
 }
 
 /// Something another node changed was missed: nobody resumes over the gap, and what is held in
@@ -127,10 +128,10 @@ pub(super) async fn read_anew(community: &Community) -> Result<(), Error> {
     hub.forget();
     community.env().log_ins.changed_elsewhere();
     community.env().streams.touches.missed();
+    community.env().streams.doubted.notify_one();
     community.read(Class::Live, |tx, env| env.feeds.read_anew(tx)).await?;
     hub.publish(&Topic::Everybody, Shared::sized(Event::Missed, EVENT_BYTES));
     community.env().streams.bonds_changed_of(None);
-    community.env().streams.doubted.notify_one();
     Ok(())
 }
 

@@ -10,6 +10,7 @@ use tokio::net::TcpStream;
 use weir_base::{Id, Random};
 use weir_community::relationships::{self, FollowWish};
 use weir_community::statuses::{self, Draft, Visibility};
+use weir_community::tags;
 use weir_db::params;
 use weir_live::socket::client::{Client, Request, connect};
 use weir_live::socket::{Message, Sockets};
@@ -73,6 +74,63 @@ async fn a_follower_hears_of_posts_edits_nothing_private_to_others_and_deletions
         place.write(move |tx, env| statuses::delete(tx, env, alice.id, private)).await;
         let (event, _, id) = stream.next().await;
         assert_eq!((event.as_str(), id), ("delete", json!(private.0)));
+    }
+}
+
+#[tokio::test]
+async fn a_post_is_told_once_however_many_ways_lead_to_it() {
+    for place in places() {
+        let (alice, bob) = (place.person("alice").await, place.person("bob").await);
+        follow(&place, &bob, &alice).await;
+        for name in ["cats", "dogs"] {
+            place.write(move |tx, env| tags::follow(tx, env, bob.id, name)).await;
+        }
+        let address = place.listen().await;
+        let mut stream = Stream::open(address, Some(&bob), "stream=user").await;
+        let post = place.post(&alice, "#cats and #dogs", Visibility::Public).await;
+        let next = place.post(&alice, "neither", Visibility::Public).await;
+        assert_eq!(stream.next().await.2["id"], post.to_string());
+        assert_eq!(stream.next().await.2["id"], next.to_string());
+        place.write(move |tx, env| statuses::delete(tx, env, alice.id, post)).await;
+        place.write(move |tx, env| statuses::delete(tx, env, alice.id, next)).await;
+        assert_eq!(stream.next().await.2, json!(post.0));
+        assert_eq!(stream.next().await.2, json!(next.0));
+    }
+}
+
+#[tokio::test]
+async fn a_revocation_is_told_when_what_changed_beside_it_cannot_be_read_which_nobody_resumes_over()
+{
+    for place in places() {
+        let (alice, bob) = (place.person("alice").await, place.person("bob").await);
+        let address = place.listen().await;
+        let mut stream = Stream::open(address, Some(&bob), "stream=public").await;
+        let mut other = Stream::open(address, Some(&alice), "stream=user&since=").await;
+        assert_eq!(other.message().await["event"], "resumed");
+        place.post(&alice, "before", Visibility::Public).await;
+        let since = other.message().await["id"].as_str().unwrap().to_owned();
+        stream.next().await;
+        let rename = |from: &str, to: &str| format!("ALTER TABLE {from} RENAME TO {to}");
+        let (away, back) = (rename("list_accounts", "hidden"), rename("hidden", "list_accounts"));
+        let token = bob.token.clone();
+        place
+            .write(move |tx, env| {
+                let draft = Draft { text: "during".into(), ..Draft::default() };
+                statuses::publish(tx, env, alice.id, &draft)?;
+                weir_community::oauth::revoke(tx, env, weir_base::Id::ZERO, &token)?;
+                tx.run(&away, &[])?;
+                Ok(())
+            })
+            .await;
+        assert!(matches!(stream.0.recv().await, Ok(Message::Close(_)) | Err(_)));
+        place.write(move |tx, _| Ok(tx.run(&back, &[])?)).await;
+        let query = format!("stream=user&since={since}");
+        let mut again = Stream::open(address, Some(&alice), &query).await;
+        let message = again.message().await;
+        assert_eq!(
+            (&message["event"], &message["payload"]),
+            (&json!("resumed"), &json!("{\"complete\":false}"))
+        );
     }
 }
 

@@ -79,7 +79,7 @@ pub(super) async fn change(
     payload: &Element,
     from: &Jid,
 ) -> Result<(), StanzaError> {
-    let (changes, actor, id) = {
+    let (changes, rows, actor, id) = {
         let state = room.state();
         let items = payload.children().filter(|child| child.is("item", ns::MUC_ADMIN));
         let mut changes = Vec::new();
@@ -93,14 +93,15 @@ pub(super) async fn change(
             check(&state, change, from)?;
         }
         check_owners(&state, &changes)?;
+        let rows = changes.iter().filter_map(|change| match change {
+            Change::Affiliation(listed) => Some(listed.clone()),
+            Change::Role { .. } => None,
+        });
+        let rows: Vec<Listed> = rows.collect();
+        state.check_lists(&rows)?;
         let actor = state.occupant(from).map(|own| own.nick.clone()).unwrap_or_default();
-        (changes, actor, state.id)
+        (changes, rows, actor, state.id)
     };
-    let rows = changes.iter().filter_map(|change| match change {
-        Change::Affiliation(listed) => Some(listed.clone()),
-        Change::Role { .. } => None,
-    });
-    let rows: Vec<Listed> = rows.collect();
     if let Some(id) = id.filter(|_| !rows.is_empty()) {
         xmpp.write(move |tx, _| rows.iter().try_for_each(|row| noun::affiliate(tx, id, row)))
             .await?;
@@ -139,6 +140,10 @@ fn read(state: &State, item: &Element) -> Result<Change, StanzaError> {
         }
     };
     let known = state.lists.get(&jid).map(|old| old.nick.clone());
+    if affiliation == Affiliation::None {
+        // Who is nothing here any more has no nick of their own either.
+        return Ok(Change::Affiliation(Listed { jid, affiliation, nick: String::new(), reason }));
+    }
     let nick = known.or(nick.filter(|_| item.attr("jid").is_some())).unwrap_or_default();
     Ok(Change::Affiliation(Listed { jid, affiliation, nick, reason }))
 }

@@ -1,4 +1,5 @@
-//! The archive of a room (XEP-0313 §5.2): for those who may enter it.
+//! The archive of a room (XEP-0313 §5.2): for those who may enter it; of one with a password for
+//! those who are in it, and its admins.
 
 use std::sync::Arc;
 
@@ -16,9 +17,13 @@ fn readable(xmpp: &Xmpp, room: &Room, from: &Jid) -> Result<weir_base::Id, Stanz
     let affiliation = state.affiliation(from.bare_str());
     let is_member =
         affiliation >= Affiliation::Member || state.of_community && from.domain() == xmpp.domain();
-    let is_closed = state.config.members_only || !state.config.password.is_empty();
-    let may = affiliation != Affiliation::Outcast
-        && (!is_closed || is_member || state.nicks.contains_key(from));
+    let is_in = state.nicks.contains_key(from);
+    let may = match affiliation {
+        Affiliation::Outcast => false,
+        // To be a member is not to know the password.
+        _ if !state.config.password.is_empty() => is_in || affiliation >= Affiliation::Admin,
+        _ => !state.config.members_only || is_member || is_in,
+    };
     if !may {
         let text = "only those who may enter the room may read what was said there";
         return Err(StanzaError::new(Condition::Forbidden).text(text));

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use weir_community::chat::rooms::{Affiliation, Listed};
 
 use super::hats::Hat;
+use super::history::Said;
 use super::parcel::Parcel;
-use super::room::{Occupant, Role, Room, Said, State, Told};
+use super::room::{Occupant, Role, Room, State, Told};
 use super::{card, missing, say};
 use crate::face::Xmpp;
 use crate::router::Session;
@@ -19,6 +20,8 @@ const TRIES: usize = 8;
 const SLICE: usize = 500;
 /// The longest nick, in bytes.
 const NICK_BYTES_MAX: usize = 200;
+/// The longest presence in a room, in bytes of memory.
+const PRESENCE_BYTES_MAX: usize = 16 * 1_024;
 /// Addresses of one person in one room at once.
 const JIDS_MAX: usize = 16;
 
@@ -50,6 +53,10 @@ async fn enter(xmpp: &Xmpp, stanza: &Stanza, from: &Jid, to: &Jid) -> Result<(),
     if nick.len() > NICK_BYTES_MAX || nick.trim().is_empty() {
         let text = format!("a nick has 1 to {NICK_BYTES_MAX} bytes");
         return Err(StanzaError::new(Condition::NotAcceptable).text(text));
+    }
+    if stanza.element.heap_bytes() > PRESENCE_BYTES_MAX {
+        let text = "this is too much for a presence in a room: tell less";
+        return Err(StanzaError::new(Condition::PolicyViolation).text(text));
     }
     for _ in 0..TRIES {
         let room = match xmpp.rooms.find(xmpp, to).await? {
@@ -320,7 +327,7 @@ impl Wish {
         let since = since.max(self.since_ms).unwrap_or(i64::MIN);
         let mut room = self.characters.unwrap_or(usize::MAX);
         let mut some = Vec::new();
-        for said in state.history.iter().rev().take(self.stanzas.unwrap_or(usize::MAX)) {
+        for said in state.history.newest().take(self.stanzas.unwrap_or(usize::MAX)) {
             let length = if self.characters.is_some() { said.stanza.text().len() } else { 0 };
             if said.id.time().as_ms() < since || length > room {
                 break;

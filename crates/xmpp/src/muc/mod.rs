@@ -6,11 +6,13 @@
 
 mod admin;
 mod archive;
+mod budget;
 mod card;
 mod config;
 mod disco;
 mod enter;
 pub(crate) mod hats;
+mod history;
 mod moderate;
 mod owner;
 mod parcel;

@@ -150,6 +150,7 @@ async fn invite(xmpp: &Xmpp, room: &Arc<Room>, x: &Element, from: &Jid) -> Resul
             reason: String::new(),
         };
         let members: Vec<Listed> = new.map(|(to, _)| listed(to)).collect();
+        state.check_lists(&members)?;
         (state.id, state.config.password.clone(), members)
     };
     if let Some(id) = id.filter(|_| !members.is_empty()) {

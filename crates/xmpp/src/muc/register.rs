@@ -1,4 +1,6 @@
-//! Registering a nick in a room (XEP-0045 §7.10): who does becomes a member of an open room.
+//! Registering a nick in a room (XEP-0045 §7.10): who does becomes a member of an open room. Where
+//! members have voice that others have not, it is the nick alone; where one must know a password,
+//! one has to have entered.
 
 use std::sync::Arc;
 
@@ -18,6 +20,11 @@ fn check(state: &State, from: &Jid) -> Result<Affiliation, StanzaError> {
     let closed = state.config.members_only && affiliation == Affiliation::None;
     if closed || affiliation == Affiliation::Outcast || state.locked {
         let text = "only those who may enter the room may register a nick there";
+        return Err(StanzaError::new(Condition::NotAllowed).text(text));
+    }
+    let is_guarded = !state.config.password.is_empty() && affiliation == Affiliation::None;
+    if is_guarded && !state.nicks.contains_key(from) {
+        let text = "this room has a password: enter it first";
         return Err(StanzaError::new(Condition::NotAllowed).text(text));
     }
     Ok(affiliation)
@@ -69,12 +76,14 @@ pub(super) async fn change(
             let text = "somebody else is called so: take another nick";
             return Err(StanzaError::new(Condition::Conflict).text(text));
         }
-        let affiliation = match nick.is_empty() {
+        let affiliation = match nick.is_empty() || state.config.moderated {
             true => affiliation,
             false => affiliation.max(Affiliation::Member),
         };
         let (jid, reason) = (jid.to_owned(), String::new());
-        (Listed { jid, affiliation, nick, reason }, state.id)
+        let listed = Listed { jid, affiliation, nick, reason };
+        state.check_lists(std::slice::from_ref(&listed))?;
+        (listed, state.id)
     };
     if let Some(id) = id {
         let row = listed.clone();

@@ -12,12 +12,20 @@ use weir_community::chat::rooms::{
     self as noun, Affiliation, Config, Listed, RoomMessage, Subject, Whois,
 };
 
+use super::budget::{Budgets, Share};
 use super::hats::Hat;
+use super::history::{History, Said};
 use super::parcel::Parcel;
 use super::say::Waiting;
 use crate::face::Xmpp;
-use crate::wire::{Element, Jid, Stanza, ns};
+use crate::wire::{Condition, Element, Jid, Stanza, StanzaError, ns};
 
+/// The lists of a room that does not stay: entries.
+const PASSING_LISTED_MAX: usize = 500;
+/// The same in bytes of memory.
+const PASSING_LISTS_BYTES_MAX: usize = 256 * 1_024;
+/// The lists of a room that stays, in bytes of memory.
+const LISTS_BYTES_MAX: usize = 8 * 1_024 * 1_024;
 /// The most queries between occupants that wait for their answers.
 const RELAYS_MAX: usize = 1_000;
 
@@ -37,6 +45,7 @@ pub(super) struct State {
     pub(super) subject: Subject,
     /// By bare address; those that are nothing special are left out.
     pub(super) lists: HashMap<String, Listed>,
+    lists_share: Share,
     /// By nick.
     pub(super) occupants: HashMap<String, Occupant>,
     /// The nick of each address that is in it.
@@ -45,8 +54,8 @@ pub(super) struct State {
     pub(super) locked: bool,
     /// It was forgotten; who still holds it looks for it anew.
     pub(super) closed: bool,
-    /// What is told to those who come: the newest at the end.
-    pub(super) history: VecDeque<Said>,
+    /// What is told to those who come.
+    pub(super) history: History,
     /// What waits to be kept and told.
     pub(super) waiting: Vec<Waiting>,
     /// Those who come just now and have not been told yet who else is there.
@@ -56,13 +65,6 @@ pub(super) struct State {
     /// Queries between occupants: by our id, who asked by which id, and whose answer it is.
     pub(super) relays: VecDeque<(String, Jid, String, String)>,
     salt: String,
-}
-
-/// What was said, as those who come are told.
-#[derive(Clone)]
-pub(super) struct Said {
-    pub(super) id: Id,
-    pub(super) stanza: Stanza,
 }
 
 /// Somebody in a room, with one or several apps.
@@ -128,7 +130,7 @@ pub(super) struct Told {
 
 impl Room {
     /// A new one.
-    pub(super) fn new(jid: Jid, salt: String) -> Self {
+    pub(super) fn new(jid: Jid, salt: String, budgets: &Budgets) -> Self {
         let config = Config { salt: salt.clone(), ..Config::default() };
         let state = State {
             id: None,
@@ -136,11 +138,12 @@ impl Room {
             of_community: false,
             subject: Subject::default(),
             lists: HashMap::new(),
+            lists_share: budgets.lists(),
             occupants: HashMap::new(),
             nicks: HashMap::new(),
             locked: true,
             closed: false,
-            history: VecDeque::new(),
+            history: History::new(budgets.history()),
             waiting: Vec::new(),
             arriving: HashSet::new(),
             is_flushing: false,
@@ -151,8 +154,8 @@ impl Room {
     }
 
     /// One from the database.
-    pub(super) fn kept(jid: Jid, kept: Kept) -> Self {
-        let room = Self::new(jid, kept.room.config.salt.clone());
+    pub(super) fn kept(jid: Jid, kept: Kept, budgets: &Budgets) -> Self {
+        let room = Self::new(jid, kept.room.config.salt.clone(), budgets);
         {
             let mut state = room.state.lock();
             state.id = Some(kept.room.id);
@@ -160,10 +163,10 @@ impl Room {
             state.of_community = kept.room.of_community;
             state.subject = kept.room.subject;
             state.locked = false;
-            state.lists = kept.lists.into_iter().map(|one| (one.jid.clone(), one)).collect();
+            kept.lists.into_iter().for_each(|one| state.set_listed(one));
             let said = kept.last.iter().filter_map(Said::read);
             let said = said.filter(|said| !super::subject::is_subject(&said.stanza.element));
-            state.history = said.collect();
+            said.for_each(|said| state.remember(said));
         }
         room
     }
@@ -374,10 +377,38 @@ impl State {
 
     /// Changes what somebody is, as far as memory is concerned.
     pub(super) fn set_listed(&mut self, listed: Listed) {
-        match listed.affiliation {
-            Affiliation::None => self.lists.remove(&listed.jid),
-            _ => self.lists.insert(listed.jid.clone(), listed),
+        let bytes = self.lists_share.bytes() + listed_bytes(&listed);
+        let old = match listed.is_nothing() {
+            true => self.lists.remove(&listed.jid),
+            false => self.lists.insert(listed.jid.clone(), listed),
         };
+        self.lists_share.set(bytes.saturating_sub(old.as_ref().map_or(0, listed_bytes)));
+    }
+
+    /// Whether there is room in the lists for these changes: less in a room that does not stay.
+    ///
+    /// # Errors
+    /// `not-acceptable`.
+    pub(super) fn check_lists(&self, changes: &[Listed]) -> Result<(), StanzaError> {
+        let refuse = |text: String| Err(StanzaError::new(Condition::NotAcceptable).text(text));
+        if changes.iter().any(|one| one.nick.len().max(one.reason.len()) > noun::TEXT_BYTES_MAX) {
+            return refuse(format!("a nick or reason has at most {} bytes", noun::TEXT_BYTES_MAX));
+        }
+        let (mut count, mut more) = (self.lists.len(), 0);
+        for change in changes {
+            let old = self.lists.get(&change.jid);
+            count += usize::from(old.is_none() && !change.is_nothing());
+            more += listed_bytes(change).saturating_sub(old.map_or(0, listed_bytes));
+        }
+        let (count_max, bytes_max) = match self.id {
+            Some(_) => (noun::AFFILIATIONS_MAX, LISTS_BYTES_MAX),
+            None => (PASSING_LISTED_MAX, PASSING_LISTS_BYTES_MAX),
+        };
+        let is_full = count > count_max || self.lists_share.bytes() + more > bytes_max;
+        if more > 0 && (is_full || !self.lists_share.has_room(more)) {
+            return refuse("the lists of this room are full: remove somebody first".into());
+        }
+        Ok(())
     }
 
     /// Takes an address out; answers the occupant as it was, and whether it was its last address.
@@ -402,17 +433,15 @@ impl State {
 
     /// Remembers what was said for those who come.
     pub(super) fn remember(&mut self, said: Said) {
-        self.history.push_back(said);
-        while self.history.len() > self.config.history_max as usize {
-            self.history.pop_front();
-        }
+        self.history.push(said, self.config.history_max as usize);
     }
 }
 
-impl Said {
-    fn read(kept: &RoomMessage) -> Option<Self> {
-        let element = crate::wire::parse::element(&kept.xml).ok()?;
-        let stanza = Stanza::of(element).ok()?;
-        Some(Self { id: kept.id, stanza })
+/// What an entry takes in memory, in bytes.
+fn listed_bytes(listed: &Listed) -> usize {
+    if listed.is_nothing() {
+        return 0;
     }
+    let texts = 2 * listed.jid.len() + listed.nick.len() + listed.reason.len();
+    size_of::<(String, Listed)>() + texts
 }

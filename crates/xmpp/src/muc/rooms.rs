@@ -6,6 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use weir_community::chat::rooms as noun;
 
+use super::budget::Budgets;
 use super::room::{Kept, Room};
 use crate::face::Xmpp;
 use crate::wire::{Condition, Jid, StanzaError};
@@ -19,6 +20,7 @@ const NAME_BYTES_MAX: usize = 200;
 #[derive(Default)]
 pub(crate) struct Rooms {
     live: Mutex<HashMap<Jid, Arc<Room>>>,
+    budgets: Budgets,
 }
 
 impl Rooms {
@@ -50,7 +52,7 @@ impl Rooms {
             })
             .await?;
         match kept {
-            Some(kept) => self.insert(&jid, Room::kept(jid.clone(), kept)).map(Some),
+            Some(kept) => self.insert(&jid, Room::kept(jid.clone(), kept, &self.budgets)).map(Some),
             None => Ok(None),
         }
     }
@@ -63,7 +65,7 @@ impl Rooms {
             let text = format!("the name of a room has at most {NAME_BYTES_MAX} bytes");
             return Err(StanzaError::new(Condition::PolicyViolation).text(text));
         }
-        self.insert(&jid, Room::new(jid.clone(), xmpp.token(16)))
+        self.insert(&jid, Room::new(jid.clone(), xmpp.token(16), &self.budgets))
     }
 
     fn insert(&self, jid: &Jid, room: Room) -> Result<Arc<Room>, StanzaError> {

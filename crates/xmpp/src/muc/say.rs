@@ -8,8 +8,9 @@ use tokio::sync::oneshot;
 use weir_base::Id;
 use weir_community::chat::rooms::{self as noun, RoomMessage, Subject};
 
+use super::history::Said;
 use super::parcel::Parcel;
-use super::room::{Role, Room, Said, State};
+use super::room::{Role, Room, State};
 use super::{enter, outside};
 use crate::face::Xmpp;
 use crate::wire::{Condition, Element, Jid, Stanza, StanzaError, ns, write};
@@ -194,7 +195,7 @@ fn tell(xmpp: &Xmpp, room: &Room, batch: &[Waiting]) -> HashSet<Jid> {
             }
         }
         if let Some((id, _)) = &said.replaces {
-            state.history.retain(|old| old.id != *id);
+            state.history.forget(*id);
         }
         match &said.subject {
             Some(subject) => state.subject = subject.clone(),

@@ -30,6 +30,21 @@ impl Element {
         Self { name: name.into(), ns: ns.into(), attrs: Vec::new(), nodes: Vec::new() }
     }
 
+    /// What it takes in memory besides itself, in bytes, at least.
+    pub fn heap_bytes(&self) -> usize {
+        let text = |text: &Cow<'static, str>| match text {
+            Cow::Borrowed(_) => 0,
+            Cow::Owned(text) => text.len(),
+        };
+        let attrs = self.attrs.iter().map(|(name, value)| text(name) + value.len());
+        let nodes = self.nodes.iter().map(|node| match node {
+            Node::Element(element) => element.heap_bytes(),
+            Node::Text(text) => text.len(),
+        });
+        let own = size_of_val(&*self.attrs) + size_of_val(&*self.nodes);
+        text(&self.name) + text(&self.ns) + own + attrs.sum::<usize>() + nodes.sum::<usize>()
+    }
+
     /// With this attribute.
     #[must_use]
     pub fn with_attr(

@@ -272,3 +272,151 @@ async fn a_flood_in_a_room_shuts_out_who_does_not_read_and_nobody_else() {
     }
     assert_eq!(heard, said, "carol has heard all of it");
 }
+
+const REGISTERS: &str = "
+    bob sends
+      <iq type='set' id='r' to='tea@conference.weir.test'><query xmlns='jabber:iq:register'>
+      <x xmlns='jabber:x:data' type='submit'><field var='muc#register_roomnick'><value>bo</value>
+      </field></x></query></iq>";
+
+const READS: &str = "
+    bob sends
+      <iq type='set' id='q' to='tea@conference.weir.test'><query xmlns='urn:xmpp:mam:2'/></iq>";
+
+#[tokio::test]
+async fn who_does_not_know_the_password_of_a_room_neither_registers_nor_reads_its_archive() {
+    let secret = configured("muc#roomconfig_roomsecret", "sesame");
+    play(&format!(
+        "{ROOM}
+         {secret}
+         alice sends
+           <message to='tea@conference.weir.test' type='groupchat'><body>secret</body></message>
+         alice listens no more
+         bob is here
+         {REGISTERS}
+         bob receives
+           <iq type='error' id='r'><error><not-allowed
+           xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></iq>
+         {READS}
+         bob receives
+           <iq type='error' id='q'><error><forbidden
+           xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></iq>
+         bob sends
+           <presence to='tea@conference.weir.test/bo'><x xmlns='http://jabber.org/protocol/muc'>
+           <password>sesame</password></x></presence>
+         bob listens no more
+         {REGISTERS}
+         bob receives
+           <iq type='result' id='r'/>
+         {READS}
+         bob receives
+           <message><result xmlns='urn:xmpp:mam:2'/></message>
+         bob receives
+           <iq type='result' id='q'/>
+         bob sends
+           <presence to='tea@conference.weir.test/bo' type='unavailable'/>
+         bob listens no more
+         {READS}
+         bob receives
+           <iq type='error' id='q'><error><forbidden
+           xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></iq>"
+    ))
+    .await;
+}
+
+#[tokio::test]
+async fn a_nick_of_ones_own_gives_no_voice_in_a_moderated_room() {
+    let moderated = configured("muc#roomconfig_moderatedroom", "1");
+    let enter = "<presence to='tea@conference.weir.test/bo'>
+                 <x xmlns='http://jabber.org/protocol/muc'/></presence>";
+    play(&format!(
+        "{ROOM}
+         {moderated}
+         bob is here
+         {REGISTERS}
+         bob receives
+           <iq type='result' id='r'/>
+         bob sends
+           {enter}
+         bob receives
+           <presence from='tea@conference.weir.test/al'/>
+         bob receives
+           <presence from='tea@conference.weir.test/bo'>
+           <x xmlns='http://jabber.org/protocol/muc#user'>
+           <item affiliation='none' role='visitor'/></x></presence>
+         bob listens no more
+         bob sends
+           <message to='tea@conference.weir.test' type='groupchat' id='1'><body>hi</body></message>
+         bob receives
+           {}
+         bob sends
+           <presence to='tea@conference.weir.test/bo' type='unavailable'/>
+         bob listens no more
+         carol is here
+         carol sends
+           {enter}
+         carol receives
+           <presence type='error'><error><conflict
+           xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></presence>",
+        refused("1", "forbidden"),
+    ))
+    .await;
+}
+
+#[tokio::test]
+async fn the_lists_of_a_room_that_does_not_stay_are_bounded() {
+    let mut place = places().await.remove(0);
+    let mut alice = place.logged_in("alice", "home").await;
+    alice
+        .send(
+            "<presence to='tea@conference.weir.test/al'>
+             <x xmlns='http://jabber.org/protocol/muc'/></presence>
+             <iq type='set' id='o' to='tea@conference.weir.test'>
+             <query xmlns='http://jabber.org/protocol/muc#owner'>
+             <x xmlns='jabber:x:data' type='submit'/></query></iq>",
+        )
+        .await;
+    alice.until_ping().await;
+    let bans = |numbers: std::ops::Range<u32>, affiliation: &str, reason: &str| {
+        let item = |number| {
+            format!(
+                "<item jid='p{number}@far.test' affiliation='{affiliation}'><reason>{reason}\
+                 </reason></item>"
+            )
+        };
+        let items: String = numbers.map(item).collect();
+        format!(
+            "<iq type='set' id='a' to='tea@conference.weir.test'>\
+             <query xmlns='http://jabber.org/protocol/muc#admin'>{items}</query></iq>"
+        )
+    };
+    let long = "a".repeat(5_000);
+    for (change, outcome) in [
+        (bans(0..1, "outcast", &long), "error"),
+        // Alice herself is the first of 500.
+        (bans(0..499, "outcast", ""), "result"),
+        (bans(499..500, "outcast", ""), "error"),
+        (bans(0..1, "none", ""), "result"),
+        (bans(499..500, "outcast", ""), "result"),
+    ] {
+        alice.send(&change).await;
+        let answer = alice.receive().await;
+        assert_eq!(answer.attr("type"), Some(outcome), "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_presence_that_would_fill_the_memory_of_a_room_is_refused() {
+    play(&format!(
+        "{ROOM}
+         bob is here
+         bob sends
+           <presence to='tea@conference.weir.test/bo'><status>{}</status>
+           <x xmlns='http://jabber.org/protocol/muc'/></presence>
+         bob receives
+           <presence type='error'><error><policy-violation
+           xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></presence>",
+        "a".repeat(20_000)
+    ))
+    .await;
+}

@@ -101,6 +101,13 @@ pub struct Listed {
     pub reason: String,
 }
 
+impl Listed {
+    /// Whether it says nothing: such entries are not kept.
+    pub fn is_nothing(&self) -> bool {
+        self.affiliation == Affiliation::None && self.nick.is_empty()
+    }
+}
+
 fn read(row: &weir_db::Row<'_>) -> Result<Room, weir_db::Error> {
     let Json(config) = row.get(2)?;
     let subject = Subject { text: row.get(4)?, by: row.get(5)?, at: row.get(6)? };
@@ -271,7 +278,7 @@ pub fn affiliations(tx: &mut Tx, id: Id) -> Result<Vec<Listed>, Error> {
 }
 
 /// Puts `entry` into the lists of room `id`, in place of what stood there for its address;
-/// [`Affiliation::None`] takes it out.
+/// one that [says nothing](Listed::is_nothing) takes it out.
 ///
 /// # Errors
 /// [`Error::Invalid`] when a text is too long or the lists are full.
@@ -281,7 +288,7 @@ pub fn affiliate(tx: &mut Tx, id: Id, entry: &Listed) -> Result<(), Error> {
     }
     let sql = "DELETE FROM chat_affiliations WHERE room_id = ?1 AND jid = ?2";
     let was = tx.execute(sql, params![id, entry.jid])?;
-    if entry.affiliation == Affiliation::None {
+    if entry.is_nothing() {
         return Ok(());
     }
     if was == 0 {

@@ -46,7 +46,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             sessions_max: 100_000,
-            sessions_per_identity_max: 64,
+            sessions_per_identity_max: 256,
             subscriptions_max: 256,
             outbox_events_max: 1_000,
             outbox_bytes_max: MIB,

@@ -34,6 +34,11 @@ pub(crate) fn alone(identity: &str) -> String {
     format!("weir:alone:{identity}")
 }
 
+/// Ours: the death of `identity` was counted.
+pub(crate) fn counted(identity: &str) -> String {
+    format!("weir:counted:{identity}")
+}
+
 /// Ours: who runs at `place` of the machine `hostname`.
 pub(crate) fn place(hostname: &str, place: &str) -> String {
     format!("weir:place:{hostname}:{place}")

@@ -87,7 +87,7 @@ async fn sweep(core: &Core, identity: &str) -> RedisResult<()> {
     // The first that was taken is put back last, where it is taken first.
     held.sort_unstable_by_key(|(field, _)| std::cmp::Reverse(number(field)));
     let jids: Vec<String> = held.iter().map(|(_, raw)| jid_of(raw)).collect();
-    let deaths = count_deaths(core, &jids).await?;
+    let deaths = count_deaths(core, identity, &jids).await?;
     let most = core.shared.options.deaths_max;
     let was_alone = |field: &str| alone.as_deref() == Some(field);
     let poisons = (held.iter().zip(&jids))
@@ -145,8 +145,13 @@ fn jid_of(raw: &[u8]) -> String {
 }
 
 /// Counts one more death for each of `jids`, and tells how many there were. The counts stand beside
-/// the jobs: the relay may hand one over twice when its process dies.
-async fn count_deaths(core: &Core, jids: &[String]) -> RedisResult<BTreeMap<String, u32>> {
+/// the jobs: the relay may hand one over twice when its process dies. However often and by how many
+/// the death of `identity` is looked at, it counts once.
+async fn count_deaths(
+    core: &Core,
+    identity: &str,
+    jids: &[String],
+) -> RedisResult<BTreeMap<String, u32>> {
     if core.shared.options.deaths_max == 0 {
         return Ok(BTreeMap::new());
     }
@@ -158,8 +163,11 @@ async fn count_deaths(core: &Core, jids: &[String]) -> RedisResult<BTreeMap<Stri
         // So many die with their processes only where something else is wrong.
         pipe.cmd("DEL").arg(names::DEATHS).ignore();
     }
+    let mut note = redis::cmd("SET");
+    note.arg(names::counted(identity)).arg(1).arg("NX").arg("EX").arg(DEATHS_KEPT_S);
+    let is_first: bool = note.query_async(&mut redis).await?;
     for jid in &jids {
-        pipe.cmd("HINCRBY").arg(names::DEATHS).arg(*jid).arg(1);
+        pipe.cmd("HINCRBY").arg(names::DEATHS).arg(*jid).arg(i32::from(is_first));
     }
     pipe.cmd("EXPIRE").arg(names::DEATHS).arg(DEATHS_KEPT_S).ignore();
     let deaths: Vec<u32> = pipe.query_async(&mut redis).await?;

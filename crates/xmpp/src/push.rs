@@ -1,6 +1,6 @@
-//! Waking apps that are not connected (XEP-0357): when a message waits for somebody, or for a session
-//! that no connection serves, the services of that person's apps are told that something does, and
-//! nothing of what it says.
+//! Waking apps that are not connected (XEP-0357): when a message waits for somebody, or for a
+//! session that no connection serves, the services of that person's apps are told that something
+//! does, and nothing of what it says.
 
 use std::collections::HashSet;
 

@@ -98,12 +98,13 @@ impl Drop for Place {
     }
 }
 
-async fn hold(servers: Servers, io: TcpStream, peer: SocketAddr, _place: Place) {
+async fn hold(servers: Servers, io: TcpStream, peer: SocketAddr, place: Place) {
     let _ = io.set_nodelay(true);
     let visitor = Visitor {
         id: servers.xmpp.token(16),
         link: Some(Link::new(Io::Plain(io))),
         servers,
+        source: place.source,
         from: None,
         to: None,
         proven: HashSet::new(),
@@ -145,6 +146,8 @@ fn end(condition: StreamCondition, text: &str) -> End {
 /// Another server that has come here.
 struct Visitor {
     servers: Servers,
+    /// From which network it came.
+    source: IpAddr,
     /// Gone only while TLS begins.
     link: Option<Link>,
     /// The id of its stream.
@@ -372,7 +375,8 @@ impl Visitor {
                 Err(Condition::NotAuthorized)
             }
             None => {
-                let asked = servers.ask_whether(&ours, &theirs, &self.id, &result.text()).await;
+                let asked = (&*self.id, &*result.text());
+                let asked = servers.ask_whether(self.source, &ours, &theirs, asked).await;
                 asked.map_err(|error| {
                     tracing::info!(domain = theirs, %error, "a server cannot prove who it is");
                     Condition::RemoteServerTimeout

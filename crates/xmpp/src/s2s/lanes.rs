@@ -163,6 +163,11 @@ impl Servers {
         if breakers.len() >= BREAKERS_MAX && !breakers.contains_key(domain) {
             breakers.retain(|_, breaker| !breaker.is_idle());
         }
+        // Anybody may name any domain: one that is forgotten is tried once too often.
+        if breakers.len() >= BREAKERS_MAX && !breakers.contains_key(domain) {
+            let any = breakers.keys().next().cloned();
+            any.map(|any| breakers.remove(&any));
+        }
         let now = self.xmpp.env().clock.now();
         breakers.entry(domain.to_owned()).or_default().enter(now)
     }

@@ -10,6 +10,7 @@ mod incoming;
 mod lanes;
 mod link;
 mod outgoing;
+mod questions;
 mod resolve;
 mod trust;
 
@@ -23,7 +24,6 @@ use rustls::crypto::aws_lc_rs;
 use rustls::server::NoServerSessionStorage;
 use rustls::sign::CertifiedKey;
 use rustls::{ClientConfig, ServerConfig, SignatureScheme};
-use tokio::sync::Semaphore;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 use weir_community::hosts;
 use weir_fetch::Breaker;
@@ -38,11 +38,9 @@ use crate::face::Xmpp;
 use crate::wire::{Condition, Element, Stanza, ns, write};
 use dialback::Keys;
 use lanes::Lanes;
+use questions::Questions;
 use resolve::Finder;
 use trust::Anybody;
-
-/// Questions of dialback that are asked at once.
-const QUESTIONS_MAX: usize = 64;
 
 /// How other servers are spoken with.
 pub struct Setup {
@@ -75,7 +73,7 @@ pub struct Inner {
     keys: Keys,
     lanes: Lanes,
     breakers: Mutex<HashMap<String, Breaker>>,
-    questions: Semaphore,
+    questions: Questions,
     allowlist: bool,
     certificates_only: bool,
     allow_plain: bool,
@@ -103,7 +101,7 @@ impl Servers {
             keys: Keys::new(xmpp.random()),
             lanes: Lanes::default(),
             breakers: Mutex::default(),
-            questions: Semaphore::new(QUESTIONS_MAX),
+            questions: Questions::new(),
             allowlist: setup.allowlist,
             certificates_only: setup.certificates_only,
             allow_plain: setup.allow_plain,

@@ -1,5 +1,6 @@
 //! To another server: found, encrypted, proven, and then what waits for it.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -20,6 +21,8 @@ use crate::wire::{Element, Frame, Stanza, ns, write};
 const CONNECT: Duration = Duration::from_secs(10);
 /// How long it may take until we have proven who we are.
 const NEGOTIATION: Duration = Duration::from_secs(40);
+/// How long a server may take to say whether a key is its own.
+const QUESTION: Duration = Duration::from_secs(15);
 /// How long a stream stays open when nothing is to be sent.
 const IDLE: Duration = Duration::from_secs(600);
 /// Written at once, in bytes, about.
@@ -287,41 +290,54 @@ impl Servers {
         }
     }
 
-    /// Asks the server of `domain` whether the key that somebody gave in its name is its own
-    /// (XEP-0220, 2.3).
+    /// Asks the server of `domain` whether the key that somebody at `source` gave in its name, for
+    /// the stream of this id, is its own (XEP-0220, 2.3).
     pub(super) async fn ask_whether(
+        &self,
+        source: IpAddr,
+        own: &str,
+        domain: &str,
+        asked: (&str, &str),
+    ) -> Result<bool, Unreached> {
+        let _turn = self.questions.turn(source, domain).await.ok_or(Broken::TimedOut)?;
+        let silent = |_| Broken::Refused("that server has not answered for a while");
+        let entry = self.enter(domain).map_err(silent)?;
+        let answer = match timeout(QUESTION, self.ask(own, domain, asked)).await {
+            Ok(answer) => answer,
+            Err(_) => Err(Broken::TimedOut.into()),
+        };
+        self.left(domain, entry, answer.is_ok());
+        answer
+    }
+
+    async fn ask(
         &self,
         own: &str,
         domain: &str,
-        id: &str,
-        key: &str,
+        (id, key): (&str, &str),
     ) -> Result<bool, Unreached> {
-        let _place = self.questions.acquire().await.map_err(|_| Broken::Closed)?;
-        let asking = async {
-            let mut link = self.link_to(domain).await?;
-            loop {
-                let opened = self.open(&mut link, own, domain).await?;
-                if link.is_encrypted() || !opened.features.has("starttls", ns::TLS) {
-                    break;
-                }
-                link = self.start_tls(link, domain).await?;
+        let mut link = self.link_to(domain).await?;
+        loop {
+            let opened = self.open(&mut link, own, domain).await?;
+            if link.is_encrypted() || !opened.features.has("starttls", ns::TLS) {
+                break;
             }
-            if !link.is_encrypted() && !self.allow_plain {
-                return Err(Broken::Refused("the server does not offer TLS").into());
+            link = self.start_tls(link, domain).await?;
+        }
+        if !link.is_encrypted() && !self.allow_plain {
+            return Err(Broken::Refused("the server does not offer TLS").into());
+        }
+        let asked = [("from", own), ("to", domain), ("id", id)];
+        let mut inner = String::new();
+        write::escape(key, &mut inner);
+        link.send(&dialback("verify", &asked, &inner)).await?;
+        loop {
+            let answer = link.element().await?;
+            if answer.is("verify", ns::DIALBACK) && answer.attr("id") == Some(id) {
+                link.end(None).await;
+                return Ok(answer.attr("type") == Some("valid"));
             }
-            let asked = [("from", own), ("to", domain), ("id", id)];
-            let mut inner = String::new();
-            write::escape(key, &mut inner);
-            link.send(&dialback("verify", &asked, &inner)).await?;
-            loop {
-                let answer = link.element().await?;
-                if answer.is("verify", ns::DIALBACK) && answer.attr("id") == Some(id) {
-                    link.end(None).await;
-                    return Ok(answer.attr("type") == Some("valid"));
-                }
-            }
-        };
-        timeout(NEGOTIATION, asking).await.map_err(|_| Broken::TimedOut)?
+        }
     }
 }
 

@@ -26,7 +26,8 @@ async fn phone_sleeps(place: &mut Place) -> String {
 async fn service_of_bob(place: &mut Place, name: &str) -> App {
     let mut bob = place.logged_in("bob", "settings").await;
     bob.send(&format!(
-        "<iq type='set' id='e'><enable xmlns='urn:xmpp:push:0' jid='{name}@weir.test/service'          node='n'/></iq>"
+        "<iq type='set' id='e'><enable xmlns='urn:xmpp:push:0' jid='{name}@weir.test/service' \
+         node='n'/></iq>"
     ))
     .await;
     bob.until_ping().await;

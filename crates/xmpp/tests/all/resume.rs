@@ -102,7 +102,9 @@ async fn what_is_worked_behind_a_message_is_counted_once_it_is_done() {
         // The answer is owed until the message is durable, and by then the query is being worked.
         alice
             .send(&format!(
-                "<message to='bob@weir.test' type='chat'><body>hi</body></message>                 <r xmlns='{SM}'/><iq type='set' id='keep'><query xmlns='jabber:iq:private'>                 <a xmlns='urn:a'/></query></iq>"
+                "<message to='bob@weir.test' type='chat'><body>hi</body></message>\
+                 <r xmlns='{SM}'/><iq type='set' id='keep'><query xmlns='jabber:iq:private'>\
+                 <a xmlns='urn:a'/></query></iq>"
             ))
             .await;
         loop {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use weir_community::hosts::{self, Severity};
 use weir_db::Class;
 use weir_storm::fixture;
@@ -22,6 +22,15 @@ async fn pairs(trusts: bool) -> Vec<(Place, Place, SocketAddr)> {
 
 /// The same, where certificates alone may prove who a server is.
 async fn pairs_where(trusts: bool, certificates_only: bool) -> Vec<(Place, Place, SocketAddr)> {
+    pairs_that_find(trusts, certificates_only, &[]).await
+}
+
+/// The same, which find more servers.
+async fn pairs_that_find(
+    trusts: bool,
+    certificates_only: bool,
+    more: &[(String, SocketAddr)],
+) -> Vec<(Place, Place, SocketAddr)> {
     let mut pairs = Vec::new();
     for (one, two) in fixture::databases().into_iter().zip(fixture::databases()) {
         let a = Place::named(one, true, "a.test").await;
@@ -29,10 +38,11 @@ async fn pairs_where(trusts: bool, certificates_only: bool) -> Vec<(Place, Place
         let a_door = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let b_door = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let door = b_door.local_addr().unwrap();
-        let servers = BTreeMap::from([
+        let mut servers = BTreeMap::from([
             ("a.test".to_owned(), a_door.local_addr().unwrap()),
             ("b.test".to_owned(), door),
         ]);
+        servers.extend(more.iter().cloned());
         let pems: Vec<Vec<u8>> = [&a, &b].into_iter().filter(|_| trusts).map(pem).collect();
         for (place, door) in [(&a, a_door), (&b, b_door)] {
             let finding = Finding { servers: servers.clone(), ..Finding::default() };
@@ -180,7 +190,11 @@ async fn a_server_that_staff_suspends_is_not_spoken_with() {
 
 /// Somebody at the door of `place`, who says to be a.test.
 async fn stranger(place: &Place, door: SocketAddr) -> App {
-    let mut plain = App::on(Box::new(TcpStream::connect(door).await.unwrap()));
+    stranger_by(place, TcpStream::connect(door).await.unwrap()).await
+}
+
+async fn stranger_by(place: &Place, io: TcpStream) -> App {
+    let mut plain = App::on(Box::new(io));
     let features = open(&mut plain, place.domain).await;
     assert!(features.has("starttls", "urn:ietf:params:xml:ns:xmpp-tls"), "{features:?}");
     plain.send("<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>").await;
@@ -232,6 +246,28 @@ async fn nobody_proves_to_be_the_server_that_is_asked() {
         forger.send("<db:verify from='a.test' to='b.test' id='x'>made up</db:verify>").await;
         assert_eq!(forger.receive().await.attr("type"), Some("invalid"));
     }
+}
+
+#[tokio::test]
+async fn a_network_whose_domains_say_nothing_when_asked_keeps_no_other_waiting() {
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = silent.local_addr().unwrap();
+    let domains: Vec<_> = (0..64).map(|at| (format!("s{at}.test"), address)).collect();
+    let (mut a, mut b, door) = pairs_that_find(false, false, &domains).await.remove(0);
+    let mut claimants = Vec::new();
+    for (domain, _) in &domains {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
+        let mut claimant = stranger_by(&b, socket.connect(door).await.unwrap()).await;
+        claimant.send(&format!("<db:result from='{domain}' to='b.test'>x</db:result>")).await;
+        claimants.push(claimant);
+    }
+    let _asked = silent.accept().await.unwrap();
+    let mut alice = a.logged_in("alice", "phone").await;
+    let mut bob = b.logged_in("bob", "desk").await;
+    available(&mut bob).await;
+    alice.send("<message to='bob@b.test' type='chat'><body>hi</body></message>").await;
+    assert_eq!(body(&bob.receive().await), "hi");
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! Whom people do not want to hear from in chat. Accounts known here are blocked for posts and chat
 //! alike; other addresses, and whole servers that only chat knows, stand in a list beside.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use weir_base::Id;
 use weir_db::{Tx, ids, params};
@@ -51,18 +51,35 @@ pub fn lists(tx: &mut Tx, env: &Env, owners: &[Id]) -> Result<HashMap<Id, Vec<St
 /// # Errors
 /// The database's.
 pub fn blocks(tx: &mut Tx, env: &Env, owner: Id, jid: &str) -> Result<bool, Error> {
+    Ok(!who_blocks(tx, env, &[owner], jid)?.is_empty())
+}
+
+/// Which of `owners` block `jid`: itself, without its resource, or its server.
+///
+/// # Errors
+/// The database's.
+pub fn who_blocks(tx: &mut Tx, env: &Env, owners: &[Id], jid: &str) -> Result<HashSet<Id>, Error> {
     let (name, place) = address::parts(jid);
     let server = jid.split_once('/').map(|(_, resource)| format!("{place}/{resource}"));
     let server = server.as_deref().unwrap_or(place);
     let account_domain = if place == address::domain(env) { "" } else { place };
-    let found: Option<i64> = tx.value(
-        "SELECT 1 FROM chat_blocks WHERE account_id = ?1 AND jid IN (?2, ?3, ?4, ?5)
-         UNION ALL SELECT 1 FROM blocks b WHERE b.account_id = ?1 AND b.target_id =
-           (SELECT id FROM accounts WHERE username_key = ?6 AND domain = ?7)
-         UNION ALL SELECT 1 FROM account_domain_blocks WHERE account_id = ?1 AND domain = ?4",
-        params![owner, jid, address::bare(jid), place, server, name, account_domain],
+    let found: Vec<Id> = tx.column(
+        "SELECT account_id FROM chat_blocks WHERE account_id IN ids(?1)
+           AND jid IN (?2, ?3, ?4, ?5)
+         UNION ALL SELECT b.account_id FROM blocks b WHERE b.account_id IN ids(?1)
+           AND b.target_id = (SELECT id FROM accounts WHERE username_key = ?6 AND domain = ?7)
+         UNION ALL SELECT account_id FROM account_domain_blocks WHERE account_id IN ids(?1)
+           AND domain = ?4",
+        params![ids(owners), jid, address::bare(jid), place, server, name, account_domain],
     )?;
-    Ok(found.is_some())
+    Ok(found.into_iter().collect())
+}
+
+/// Whether `list`, of which each is an address or a server, has `jid`: itself, without its
+/// resource, or its server.
+pub fn has(list: &[String], jid: &str) -> bool {
+    let (bare, (_, place)) = (address::bare(jid), address::parts(jid));
+    list.iter().any(|one| one == jid || one == bare || one == place)
 }
 
 /// `owner` blocks `jid`. An account known here is blocked everywhere.

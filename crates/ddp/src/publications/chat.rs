@@ -5,7 +5,7 @@ use weir_base::Id;
 use weir_community::Error;
 use weir_community::accounts;
 use weir_community::chat::address::{self, Whom};
-use weir_community::chat::{carrier, contacts, messages, rooms};
+use weir_community::chat::{blocks, carrier, contacts, messages, rooms};
 use weir_community::streams::{Event, Topic};
 
 use super::{limit, person};
@@ -62,16 +62,26 @@ impl Query for Contacts {
     fn read(&self, face: &Face) -> Work<'static, Result<Docs, Error>> {
         let reader = self.0;
         in_one_unit(face, move |tx, env, docs| {
+            let mut all = Vec::new();
             for one in contacts::list(tx, env, reader)?.contacts {
-                let state = one.state;
-                if !state.listed && !state.asked {
+                if !one.state.listed && !one.state.asked {
                     continue;
                 }
                 let account = match address::whom(tx, env, &one.jid)? {
                     Whom::Here(account) => Some(account),
                     Whom::Nobody | Whom::Elsewhere => None,
                 };
-                let seen = account.filter(|_| state.to);
+                all.push((one, account));
+            }
+            let subscribed = all.iter().filter(|(one, _)| one.state.to);
+            let subscribed: Vec<Id> = subscribed.filter_map(|(_, account)| *account).collect();
+            let own = address::of_account(tx, env, reader)?.ok_or(Error::NotFound("Account"))?;
+            let blocked_by = blocks::who_blocks(tx, env, &subscribed, &own)?;
+            let blocked = blocks::list(tx, env, reader)?;
+            for (one, account) in all {
+                let state = one.state;
+                let may = state.to && !blocks::has(&blocked, &one.jid);
+                let seen = account.filter(|account| may && !blocked_by.contains(account));
                 // Of those with whom one follows each other the name is that of their account.
                 if let Some(account) = account.filter(|_| one.groups == [contacts::MUTUALS]) {
                     docs.names.insert(account, one.name.as_str().into());

@@ -147,6 +147,38 @@ async fn contacts_are_told_as_they_change_and_as_they_come_and_go() {
 }
 
 #[tokio::test]
+async fn who_blocks_one_is_not_seen_to_come_and_go() {
+    for place in places().await {
+        let (alice, bob) = (place.person("alice").await, place.person("bob").await);
+        let here = serve_chat(&place, bob);
+        let (to, from) = (bob_at(&place), address::of(place.community.env(), "alice"));
+        let asked = to.clone();
+        place
+            .write(move |tx, env| {
+                contacts::exchange(tx, env, alice, Kind::Subscribe, &asked, "")?;
+                contacts::exchange(tx, env, bob, Kind::Subscribed, &from, "").map(|_| ())
+            })
+            .await;
+        let mut one = place.session(alice).await;
+        one.sub("c", "chat.contacts", json!([])).await.unwrap();
+        for (by, of) in [(bob, alice), (alice, bob)] {
+            one.hear_until(|ddp| ddp.of("chat_contacts")[&to]["online"] == true).await;
+            place.write(move |tx, env| relationships::block(tx, env, by, of, "")).await;
+            one.hear_until(|ddp| ddp.of("chat_contacts")[&to]["online"].is_null()).await;
+            here.store(false, Ordering::SeqCst);
+            place.community.env().streams.chat_presence_changed(bob);
+            one.call("markers.set", json!([{ "timeline": "home", "last_read_id": "1" }]))
+                .await
+                .unwrap();
+            let online = &one.of("chat_contacts")[&to]["online"];
+            assert!(online.is_null(), "on {}: {online}", place.name);
+            here.store(true, Ordering::SeqCst);
+            place.write(move |tx, env| relationships::unblock(tx, env, by, of)).await;
+        }
+    }
+}
+
+#[tokio::test]
 async fn those_with_whom_one_follows_each_other_appear_by_the_names_they_have() {
     for place in places().await {
         let (alice, bob) = (place.person("alice").await, place.person("bob").await);

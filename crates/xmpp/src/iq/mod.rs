@@ -19,6 +19,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use weir_base::Id;
+use weir_community::chat::address::{self, Whom};
+use weir_community::chat::blocks;
 
 use crate::face::{Work, Xmpp};
 use crate::log_in::Power;
@@ -202,9 +204,18 @@ pub(crate) fn answer(xmpp: &Xmpp, session: Option<&Arc<Session>>, mut iq: Stanza
         payload,
     };
     let (xmpp, session) = (xmpp.clone(), session.cloned());
+    let of_another = (to_account && !is_own).then(|| (asked.owner(), asked.from.clone()));
     let answering = (handler.run)(asked);
     Some(Box::pin(async move {
-        let answer = match answering.await {
+        let may = match &of_another {
+            Some((owner, from)) => hears(&xmpp, owner, from).await,
+            None => Ok(()),
+        };
+        let answered = match may {
+            Ok(()) => answering.await,
+            Err(error) => Err(error),
+        };
+        let answer = match answered {
             Ok(payload) => iq.result(payload),
             Err(error) => iq.error(&error),
         };
@@ -212,4 +223,26 @@ pub(crate) fn answer(xmpp: &Xmpp, session: Option<&Arc<Session>>, mut iq: Stanza
         drop(owed);
         xmpp.spawn(work);
     }))
+}
+
+/// Whether the account `owner` hears `from`: whom somebody blocks is answered as if there were
+/// nobody (XEP-0191 section 3.3).
+async fn hears(xmpp: &Xmpp, owner: &Jid, from: &Jid) -> Result<(), StanzaError> {
+    let known = xmpp.router.find(owner.as_str()).and_then(|peer| {
+        let here = peer.here();
+        // Blocks are read with the contacts.
+        here.as_ref().filter(|here| here.contacts.is_some()).map(|here| here.blocks(from.as_str()))
+    });
+    let is_blocked = match known {
+        Some(known) => known,
+        None => {
+            let (owner, from) = (owner.clone(), from.clone());
+            let read = xmpp.read(move |tx, env| match address::whom(tx, env, owner.as_str())? {
+                Whom::Here(account) => blocks::blocks(tx, env, account, from.as_str()),
+                Whom::Nobody | Whom::Elsewhere => Ok(false),
+            });
+            read.await?
+        }
+    };
+    if is_blocked { Err(StanzaError::new(Condition::ServiceUnavailable)) } else { Ok(()) }
 }

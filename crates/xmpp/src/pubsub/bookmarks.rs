@@ -111,7 +111,7 @@ pub(crate) async fn replace_all(
                 let items = Element::new("items", ns::PUBSUB_EVENT)
                     .with_attr("node", ns::BOOKMARKS_2)
                     .with_children(gone.iter().map(retract));
-                events.push(notify::event(tx, &call.host, &node, items).map_err(Fault::from)?);
+                events.push(notify::event(tx, env, &call.host, &node, items).map_err(Fault::from)?);
             }
             Ok(events)
         })

@@ -77,7 +77,7 @@ pub(super) async fn configure(call: &Call, verb: &Element) -> Answer {
                 return Ok(None);
             }
             let told = Element::new("configuration", ns::PUBSUB_EVENT).with_attr("node", &*name);
-            Ok(Some(notify::event(tx, &call.host, &node, told)?))
+            Ok(Some(notify::event(tx, env, &call.host, &node, told)?))
         })
         .await?;
     if let Some(event) = event {
@@ -94,7 +94,7 @@ pub(super) async fn delete(call: &Call, verb: &Element) -> Answer {
             let node = call.owned(tx, env, &name)?;
             let told = Element::new("delete", ns::PUBSUB_EVENT).with_attr("node", &*name);
             let event = match node.config.tells_delete {
-                true => Some(notify::event(tx, &call.host, &node, told)?),
+                true => Some(notify::event(tx, env, &call.host, &node, told)?),
                 false => None,
             };
             noun::delete(tx, &node)?;
@@ -115,7 +115,7 @@ pub(super) async fn purge(call: &Call, verb: &Element) -> Answer {
             let node = call.owned(tx, env, &name)?;
             noun::purge(tx, &node)?;
             let told = Element::new("purge", ns::PUBSUB_EVENT).with_attr("node", &*name);
-            Ok(notify::event(tx, &call.host, &node, told)?)
+            Ok(notify::event(tx, env, &call.host, &node, told)?)
         })
         .await?;
     notify::send(&call.xmpp, event);

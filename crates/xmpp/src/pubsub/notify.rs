@@ -40,10 +40,7 @@ impl Event {
     ) -> Result<Self, CommunityError> {
         let all = contacts::list(tx, env, owner)?.contacts;
         let blocked = blocks::list(tx, env, owner)?;
-        let sees = |contact: &Contact| {
-            let is = |one: &String| *one == contact.jid || **one == *address::parts(&contact.jid).1;
-            contact.state.from && !blocked.iter().any(is)
-        };
+        let sees = |contact: &Contact| contact.state.from && !blocks::has(&blocked, &contact.jid);
         let from = all.into_iter().filter(sees);
         Ok(Self { contacts: from.map(|contact| contact.jid).collect(), ..self })
     }
@@ -52,12 +49,19 @@ impl Event {
 /// `inside` told of `node`: whom it concerns is read in the unit of its cause.
 pub(super) fn event(
     tx: &mut Tx,
+    env: &Env,
     host: &Jid,
     node: &Node,
     inside: Element,
 ) -> Result<Event, CommunityError> {
     let subscribers = noun::subscribers(tx, node)?;
-    let heard = subscribers.into_iter().filter(|one| one.state == "subscribed");
+    let blocked = match node.owner {
+        owner if owner != noun::SERVICE && !subscribers.is_empty() => blocks::list(tx, env, owner)?,
+        _ => Vec::new(),
+    };
+    // Whom the owner blocks hears nothing of it.
+    let hears = |jid: &str| !blocks::has(&blocked, jid);
+    let heard = subscribers.into_iter().filter(|one| one.state == "subscribed" && hears(&one.jid));
     let allowed = match node.config.access {
         Access::Open | Access::Presence => None,
         Access::Roster => {
@@ -175,9 +179,16 @@ pub(super) async fn send_last(xmpp: &Xmpp, session: &Arc<Session>, wanted: &[Box
     let asked = to.clone();
     let found = xmpp
         .read(move |tx, env| {
-            let mut found = noun::last_of(tx, &names, &wanted)?;
+            let found = noun::last_of(tx, &names, &wanted)?;
+            let mut owners: Vec<Id> = found.iter().map(|(_, node, _)| node.owner).collect();
+            owners.sort_unstable();
+            owners.dedup();
+            let blocked_by = blocks::who_blocks(tx, env, &owners, asked.as_str())?;
             let mut kept = Vec::with_capacity(found.len());
-            for (name, node, item) in found.drain(..) {
+            for (name, node, item) in found {
+                if blocked_by.contains(&node.owner) {
+                    continue;
+                }
                 let host = address::of(env, &name);
                 let who = noun::standing(tx, &node, &host, asked.as_str())?;
                 if noun::may_read(&node, &who).is_ok() {

@@ -109,7 +109,7 @@ pub(super) fn put(
     }
     let items =
         Element::new("items", ns::PUBSUB_EVENT).with_attr("node", &*node.name).with_child(item);
-    Ok((notify::event(tx, &call.host, &node, items)?, done.name))
+    Ok((notify::event(tx, env, &call.host, &node, items)?, done.name))
 }
 
 /// `<retract/>`
@@ -143,7 +143,7 @@ pub(super) async fn retract(call: &Call, verb: &Element) -> Answer {
             let items = Element::new("items", ns::PUBSUB_EVENT)
                 .with_attr("node", &*node.name)
                 .with_children(gone);
-            Ok(Some(notify::event(tx, &call.host, &node, items)?))
+            Ok(Some(notify::event(tx, env, &call.host, &node, items)?))
         })
         .await?;
     if let Some(event) = event {

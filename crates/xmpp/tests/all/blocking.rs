@@ -4,6 +4,7 @@ use weir_community::{accounts, relationships};
 use weir_db::Class;
 
 use super::dialogue::play;
+use super::nodes::FRIENDS;
 use super::place::{Place, places};
 
 /// Alice blocks bob among posts, or ends that.
@@ -108,5 +109,87 @@ async fn an_empty_block_and_an_address_that_is_none_are_refused() {
            <iq type='error' id='2'><error><jid-malformed
            xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></iq>",
     )
+    .await;
+}
+
+#[tokio::test]
+async fn who_is_blocked_learns_nothing_by_asking_whether_one_is_here_or_not() {
+    let asks: String = [
+        "<query xmlns='jabber:iq:last'/>",
+        "<query xmlns='http://jabber.org/protocol/disco#info'/>",
+        "<vCard xmlns='vcard-temp'/>",
+        "<pubsub xmlns='http://jabber.org/protocol/pubsub'><items node='urn:mood'/></pubsub>",
+    ]
+    .iter()
+    .map(|query| {
+        format!(
+            "alice sends
+               <iq type='get' id='q' to='bob@weir.test'>{query}</iq>
+             alice receives
+               <iq type='error' id='q'><error><service-unavailable
+               xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></iq>
+             "
+        )
+    })
+    .collect();
+    play(&format!(
+        "{FRIENDS}
+         bob sends
+           <iq type='set' id='1'><pubsub xmlns='http://jabber.org/protocol/pubsub'>
+           <publish node='urn:mood'><item id='now'><mood xmlns='urn:mood'/></item></publish>
+           </pubsub></iq>
+         bob sends
+           <iq type='set' id='b'><block xmlns='urn:xmpp:blocking'>
+           <item jid='alice@weir.test'/></block></iq>
+         bob listens no more
+         alice listens no more
+         {asks}
+         bob leaves
+         {asks}"
+    ))
+    .await;
+}
+
+#[tokio::test]
+async fn who_is_blocked_is_told_of_no_node_though_having_subscribed() {
+    let publish = |mood: &str| {
+        format!(
+            "bob sends
+               <iq type='set' id='{mood}'><pubsub xmlns='http://jabber.org/protocol/pubsub'>
+               <publish node='urn:mood'><item id='now'><mood xmlns='urn:mood'>{mood}</mood></item>
+               </publish></pubsub></iq>
+             bob listens no more"
+        )
+    };
+    let info = "<query xmlns='http://jabber.org/protocol/disco#info'>                <identity category='client' type='pc'/><feature var='urn:mood+notify'/></query>";
+    play(&format!(
+        "{FRIENDS}
+         {}
+         alice sends
+           <iq type='set' id='s' to='bob@weir.test'>
+           <pubsub xmlns='http://jabber.org/protocol/pubsub'>
+           <subscribe node='urn:mood' jid='alice@weir.test'/></pubsub></iq>
+         alice listens no more
+         bob sends
+           <iq type='set' id='b'><block xmlns='urn:xmpp:blocking'>
+           <item jid='alice@weir.test'/></block></iq>
+         bob listens no more
+         alice listens no more
+         {}
+         alice hears nothing
+         alice/phone connects
+         alice/phone sends
+           <presence><c xmlns='http://jabber.org/protocol/caps' hash='sha-1' node='urn:app'
+           ver='unproven'/></presence>
+         alice/phone receives in any order
+           <presence from='alice@weir.test/phone'/><presence from='alice@weir.test/home'/>
+           <iq type='get' from='weir.test'>
+           <query xmlns='http://jabber.org/protocol/disco#info' node='urn:app#unproven'/></iq>
+         alice/phone answers
+           {info}
+         alice/phone hears nothing",
+        publish("glad"),
+        publish("sad"),
+    ))
     .await;
 }

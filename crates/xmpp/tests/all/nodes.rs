@@ -2,7 +2,8 @@
 
 use super::dialogue::play;
 
-const FRIENDS: &str = "
+/// Alice sees bob.
+pub const FRIENDS: &str = "
     alice is here
     bob has an account
     alice sends

@@ -161,7 +161,8 @@ async fn who_is_blocked_is_told_of_no_node_though_having_subscribed() {
              bob listens no more"
         )
     };
-    let info = "<query xmlns='http://jabber.org/protocol/disco#info'>                <identity category='client' type='pc'/><feature var='urn:mood+notify'/></query>";
+    let info = "<query xmlns='http://jabber.org/protocol/disco#info'>\
+                <identity category='client' type='pc'/><feature var='urn:mood+notify'/></query>";
     play(&format!(
         "{FRIENDS}
          {}

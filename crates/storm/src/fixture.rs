@@ -1,6 +1,7 @@
 //! Fresh databases for tests: one on SQLite and one on PostgreSQL, gone when they are dropped.
 
 mod postgres_server;
+mod redis_server;
 mod small_disk;
 
 use std::path::Path;
@@ -10,6 +11,7 @@ use weir_base::Random;
 use weir_db::{Db, Options};
 
 pub use postgres_server::PostgresServer;
+pub use redis_server::RedisServer;
 pub use small_disk::on_small_disk;
 
 /// Where PostgreSQL is for tests: a URL whose user may create databases.

@@ -14,6 +14,7 @@ use weir_community::tags;
 use weir_db::params;
 use weir_live::socket::client::{Client, Request, connect};
 use weir_live::socket::{Message, Sockets};
+use weir_storm::fixture::RedisServer;
 
 use crate::place::{Place, Someone, places};
 
@@ -614,36 +615,13 @@ async fn open_streams_end_when_the_token_is_revoked_and_come_back_with_one_that_
     }
 }
 
-/// A Redis that is ended with the test.
-struct Redis(std::process::Child);
-
-impl Redis {
-    fn start(port: u16) -> Self {
-        let child = std::process::Command::new("redis-server")
-            .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""])
-            .stdout(std::process::Stdio::null())
-            .spawn()
-            .expect("redis-server is installed: `make test` does that");
-        Self(child)
-    }
-}
-
-impl Drop for Redis {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 #[tokio::test]
 async fn what_was_revoked_while_the_bus_was_away_is_closed_when_it_is_back() {
     for place in places() {
-        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = free.local_addr().unwrap().port();
-        drop(free);
+        let mut redis = RedisServer::away();
         let [alice, bob] = [place.person("alice").await, place.person("bob").await];
         let carol = place.person("carol").await;
-        let address = place.listen_among(Some(&format!("redis://127.0.0.1:{port}"))).await;
+        let address = place.listen_among(Some(&redis.url())).await;
         let mut of_alice = Stream::open(address, Some(&alice), "stream=user").await;
         let mut of_carol = Stream::open(address, Some(&carol), "stream=user").await;
         let mut of_bob = Stream::open(address, Some(&bob), "stream=user").await;
@@ -656,7 +634,7 @@ async fn what_was_revoked_while_the_bus_was_away_is_closed_when_it_is_back() {
                 Ok(())
             })
             .await;
-        let _redis = Redis::start(port);
+        redis.start();
         for stream in [&mut of_alice, &mut of_carol] {
             assert!(matches!(stream.0.recv().await.unwrap(), Message::Close(_)), "{}", place.name);
         }

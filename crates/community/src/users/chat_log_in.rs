@@ -3,8 +3,8 @@
 use weir_base::{Id, Timestamp};
 use weir_db::{Tx, params};
 
-use super::Standing;
 use super::scram::ScramKeys;
+use super::{PasswordMark, Standing};
 use crate::{Env, Error};
 
 /// Somebody who can log in to chat.
@@ -22,6 +22,11 @@ pub struct ChatUser {
     pub lacks_keys: bool,
     /// SCRAM's keys.
     pub scram: Option<ScramKeys>,
+    /// Which password this is about.
+    pub mark: PasswordMark,
+    /// [`LogIns::current`](crate::oauth::LogIns::current) before this was read: while that stands,
+    /// it is true.
+    pub generation: u64,
 }
 
 /// Who has the `name` here.
@@ -29,6 +34,7 @@ pub struct ChatUser {
 /// # Errors
 /// The database's.
 pub fn chat_user(tx: &mut Tx, env: &Env, name: &str) -> Result<Option<ChatUser>, Error> {
+    let generation = env.log_ins.current();
     Ok(tx.query_opt(
         "SELECT a.id, a.username, u.password_hash, u.scram, u.confirmed_at, u.approved,
            u.disabled, a.suspended_at
@@ -49,7 +55,9 @@ pub fn chat_user(tx: &mut Tx, env: &Env, name: &str) -> Result<Option<ChatUser>,
             };
             let lacks_keys = sealed.is_none();
             let scram = sealed.and_then(|sealed| ScramKeys::open(&env.vault, &sealed));
-            let password_hash = if scram.is_some() { String::new() } else { row.get(2)? };
+            let kept: String = row.get(2)?;
+            let mark = PasswordMark::of(&kept);
+            let password_hash = if scram.is_some() { String::new() } else { kept };
             Ok(ChatUser {
                 account_id: row.get(0)?,
                 username: row.get(1)?,
@@ -57,6 +65,8 @@ pub fn chat_user(tx: &mut Tx, env: &Env, name: &str) -> Result<Option<ChatUser>,
                 password_hash,
                 lacks_keys,
                 scram,
+                mark,
+                generation,
             })
         },
     )?)

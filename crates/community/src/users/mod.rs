@@ -30,13 +30,13 @@ pub use credentials::{
 };
 pub use invites::{Invite, NewInvite, create_invite, invites_of, open_invite, revoke_invite};
 pub use password::{
-    KeptPassword, PASSWORD_BYTES_MAX, PASSWORD_CHARACTERS_MIN, check_password, hash_password,
-    learn_scram_keys, scram_keys, verify_by_scram, verify_digest, verify_password,
+    KeptPassword, PASSWORD_BYTES_MAX, PASSWORD_CHARACTERS_MIN, PasswordMark, check_password,
+    hash_password, learn_scram_keys, scram_keys, verify_by_scram, verify_digest, verify_password,
 };
 pub(crate) use sessions::IDLE_MS_MAX as SESSION_IDLE_MS_MAX;
 pub use sessions::{
-    NewSession, Session, Standing, end_other_sessions, end_session, session, sessions_of, shut_out,
-    start_session, touch_session,
+    NewSession, Session, Standing, end_other_sessions, end_session, session, sessions_of,
+    start_session, touch_session, who_may_be_here,
 };
 pub use sign_up::{Door, SignUp, sign_up};
 pub use tokens::{Purpose, new_token};

@@ -1,5 +1,6 @@
 //! Passwords: the rule for new ones, hashing and checking off the serving threads.
 
+use std::num::NonZeroU64;
 use std::sync::LazyLock;
 
 use argon2::password_hash::phc::PasswordHash;
@@ -66,6 +67,20 @@ impl KeptPassword {
     /// The keys as they are written.
     pub(super) fn sealed(&self, env: &Env) -> Option<Vec<u8>> {
         self.scram.as_ref().map(|keys| keys.seal(&env.vault))
+    }
+}
+
+/// Tells the password that somebody has now from the ones before, and nothing else of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PasswordMark(NonZeroU64);
+
+impl PasswordMark {
+    /// The mark of the password whose hash, with its salt, is kept as `hash`.
+    pub(super) fn of(hash: &str) -> Self {
+        let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, hash.as_bytes());
+        let mut mark = [0; 8];
+        mark.copy_from_slice(&digest.as_ref()[..8]);
+        Self(NonZeroU64::new(u64::from_be_bytes(mark)).unwrap_or(NonZeroU64::MIN))
     }
 }
 

@@ -1,11 +1,11 @@
 //! Log-ins in a browser. The token lies in a cookie there and hashed in a row here.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use weir_base::{Id, Secret, Timestamp};
 use weir_db::{Tx, params};
 
-use super::User;
+use super::{PasswordMark, User};
 use crate::accounts::Account;
 use crate::oauth::hash;
 use crate::{Env, Error};
@@ -75,19 +75,22 @@ impl User {
     }
 }
 
-/// Those of `accounts` who may not be logged in (any more), or are not there.
+/// Those of `accounts` who may be logged in, with the mark of the password each has now.
 ///
 /// # Errors
 /// The database's.
-pub fn shut_out(tx: &mut Tx, accounts: &[Id]) -> Result<Vec<Id>, Error> {
-    let fine: Vec<Id> = tx.column(
-        "SELECT a.id FROM accounts a JOIN users u ON u.account_id = a.id
+pub fn who_may_be_here(
+    tx: &mut Tx,
+    accounts: &[Id],
+) -> Result<HashMap<Id, PasswordMark>, Error> {
+    let found = tx.query(
+        "SELECT a.id, u.password_hash FROM accounts a JOIN users u ON u.account_id = a.id
          WHERE a.id IN ids(?1) AND a.suspended_at IS NULL AND a.deleted_at IS NULL
            AND u.disabled = 0 AND u.confirmed_at IS NOT NULL AND u.approved = 1",
         &[weir_db::ids(accounts)],
+        |row| Ok((row.get(0)?, PasswordMark::of(&row.get::<String>(1)?))),
     )?;
-    let fine: HashSet<Id> = fine.into_iter().collect();
-    Ok(accounts.iter().filter(|id| !fine.contains(id)).copied().collect())
+    Ok(found.into_iter().collect())
 }
 
 /// Logs `account` in; the token is for the cookie.

@@ -122,10 +122,10 @@ async fn the_door_is_open_waits_for_staff_asks_for_an_invitation_or_is_closed() 
 }
 
 #[tokio::test]
-async fn those_who_may_not_be_logged_in_any_more_are_found_together() {
+async fn those_who_may_be_logged_in_are_found_together_with_what_tells_their_passwords_apart() {
     for place in places() {
         let fine = place.person("alice").await;
-        let mut out = vec![Id(1)];
+        let mut asked = vec![fine, Id(1)];
         for (name, what) in [
             ("b", "UPDATE users SET disabled = 1 WHERE account_id = ?1"),
             ("c", "UPDATE users SET confirmed_at = NULL WHERE account_id = ?1"),
@@ -137,11 +137,21 @@ async fn those_who_may_not_be_logged_in_any_more_are_found_together() {
             let id = place.person(name).await;
             let change = move |tx: &mut Tx, _: &Env| Ok(tx.execute(what, params![id])?);
             place.write(change).await.unwrap();
-            out.push(id);
+            asked.push(id);
         }
-        let asked = [&[fine][..], &out].concat();
-        let found = place.read(move |tx, _| users::shut_out(tx, &asked)).await.unwrap();
-        assert_eq!(found, out, "{}", place.name());
+        let look = async || {
+            let asked = asked.clone();
+            place.read(move |tx, _| users::who_may_be_here(tx, &asked)).await.unwrap()
+        };
+        let found = look().await;
+        assert_eq!(found.keys().collect::<Vec<_>>(), [&fine], "{}", place.name());
+        assert_eq!(look().await, found);
+        let new = KeptPassword::of_hash("another");
+        let change = move |tx: &mut Tx, env: &Env| {
+            users::change_password(tx, env, fine, &new, None)
+        };
+        place.write(change).await.unwrap();
+        assert_ne!(look().await[&fine], found[&fine], "{}", place.name());
     }
 }
 

@@ -1,5 +1,6 @@
 //! Whether those who are here may still be, looked at again after what another node said of them
-//! may have been missed. Of apps' tokens the community knows itself which are in use.
+//! may have been missed: whether they may be logged in, and have the password that they came by. Of
+//! apps' tokens the community knows itself which are in use.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,8 +10,9 @@ use weir_base::Id;
 use weir_community::users;
 
 use crate::face::Xmpp;
-use crate::router::SHARDS;
-use crate::wire::{Condition, StanzaError};
+use crate::log_in::Authenticated;
+use crate::router::{SHARDS, Session};
+use crate::wire::{Condition, StanzaError, StreamCondition};
 
 /// Accounts looked at in one query.
 const CHUNK: usize = 500;
@@ -39,25 +41,48 @@ async fn run(xmpp: Xmpp, doubted: Arc<Notify>) {
         }
         for shard in 0..SHARDS {
             for accounts in xmpp.router.accounts_of_shard(shard).chunks(CHUNK) {
-                while let Err(error) = look(&xmpp, accounts).await {
-                    tracing::warn!(?error, "those who chat could not be looked at; they will be");
-                    tokio::select! {
-                        () = xmpp.shutdown.cancelled() => return,
-                        () = tokio::time::sleep(RETRY) => {}
-                    }
-                }
+                settle(&xmpp, accounts).await;
             }
         }
     }
 }
 
-/// Ends the sessions of those of `accounts` who may not be here any more.
+/// `who` has a session open from now on. Where log-ins lost their power since it was looked at
+/// whether they may, that did not end this session yet: it is looked at again.
+pub(crate) fn opened(xmpp: &Xmpp, who: &Authenticated) {
+    if xmpp.env().log_ins.current() != who.generation {
+        let (xmpp, account) = (xmpp.clone(), who.account);
+        tokio::spawn(async move { settle(&xmpp, &[account]).await });
+    }
+}
+
+/// [`look`], until it can be done.
+async fn settle(xmpp: &Xmpp, accounts: &[Id]) {
+    while let Err(error) = look(xmpp, accounts).await {
+        tracing::warn!(?error, "those who chat could not be looked at; they will be");
+        tokio::select! {
+            () = xmpp.shutdown.cancelled() => return,
+            () = tokio::time::sleep(RETRY) => {}
+        }
+    }
+}
+
+/// Ends the sessions of those of `accounts` who may not be here any more, and those that are open
+/// by a password which is another meanwhile.
 async fn look(xmpp: &Xmpp, accounts: &[Id]) -> Result<(), StanzaError> {
     let busy = |_| StanzaError::new(Condition::ResourceConstraint);
     let _place = xmpp.admission.enter().await.map_err(busy)?;
-    let accounts = accounts.to_vec();
-    let shut_out = xmpp.read(move |tx, _| users::shut_out(tx, &accounts)).await?;
-    metrics::counter!("weir_xmpp_sessions_ended_late_total").increment(shut_out.len() as u64);
-    shut_out.into_iter().for_each(|account| xmpp.end_sessions(account));
+    let asked = accounts.to_vec();
+    let passwords = xmpp.read(move |tx, _| users::who_may_be_here(tx, &asked)).await?;
+    let ended = accounts.iter().map(|account| {
+        let now = passwords.get(account);
+        let is_over = |session: &Session| match now {
+            None => true,
+            Some(now) => session.state().password.is_some_and(|before| before != *now),
+        };
+        xmpp.router.close_those(*account, StreamCondition::Reset, is_over)
+    });
+    let ended: usize = ended.sum();
+    metrics::counter!("weir_xmpp_sessions_ended_late_total").increment(ended as u64);
     Ok(())
 }

@@ -31,10 +31,8 @@ impl LogIns {
     /// Who has the `name`; remembered for a while.
     pub(super) async fn known(&self, name: &str) -> Result<Known, Failure> {
         let generation = self.community.env().log_ins.current();
-        if let Some((seen, known)) = self.known.get(name)
-            && seen == generation
-        {
-            return Ok(known);
+        if let Some(known) = self.known.get(name).filter(|known| known.generation == generation) {
+            return Ok(Some(known));
         }
         let key = name.to_owned();
         let found = self
@@ -44,8 +42,8 @@ impl LogIns {
             .map_err(|error| unavailable(&error))?;
         let known = found.map(Arc::new);
         // Nobody's names are without end.
-        if known.is_some() {
-            self.known.insert(name.to_owned(), (generation, known.clone()));
+        if let Some(known) = &known {
+            self.known.insert(name.to_owned(), known.clone());
             metrics::gauge!("weir_xmpp_known_people").set(self.known.entry_count() as f64);
         }
         Ok(known)
@@ -124,6 +122,8 @@ impl LogIns {
                 username: user.username.to_lowercase(),
                 power: Power::Own,
                 token: None,
+                password: Some(user.mark),
+                generation: user.generation,
                 hold: None,
             }),
             Standing::Unconfirmed => shut_out("Open the link in the mail that we sent you first."),
@@ -154,9 +154,15 @@ impl LogIns {
         if !self.is_oneself(authzid, &name) {
             return Ok(Bearing::Unknown);
         }
-        let (username, power) = (name.to_lowercase(), Power::of(&bearer));
-        let hold = self.hold(&bearer);
-        Ok(Bearing::Good(Authenticated { account, username, power, token: None, hold }))
+        Ok(Bearing::Good(Authenticated {
+            account,
+            username: name.to_lowercase(),
+            power: Power::of(&bearer),
+            token: None,
+            password: None,
+            generation: bearer.generation,
+            hold: self.hold(&bearer),
+        }))
     }
 
     fn hold(&self, bearer: &Bearer) -> Option<Arc<Hold>> {

@@ -15,7 +15,7 @@ use std::time::Duration;
 use moka::sync::Cache;
 use weir_base::{Id, Timestamp};
 use weir_community::oauth::{Bearer, Hold};
-use weir_community::users::{self, ChatToken, ClientId};
+use weir_community::users::{self, ChatToken, ChatUser, ClientId, PasswordMark};
 use weir_community::{Community, Error};
 use weir_db::Class;
 use weir_http::{Network, Throttle, Tokens};
@@ -40,8 +40,7 @@ pub struct LogIns {
     community: Community,
     domain: Box<str>,
     tokens: Tokens,
-    /// With how often log-ins had lost their power when it was read.
-    known: Cache<String, (u64, known::Known)>,
+    known: Cache<String, Arc<ChatUser>>,
     right: Cache<[u8; 32], ()>,
     by_source: Throttle,
     by_name: Throttle,
@@ -59,6 +58,10 @@ pub struct Authenticated {
     pub power: Power,
     /// By which token of an earlier log-in, if by one.
     pub token: Option<UsedToken>,
+    /// By which password, or a token that goes with it; none by an app's token.
+    pub(crate) password: Option<PasswordMark>,
+    /// How often log-ins had lost their power before this one was looked at.
+    pub(crate) generation: u64,
     /// By an app's token: it is known to be in use, for when it may have lost its power unheard.
     pub(crate) hold: Option<Arc<Hold>>,
 }

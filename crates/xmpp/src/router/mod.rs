@@ -231,6 +231,20 @@ impl Router {
         sessions.map(|session| session.close(Closed::With(why))).count()
     }
 
+    /// Ends those sessions of `account` which `is_meant` says. How many those were.
+    pub(crate) fn close_those(
+        &self,
+        account: Id,
+        why: StreamCondition,
+        is_meant: impl Fn(&Session) -> bool,
+    ) -> usize {
+        let Some(peer) = self.of_account(account) else { return 0 };
+        let here = peer.here();
+        let sessions = here.iter().flat_map(|here| &here.sessions);
+        let meant = sessions.filter(|session| is_meant(session));
+        meant.map(|session| session.close(Closed::With(why))).count()
+    }
+
     /// The same bytes as others have, where somebody has them.
     pub(crate) fn interned_tail(&self, tail: &[u8]) -> Arc<[u8]> {
         if tail.len() > TAIL_BYTES_MAX {

@@ -8,6 +8,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::task::JoinHandle;
 use weir_base::Id;
 use weir_community::oauth::Hold;
+use weir_community::users::PasswordMark;
 
 use super::out::{Kept, Out};
 use super::peer::Peer;
@@ -48,6 +49,8 @@ pub struct State {
     pub is_inactive: bool,
     /// Whether it asked for the block list and is told of changes (XEP-0191).
     pub wants_blocks: bool,
+    /// The password that it was opened by; none where it was by an app's token.
+    pub password: Option<PasswordMark>,
     beat: bool,
     settled: bool,
     /// No connection serves it: it waits to be taken up (XEP-0198).
@@ -405,7 +408,7 @@ impl State {
 
     /// Whoever logged in for it, anew where it is resumed: it may do what that lets it do.
     pub(crate) fn is_by(&mut self, who: &Authenticated) {
-        self.power = who.power;
+        (self.power, self.password) = (who.power, who.password);
         if who.hold.is_some() || self.more.is_some() {
             self.more().hold = who.hold.clone();
         }

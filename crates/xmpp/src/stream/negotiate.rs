@@ -9,7 +9,7 @@ use super::unserved::Unserved;
 use super::{Connection, features, flush, part, queue, receive, resume};
 use crate::face::Xmpp;
 use crate::limits;
-use crate::log_in::Authenticated;
+use crate::log_in::{Authenticated, again};
 use crate::router::NoRoom;
 use crate::wire::{Condition, Element, Jid, Stanza, StanzaError, StreamCondition, StreamError, ns};
 
@@ -260,6 +260,7 @@ pub(crate) fn bind_resource(
     match xmpp.router.bind(bare.as_str(), who.account, resource) {
         Ok((session, replaced)) => {
             session.state().is_by(who);
+            again::opened(xmpp, who);
             if let Some(replaced) = replaced {
                 xmpp.spawn(crate::presence::left(xmpp, &replaced));
                 // Where a connection serves it, that ends it.

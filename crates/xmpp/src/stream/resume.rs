@@ -14,7 +14,7 @@ use super::unserved::Unserved;
 use super::{Connection, pause, queue};
 use crate::face::Xmpp;
 use crate::limits;
-use crate::log_in::Authenticated;
+use crate::log_in::{Authenticated, again};
 use crate::message::offline;
 use crate::router::{Closed, Out, Session};
 use crate::wire::{Condition, Element, Jid, ns};
@@ -233,6 +233,7 @@ pub(crate) async fn resume(
     };
     match acknowledged {
         Ok((done, received)) => {
+            again::opened(xmpp, who);
             offline::let_go(xmpp, &session, &done);
             metrics::counter!("weir_xmpp_resumptions_total").increment(1);
             let answer = Element::new("resumed", ns::SM)

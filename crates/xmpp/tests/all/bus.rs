@@ -2,42 +2,19 @@
 
 use weir_community::Env;
 use weir_db::{Class, Tx, params};
-use weir_storm::fixture;
+use weir_storm::fixture::{self, RedisServer};
 
 use crate::place::Place;
 use crate::powers::{bearing, oauth_token};
 
-/// A Redis that is ended with the test.
-struct Redis(std::process::Child);
-
-impl Redis {
-    fn start(port: u16) -> Self {
-        let child = std::process::Command::new("redis-server")
-            .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""])
-            .stdout(std::process::Stdio::null())
-            .spawn()
-            .expect("redis-server is installed: `make test` does that");
-        Self(child)
-    }
-}
-
-impl Drop for Redis {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 #[tokio::test]
 async fn who_was_shut_out_while_the_bus_was_away_is_disconnected_when_it_is_back() {
     for fixture in fixture::databases() {
-        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = free.local_addr().unwrap().port();
-        drop(free);
-        let bus = format!("redis://127.0.0.1:{port}");
-        let mut place = Place::among(fixture, true, "weir.test", Some(&bus)).await;
+        let mut redis = RedisServer::away();
+        let mut place = Place::among(fixture, true, "weir.test", Some(&redis.url())).await;
         let mut suspended = place.logged_in("alice", "home").await;
         let mut stays = place.logged_in("bob", "home").await;
+        let mut by_old_password = place.logged_in("dave", "home").await;
         place.person("carol").await;
         let mut revoked = place.app().await;
         let token = oauth_token(&place, "carol", "read write follow").await;
@@ -48,12 +25,15 @@ async fn who_was_shut_out_while_the_bus_was_away_is_disconnected_when_it_is_back
             let sql = "UPDATE accounts SET suspended_at = ?1 WHERE username = 'alice'";
             tx.execute(sql, params![env.clock.now()])?;
             tx.execute("DELETE FROM oauth_tokens", params![])?;
+            let sql = "UPDATE users SET password_hash = 'another' WHERE email = 'dave@mail.test'";
+            tx.execute(sql, params![])?;
             Ok(())
         };
         place.community.write(Class::Interactive, shut_out).await.unwrap();
-        let _redis = Redis::start(port);
+        redis.start();
         assert_eq!(suspended.stream_error().await, "reset", "{}", place.name);
         assert_eq!(revoked.stream_error().await, "reset", "{}", place.name);
+        assert_eq!(by_old_password.stream_error().await, "reset", "{}", place.name);
         stays.sync().await;
     }
 }

@@ -190,6 +190,25 @@ async fn a_new_password_counts_at_once() {
 }
 
 #[tokio::test]
+async fn who_logged_in_by_the_old_password_just_before_the_change_does_not_stay() {
+    for mut place in places().await {
+        place.person("alice").await;
+        let alice = account(&place, "alice").await;
+        let mut app = place.app().await;
+        app.log_in("alice").await;
+        let new = users::hash_password("another one").await.unwrap();
+        let change = move |tx: &mut weir_db::Tx, env: &weir_community::Env| {
+            users::change_password(tx, env, alice, &new, None)
+        };
+        place.community.write(Class::Interactive, change).await.unwrap();
+        // Those who are here were sent away before this one is.
+        place.community.env().streams.settled().await;
+        app.bind("home").await;
+        assert_eq!(app.stream_error().await, "reset", "{}", place.name);
+    }
+}
+
+#[tokio::test]
 async fn somebody_without_keys_gets_them_by_the_first_plain_log_in() {
     for mut place in places().await {
         place.person("alice").await;

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use weir_community::users::{self, Role};
 
-use super::LABEL;
-use super::room::{Occupant, Room, Told};
+use super::room::Room;
 use crate::face::Xmpp;
 use crate::wire::{Element, Jid, ns};
 
@@ -46,22 +45,8 @@ impl Hat {
 
 /// Who is at `bare` may be of the staff, or be it no longer: the rooms where they are see it.
 pub(crate) async fn renew(xmpp: &Xmpp, bare: &Jid) {
-    let Some(peer) = xmpp.router.find(bare.as_str()) else { return };
-    let sessions = match peer.here().as_ref() {
-        Some(here) => here.sessions.clone(),
-        None => return,
-    };
-    let service = format!("{LABEL}.{}", xmpp.domain());
-    let mut rooms = BTreeSet::new();
-    for session in sessions {
-        let state = session.state();
-        let directed = state.more.iter().flat_map(|more| &more.directed);
-        rooms.extend(directed.filter(|to| to.domain() == service).map(Jid::bare));
-    }
-    for room in rooms {
-        if let Some(room) = xmpp.rooms.live(&room) {
-            put_on(xmpp, &room, bare).await;
-        }
+    for room in xmpp.rooms.of(xmpp, bare.as_str()) {
+        put_on(xmpp, &room, bare).await;
     }
 }
 
@@ -82,15 +67,7 @@ pub(crate) async fn set_of_community(xmpp: &Xmpp, jid: &str, on: bool) {
 /// Has who is at `bare` wear what they are now in `room`, and tells all there.
 async fn put_on(xmpp: &Xmpp, room: &Arc<Room>, bare: &Jid) {
     let hat = Hat::of(xmpp, room, bare).await;
-    let mut state = room.state();
-    let wrong = |one: &&mut Occupant| one.hat != hat && one.bare() == bare.as_str();
-    let mut changed = Vec::new();
-    for occupant in state.occupants.values_mut().filter(wrong) {
-        occupant.hat = hat;
-        occupant.changed();
-        changed.push(occupant.nick.clone());
-    }
-    for occupant in changed.iter().filter_map(|nick| state.occupants.get(nick)) {
-        room.tell(xmpp, &state, occupant, &Told::default(), false);
-    }
+    room.renew(xmpp, bare.as_str(), |occupant| {
+        std::mem::replace(&mut occupant.hat, hat) != hat
+    });
 }

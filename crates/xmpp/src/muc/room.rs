@@ -68,7 +68,7 @@ pub(super) struct State {
 }
 
 /// Somebody in a room, with one or several apps.
-pub(super) struct Occupant {
+pub(crate) struct Occupant {
     pub(super) nick: String,
     /// Full addresses, all of one person; the newest at the end.
     pub(super) jids: Vec<Jid>,
@@ -76,7 +76,7 @@ pub(super) struct Occupant {
     /// Whether they are staff of the community whose room it is.
     pub(super) hat: Option<Hat>,
     /// What their presence says.
-    pub(super) presence: Element,
+    pub(crate) presence: Element,
     /// Their presence as those get it who do not see real addresses, and as those who do; made
     /// when it is first needed.
     pub(super) told: [OnceLock<Arc<Parcel>>; 2],
@@ -267,6 +267,27 @@ impl Room {
     ) {
         self.tell_others(xmpp, state, occupant, told, gone);
         self.tell_self(xmpp, state, occupant, &occupant.jids, told, gone);
+    }
+
+    /// Has `change` see to each occupant who is the person at `bare`: of those that it changes all
+    /// are told.
+    pub(crate) fn renew(
+        &self,
+        xmpp: &Xmpp,
+        bare: &str,
+        change: impl Fn(&mut Occupant) -> bool,
+    ) {
+        let mut state = self.state();
+        let mut changed = Vec::new();
+        for occupant in state.occupants.values_mut().filter(|one| one.bare() == bare) {
+            if change(occupant) {
+                occupant.changed();
+                changed.push(occupant.nick.clone());
+            }
+        }
+        for occupant in changed.iter().filter_map(|nick| state.occupants.get(nick)) {
+            self.tell(xmpp, &state, occupant, &Told::default(), false);
+        }
     }
 
     /// Tells all others.

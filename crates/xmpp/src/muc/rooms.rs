@@ -1,11 +1,12 @@
 //! All rooms that somebody is in, or was a moment ago.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use weir_community::chat::rooms as noun;
 
+use super::LABEL;
 use super::budget::Budgets;
 use super::room::{Kept, Room};
 use crate::face::Xmpp;
@@ -108,6 +109,19 @@ impl Rooms {
     /// The room at `jid`, where somebody is in it, or was a moment ago.
     pub(super) fn live(&self, jid: &Jid) -> Option<Arc<Room>> {
         self.live.lock().get(jid).cloned()
+    }
+
+    /// The rooms where somebody of here is, by `bare`.
+    pub(crate) fn of(&self, xmpp: &Xmpp, bare: &str) -> Vec<Arc<Room>> {
+        let Some(peer) = xmpp.router.find(bare) else { return Vec::new() };
+        let service = format!("{LABEL}.{}", xmpp.domain());
+        let mut rooms = BTreeSet::new();
+        for session in peer.here().iter().flat_map(|here| &here.sessions) {
+            let state = session.state();
+            let directed = state.more.iter().flat_map(|more| &more.directed);
+            rooms.extend(directed.filter(|to| to.domain() == service).map(Jid::bare));
+        }
+        rooms.iter().filter_map(|room| self.live(room)).collect()
     }
 
     /// The rooms in memory that stand in the list of rooms: name, title, and whether they belong

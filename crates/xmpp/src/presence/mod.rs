@@ -92,14 +92,27 @@ pub(crate) fn show(xmpp: &Xmpp, session: &Arc<Session>, presence: &Element, prio
 /// Presence names the picture that the person has now, whatever the app says (XEP-0398 section 4).
 pub(crate) fn sign(session: &Session, presence: &mut Element) {
     let avatar = session.peer.here().as_ref().and_then(|here| here.avatar.clone());
-    let Some(avatar) = avatar else { return };
-    presence.remove_children(|child| child.is("x", ns::VCARD_UPDATE));
-    let photo = Element::new("photo", ns::VCARD_UPDATE).with_text(&*avatar);
-    let update = Element::new("x", ns::VCARD_UPDATE).with_child(photo);
-    presence.nodes.push(crate::wire::Node::Element(update));
+    if let Some(avatar) = avatar {
+        name_picture(presence, &avatar);
+    }
 }
 
-/// The person at `bare` has another picture: all who see them are told by their presence.
+/// `presence` names the picture of this hash and no other (XEP-0153). Whether it did not before.
+pub(crate) fn name_picture(presence: &mut Element, hash: &str) -> bool {
+    let before = presence.child("x", ns::VCARD_UPDATE);
+    let before = before.and_then(|update| update.child("photo", ns::VCARD_UPDATE));
+    if before.is_some_and(|photo| photo.text() == hash) {
+        return false;
+    }
+    presence.remove_children(|child| child.is("x", ns::VCARD_UPDATE));
+    let photo = Element::new("photo", ns::VCARD_UPDATE).with_text(hash);
+    let update = Element::new("x", ns::VCARD_UPDATE).with_child(photo);
+    presence.nodes.push(crate::wire::Node::Element(update));
+    true
+}
+
+/// The person at `bare` has another picture: all who see them are told by their presence, and the
+/// rooms of here where they are.
 pub(crate) fn avatar_changed(xmpp: &Xmpp, bare: &str, avatar: &str) {
     let Some(peer) = xmpp.router.find(bare) else { return };
     let sessions: Vec<Arc<Session>> = {
@@ -118,6 +131,9 @@ pub(crate) fn avatar_changed(xmpp: &Xmpp, bare: &str, avatar: &str) {
         sign(&session, &mut presence);
         show(xmpp, &session, &presence, priority);
         broadcast(xmpp, &session, &tail_of(&presence, false));
+    }
+    for room in xmpp.rooms.of(xmpp, bare) {
+        room.renew(xmpp, bare, |occupant| name_picture(&mut occupant.presence, avatar));
     }
 }
 

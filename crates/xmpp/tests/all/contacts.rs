@@ -79,15 +79,9 @@ async fn a_roster_that_the_app_has_is_not_sent_again() {
 async fn people_ask_for_presence_and_grant_it() {
     play(
         "alice is here
-         alice sends
-           <iq type='get' id='r'><query xmlns='jabber:iq:roster'/></iq>
-         alice receives
-           <iq type='result' id='r'/>
+         alice asks for the roster
          bob is here
-         bob sends
-           <iq type='get' id='r'><query xmlns='jabber:iq:roster'/></iq>
-         bob receives
-           <iq type='result' id='r'/>
+         bob asks for the roster
          alice sends
            <presence to='bob@weir.test' type='subscribe' id='s'><status>it is me</status></presence>
          alice receives
@@ -162,10 +156,7 @@ async fn approval_in_advance_is_given_at_once_when_asked_for() {
     play(
         "alice is here
          bob is here
-         bob sends
-           <iq type='get' id='r'><query xmlns='jabber:iq:roster'/></iq>
-         bob receives
-           <iq type='result' id='r'/>
+         bob asks for the roster
          bob sends
            <presence to='alice@weir.test' type='subscribed'/>
          bob receives

@@ -14,7 +14,8 @@
 //! `is here` connects and sends presence, and reads away what comes of that; without a resource
 //! it is `home`. What is received has to have what is written, and may have more; `*` stands for
 //! any value, and `(none)` for the absence of an attribute. Who `answers` answers the query
-//! that came last among what was received in any order. What people do outside of chat stands in
+//! that came last among what was received in any order. Who `enters the room as` somebody sends
+//! the presence to `tea` that does it, and no more. What people do outside of chat stands in
 //! [`by_posts`].
 
 use std::collections::BTreeMap;
@@ -23,6 +24,12 @@ use weir_xmpp::wire::{Element, Frame, Scope, parse, write};
 
 use super::by_posts;
 use super::place::{App, Place, places};
+
+/// The wish for mutual followers in the roster.
+const MUTUALS: &str = "<iq type='set' to='weir.test' id='m'>
+    <command xmlns='http://jabber.org/protocol/commands' node='urn:weir:chat:mutual-followers'>
+    <x xmlns='jabber:x:data' type='submit'><field var='show'><value>1</value></field></x>
+    </command></iq>";
 
 /// Plays a dialogue on each database.
 pub async fn play(script: &str) {
@@ -88,6 +95,12 @@ impl Stage {
                 while app.frame().await.is_some() {}
             }
             "sends" => self.app(&who, at).send(xml).await,
+            "asks for the roster" => {
+                let app = self.app(&who, at);
+                app.send("<iq type='get' id='r'><query xmlns='jabber:iq:roster'/></iq>").await;
+                check(&[app.receive().await], "<iq type='result' id='r'/>", at);
+            }
+            "wants mutual followers in the roster" => self.app(&who, at).send(MUTUALS).await,
             // `THE-ID` in what follows is the id that the archive gave it.
             "receives the id of" => {
                 let found = self.app(&who, at).receive().await;
@@ -130,6 +143,14 @@ impl Stage {
                 let end = self.app(&who, at).frame().await;
                 assert!(matches!(end, Some(Frame::Close) | None), "{at}: {end:?}");
                 self.apps.remove(&who);
+            }
+            _ if what.starts_with("enters the room as ") => {
+                let nick = what.rsplit(' ').next().unwrap();
+                let enter = format!(
+                    "<presence to='tea@conference.weir.test/{nick}'>\
+                     <x xmlns='http://jabber.org/protocol/muc'/></presence>"
+                );
+                self.app(&who, at).send(&enter).await;
             }
             _ if by_posts::act(place, name, what).await => {}
             _ => panic!("{at}: nobody knows how to do that"),

@@ -7,7 +7,7 @@ use super::commands::is_staff;
 use super::contacts::FRIENDS;
 use super::dialogue::{play, play_at};
 use super::place::places;
-use super::rooms::{OF_COMMUNITY, ROOM};
+use super::rooms::{BOB, OF_COMMUNITY, ROOM};
 
 /// Alice's app wants to hear of pictures and names.
 const LISTENING: &str = "
@@ -29,15 +29,8 @@ const LISTENING: &str = "
 const MUTUALS: &str = "
     bob has an account
     alice is here
-    alice sends
-      <iq type='get' id='r'><query xmlns='jabber:iq:roster'/></iq>
-    alice receives
-      <iq type='result' id='r'/>
-    alice sends
-      <iq type='set' to='weir.test' id='m'><command
-      xmlns='http://jabber.org/protocol/commands' node='urn:weir:chat:mutual-followers'>
-      <x xmlns='jabber:x:data' type='submit'><field var='show'><value>1</value></field></x>
-      </command></iq>
+    alice asks for the roster
+    alice wants mutual followers in the roster
     alice receives
       <iq type='result' id='m'/>
     alice follows bob
@@ -91,6 +84,33 @@ async fn a_new_name_and_a_new_picture_show_at_once() {
          bob has a new picture
          alice receives
            {PICTURE}"
+    ))
+    .await;
+}
+
+#[tokio::test]
+async fn a_new_picture_shows_in_the_rooms_where_one_is() {
+    let bob = "<presence from='tea@conference.weir.test/bo'>
+           <x xmlns='vcard-temp:x:update'><photo/></x>
+           <x xmlns='http://jabber.org/protocol/muc#user'><item role='participant'/></x>
+           </presence>";
+    play(&format!(
+        "{ROOM}{BOB}
+         bob has a new picture
+         alice receives
+           {bob}
+         bob receives in any order
+           <presence from='bob@weir.test/home'><x xmlns='vcard-temp:x:update'><photo/></x>
+           </presence>
+           {bob}
+         carol is here
+         carol enters the room as ca
+         carol receives in any order
+           <presence from='tea@conference.weir.test/al'/>
+           {bob}
+         alice receives
+           <presence from='tea@conference.weir.test/ca'/>
+         alice hears nothing"
     ))
     .await;
 }
@@ -159,11 +179,7 @@ async fn mutual_followers_come_and_go_in_the_roster_as_people_follow() {
             &format!(
                 "{MUTUALS}
              bob is here
-             bob sends
-               <iq type='set' to='weir.test' id='m'><command
-               xmlns='http://jabber.org/protocol/commands' node='urn:weir:chat:mutual-followers'>
-               <x xmlns='jabber:x:data' type='submit'><field var='show'><value>1</value></field></x>
-               </command></iq>
+             bob wants mutual followers in the roster
              alice receives in any order
                {both}
              bob receives in any order
@@ -203,10 +219,7 @@ async fn who_is_suspended_or_deleted_is_gone_from_chat_at_once() {
                     "{MUTUALS}
                  {FRIENDS}
                  alice is here
-                 alice sends
-                   <iq type='get' id='r'><query xmlns='jabber:iq:roster'/></iq>
-                 alice receives
-                   <iq type='result' id='r'/>
+                 alice asks for the roster
                  bob is here
                  alice listens no more
                  bob {how}
@@ -243,10 +256,7 @@ async fn the_hats_of_staff_follow_their_role_while_they_are_in_the_room() {
             &format!(
                 "{ROOM}
              carol is here
-             carol sends
-               <presence to='tea@conference.weir.test/ca'>
-               <x xmlns='http://jabber.org/protocol/muc'/>
-               </presence>
+             carol enters the room as ca
              alice receives
                <presence from='tea@conference.weir.test/ca'/>
              carol listens no more{OF_COMMUNITY}

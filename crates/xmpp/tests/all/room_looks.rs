@@ -43,9 +43,7 @@ async fn a_room_shows_the_picture_that_its_owner_gave_it() {
          bob receives
            <iq type='result' id='g'>{card}</iq>
          carol is here
-         carol sends
-           <presence to='tea@conference.weir.test/ca'><x xmlns='http://jabber.org/protocol/muc'/>
-           </presence>
+         carol enters the room as ca
          carol receives
            <presence from='*'/>
          carol receives
@@ -70,9 +68,7 @@ async fn the_staff_wears_a_hat_in_rooms_of_the_community() {
          carol is here{OF_COMMUNITY}
          carol receives
            <iq type='result' id='c'/>
-         carol sends
-           <presence to='tea@conference.weir.test/ca'><x xmlns='http://jabber.org/protocol/muc'/>
-           </presence>
+         carol enters the room as ca
          alice receives
            <presence from='tea@conference.weir.test/ca'><hats xmlns='urn:xmpp:hats:0'>
            <hat title='Moderator' uri='urn:weir:hats:moderator'/></hats></presence>"

@@ -14,9 +14,7 @@ use super::place::places;
 /// Alice makes a room that stays, and is in it.
 pub const ROOM: &str = "
     alice is here
-    alice sends
-      <presence to='tea@conference.weir.test/al'><x xmlns='http://jabber.org/protocol/muc'/>
-      </presence>
+    alice enters the room as al
     alice receives
       <presence from='tea@conference.weir.test/al' to='alice@weir.test/home'>
       <occupant-id xmlns='urn:xmpp:occupant-id:0' id='*'/>
@@ -35,9 +33,7 @@ pub const ROOM: &str = "
 /// Bob comes too.
 pub const BOB: &str = "
     bob is here
-    bob sends
-      <presence to='tea@conference.weir.test/bo'><x xmlns='http://jabber.org/protocol/muc'/>
-      </presence>
+    bob enters the room as bo
     bob receives
       <presence from='tea@conference.weir.test/al' to='bob@weir.test/home'>
       <x xmlns='http://jabber.org/protocol/muc#user'>
@@ -79,9 +75,7 @@ async fn people_talk_in_a_room_and_all_hear_it_once() {
          carol receives
            <message type='error' id='m2'><error><not-acceptable
            xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></message>
-         carol sends
-           <presence to='tea@conference.weir.test/ca'>
-           <x xmlns='http://jabber.org/protocol/muc'/></presence>
+         carol enters the room as ca
          carol receives in any order
            <presence from='tea@conference.weir.test/al'/><presence
            from='tea@conference.weir.test/bo'/><presence from='tea@conference.weir.test/ca'/>
@@ -125,9 +119,7 @@ async fn a_room_that_stays_is_there_when_all_have_left_with_what_was_said() {
          bob receives
            <iq type='result' id='d'><query xmlns='http://jabber.org/protocol/disco#items'>
            <item jid='tea@conference.weir.test' name='Tea time'/></query></iq>
-         bob sends
-           <presence to='tea@conference.weir.test/bo'>
-           <x xmlns='http://jabber.org/protocol/muc'/></presence>
+         bob enters the room as bo
          bob receives
            <presence from='tea@conference.weir.test/bo'/>
          bob receives
@@ -188,9 +180,7 @@ async fn who_is_kicked_or_banned_is_out_and_the_banned_stays_out() {
            <item jid='bob@weir.test' affiliation='outcast'/></query></iq>
          alice receives
            <iq type='result' id='b'/>
-         bob sends
-           <presence to='tea@conference.weir.test/bo'>
-           <x xmlns='http://jabber.org/protocol/muc'/></presence>
+         bob enters the room as bo
          bob receives
            <presence type='error' from='tea@conference.weir.test/bo'><error><forbidden
            xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></presence>
@@ -227,9 +217,7 @@ async fn without_voice_nobody_speaks_and_moderators_give_it() {
          alice receives
            <iq type='result' id='o'/>
          bob is here
-         bob sends
-           <presence to='tea@conference.weir.test/bo'>
-           <x xmlns='http://jabber.org/protocol/muc'/></presence>
+         bob enters the room as bo
          bob receives
            <presence from='tea@conference.weir.test/al'/>
          bob receives
@@ -318,9 +306,7 @@ async fn a_room_for_members_with_a_password_lets_in_who_may() {
            <field var='muc#roomconfig_roomsecret'><value>milk</value></field></x></query></iq>
          alice listens no more
          bob is here
-         bob sends
-           <presence to='tea@conference.weir.test/bo'>
-           <x xmlns='http://jabber.org/protocol/muc'/></presence>
+         bob enters the room as bo
          bob receives
            <presence type='error'><error><registration-required
            xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></presence>
@@ -331,9 +317,7 @@ async fn a_room_for_members_with_a_password_lets_in_who_may() {
            <message from='tea@conference.weir.test'><x xmlns='http://jabber.org/protocol/muc#user'>
            <invite from='alice@weir.test'><reason>come</reason></invite><password>milk</password>
            </x></message>
-         bob sends
-           <presence to='tea@conference.weir.test/bo'>
-           <x xmlns='http://jabber.org/protocol/muc'/></presence>
+         bob enters the room as bo
          bob receives
            <presence type='error'><error><not-authorized
            xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></presence>

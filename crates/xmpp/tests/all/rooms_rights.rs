@@ -86,9 +86,7 @@ async fn an_admin_bans_but_does_not_touch_owners() {
            <iq type='result' id='3'/>
          alice hears nothing
          carol is here
-         carol sends
-           <presence to='tea@conference.weir.test/ca'>
-           <x xmlns='http://jabber.org/protocol/muc'/></presence>
+         carol enters the room as ca
          carol receives
            <presence type='error' from='tea@conference.weir.test/ca'><error><forbidden
            xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></presence>
@@ -143,9 +141,7 @@ async fn a_room_that_is_full_lets_nobody_in_but_its_admins() {
         "{ROOM}
          {}
          bob is here
-         bob sends
-           <presence to='tea@conference.weir.test/bo'>
-           <x xmlns='http://jabber.org/protocol/muc'/></presence>
+         bob enters the room as bo
          bob receives
            <presence type='error' from='tea@conference.weir.test/bo'><error><service-unavailable
            xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></presence>",
@@ -160,9 +156,7 @@ async fn who_comes_to_a_room_without_secrets_is_told_so_and_sees_who_everybody_i
         "{ROOM}
          {}
          bob is here
-         bob sends
-           <presence to='tea@conference.weir.test/bo'>
-           <x xmlns='http://jabber.org/protocol/muc'/></presence>
+         bob enters the room as bo
          bob receives
            <presence from='tea@conference.weir.test/al'>
            <x xmlns='http://jabber.org/protocol/muc#user'><item jid='alice@weir.test/home'/></x>

@@ -79,10 +79,7 @@ impl User {
 ///
 /// # Errors
 /// The database's.
-pub fn who_may_be_here(
-    tx: &mut Tx,
-    accounts: &[Id],
-) -> Result<HashMap<Id, PasswordMark>, Error> {
+pub fn who_may_be_here(tx: &mut Tx, accounts: &[Id]) -> Result<HashMap<Id, PasswordMark>, Error> {
     let found = tx.query(
         "SELECT a.id, u.password_hash FROM accounts a JOIN users u ON u.account_id = a.id
          WHERE a.id IN ids(?1) AND a.suspended_at IS NULL AND a.deleted_at IS NULL

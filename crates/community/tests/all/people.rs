@@ -147,9 +147,8 @@ async fn those_who_may_be_logged_in_are_found_together_with_what_tells_their_pas
         assert_eq!(found.keys().collect::<Vec<_>>(), [&fine], "{}", place.name());
         assert_eq!(look().await, found);
         let new = KeptPassword::of_hash("another");
-        let change = move |tx: &mut Tx, env: &Env| {
-            users::change_password(tx, env, fine, &new, None)
-        };
+        let change =
+            move |tx: &mut Tx, env: &Env| users::change_password(tx, env, fine, &new, None);
         place.write(change).await.unwrap();
         assert_ne!(look().await[&fine], found[&fine], "{}", place.name());
     }

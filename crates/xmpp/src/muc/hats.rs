@@ -67,7 +67,5 @@ pub(crate) async fn set_of_community(xmpp: &Xmpp, jid: &str, on: bool) {
 /// Has who is at `bare` wear what they are now in `room`, and tells all there.
 async fn put_on(xmpp: &Xmpp, room: &Arc<Room>, bare: &Jid) {
     let hat = Hat::of(xmpp, room, bare).await;
-    room.renew(xmpp, bare.as_str(), |occupant| {
-        std::mem::replace(&mut occupant.hat, hat) != hat
-    });
+    room.renew(xmpp, bare.as_str(), |occupant| std::mem::replace(&mut occupant.hat, hat) != hat);
 }

@@ -271,12 +271,7 @@ impl Room {
 
     /// Has `change` see to each occupant who is the person at `bare`: of those that it changes all
     /// are told.
-    pub(crate) fn renew(
-        &self,
-        xmpp: &Xmpp,
-        bare: &str,
-        change: impl Fn(&mut Occupant) -> bool,
-    ) {
+    pub(crate) fn renew(&self, xmpp: &Xmpp, bare: &str, change: impl Fn(&mut Occupant) -> bool) {
         let mut state = self.state();
         let mut changed = Vec::new();
         for occupant in state.occupants.values_mut().filter(|one| one.bare() == bare) {

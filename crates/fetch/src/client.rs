@@ -45,6 +45,7 @@ struct Hop {
     url: Url,
     host: String,
     place: Place,
+    leads_to: Option<Url>,
 }
 
 impl Fetch {
@@ -138,18 +139,18 @@ impl Fetch {
         body: Bytes,
     ) -> Result<Response, Error> {
         let time = self.time(request);
-        let Hop { response, url, host, mut place } =
+        let Hop { response, url, host, mut place, leads_to } =
             self.follow(method, request, body, time).await?;
         let (status, headers) = (response.status(), response.headers().clone());
         let limits = self.limits(request, &host, time);
         let result = body::read(response, &limits).await;
         self.tell(&mut place, status, &headers, result.as_ref().err());
-        Ok(Response { status, headers, final_url: url, body: result? })
+        Ok(Response { status, headers, final_url: url, leads_to, body: result? })
     }
 
     async fn save(&self, request: &Request, path: &Path) -> Result<Saved, Error> {
         let time = self.time(request);
-        let Hop { response, url, host, mut place } =
+        let Hop { response, url, host, mut place, .. } =
             self.follow(Method::GET, request, Bytes::new(), time).await?;
         let (status, headers) = (response.status(), response.headers().clone());
         if !status.is_success() {
@@ -182,6 +183,10 @@ impl Fetch {
             let Some(next) = next.inspect_err(|_| hop.place.answered())? else {
                 return Ok(hop);
             };
+            if request.stay_on_host && target::host_of(&next) != hop.host {
+                hop.leads_to = Some(next);
+                return Ok(hop);
+            }
             hop.place.answered();
             (url, host) = (next, hop.host);
         }
@@ -216,7 +221,9 @@ impl Fetch {
         let sending =
             client.request(method.clone(), url.clone()).headers(headers).body(body.clone()).send();
         let error = match timeout_at(time.until, sending).await {
-            Ok(Ok(response)) => return Ok(Hop { response, url: url.clone(), host, place }),
+            Ok(Ok(response)) => {
+                return Ok(Hop { response, url: url.clone(), host, place, leads_to: None });
+            }
             Ok(Err(error)) => sending_error(host, &error),
             Err(_) => Error::Timeout { host, deadline_ms: time.deadline_ms },
         };

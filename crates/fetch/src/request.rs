@@ -24,12 +24,20 @@ pub struct Request {
     pub(crate) limit_bytes: Option<usize>,
     pub(crate) deadline: Option<Duration>,
     pub(crate) sign: Option<Signer>,
+    pub(crate) stay_on_host: bool,
 }
 
 impl Request {
     /// A request for `url`, with the limits of the [`Options`](crate::Options).
     pub fn new(url: Url) -> Self {
-        Self { url, headers: HeaderMap::new(), limit_bytes: None, deadline: None, sign: None }
+        Self {
+            url,
+            headers: HeaderMap::new(),
+            limit_bytes: None,
+            deadline: None,
+            sign: None,
+            stay_on_host: false,
+        }
     }
 
     /// Adds a header. `Authorization` and `Cookie` are not sent on to another host.
@@ -67,6 +75,12 @@ impl Request {
         self.sign = Some(signer);
         self
     }
+
+    /// Has no redirect to another host or port followed: [`Response::leads_to`] then names it.
+    pub fn stay_on_host(mut self) -> Self {
+        self.stay_on_host = true;
+        self
+    }
 }
 
 /// An answer, whatever its status.
@@ -78,6 +92,9 @@ pub struct Response {
     pub headers: HeaderMap,
     /// Where the answer came from, after redirects.
     pub final_url: Url,
+    /// Where on another host it leads, if the request [stays](Request::stay_on_host) on its own.
+    /// Checked as far as a redirect is; what stands there, and whether it is asked, is not.
+    pub leads_to: Option<Url>,
     /// The body, unpacked.
     pub body: Bytes,
 }

@@ -79,7 +79,9 @@ impl ActivityPub {
     async fn learn(&self, uri: &Uri) -> Result<Id, RemoteError> {
         match self.document(uri).await? {
             Object::Actor(actor) => self.take_in(&actor).await,
-            Object::Tombstone(_) => Err(RemoteError::Gone(uri.to_string())),
+            Object::Tombstone(stone) if stone.id.is_of_same_host(uri) => {
+                Err(RemoteError::Gone(uri.to_string()))
+            }
             _ => Err(RemoteError::Unfit(uri.to_string(), "it is no account")),
         }
     }

@@ -14,34 +14,41 @@ use crate::signature::{self, Form, Outgoing};
 use crate::wire::{self, ACCEPT, BYTES_MAX, Object, Uri};
 use crate::{ActivityPub, Signing};
 
+/// How many times a way may lead on to another server.
+const SERVERS_MAX: usize = 2;
+
+/// How far a redirect is followed.
+#[derive(Clone, Copy)]
+enum Reach {
+    /// On the server that is asked.
+    Server,
+    /// To other servers too, [so many times](SERVERS_MAX).
+    Anywhere,
+}
+
 impl ActivityPub {
-    /// The thing whose id is `uri`, from its own server.
+    /// The thing whose id is `uri`, or to whose id that leads; always from the server of its id.
     pub(super) async fn document(&self, uri: &Uri) -> Result<Object, RemoteError> {
-        let answer = self.get(uri, ACCEPT).await?;
+        let answer = self.get(uri, Reach::Anywhere).await?;
         self.document_in(uri, answer).await
     }
 
-    /// The thing whose id is `uri`, or to whose id that leads; `answer` is what stands at `uri`.
+    /// The same; `answer` is what stands at `uri`, perhaps by way of other servers.
     async fn document_in(&self, uri: &Uri, answer: Response) -> Result<Object, RemoteError> {
-        let (mut at, mut answer) = (uri.clone(), Some(answer));
-        // A URL of a thing may lead to the thing's id, once.
-        for _ in 0..2 {
-            let response = match answer.take() {
-                Some(answer) => answer,
-                None => self.get(&at, ACCEPT).await?,
-            };
-            let body = Self::activity_json(&at, &response)?;
-            let object = wire::parse_object(&body)
-                .map_err(|error| RemoteError::Wire(at.to_string(), error))?;
-            let from = response.final_url.as_str().parse::<Uri>();
-            let from = from.map_err(|error| RemoteError::Wire(at.to_string(), error))?;
-            let Some(id) = object.id().cloned() else {
-                return Err(RemoteError::Unfit(at.to_string(), "it has no id"));
-            };
-            if id == at || (id.is_of_same_host(&from) && id.as_str() == from.as_str()) {
-                return Ok(object);
-            }
-            at = id;
+        let (object, from) = read(uri, &answer)?;
+        let id = id_of(uri, &object)?;
+        if is_by_its_server(id, uri, &from) {
+            return Ok(object);
+        }
+        if id == uri {
+            // Its own server had it said by another one.
+            return Err(RemoteError::Unfit(uri.to_string(), "another server speaks for it"));
+        }
+        // A URL of a thing may lead to the thing's id, once; that is asked on its own server.
+        let at = id.clone();
+        let (object, from) = read(&at, &self.get(&at, Reach::Server).await?)?;
+        if is_by_its_server(id_of(&at, &object)?, &at, &from) {
+            return Ok(object);
         }
         Err(RemoteError::Unfit(uri.to_string(), "its id leads elsewhere"))
     }
@@ -49,7 +56,7 @@ impl ActivityPub {
     /// As [`document`](Self::document), also by the page that people see of it: that names the
     /// document in a `Link` header or element.
     pub(super) async fn document_of_page(&self, uri: &Uri) -> Result<Object, RemoteError> {
-        let response = self.get(uri, ACCEPT).await?;
+        let response = self.get(uri, Reach::Anywhere).await?;
         if wire::is_media_type(&response.media_type()) {
             return self.document_in(uri, response).await;
         }
@@ -64,60 +71,94 @@ impl ActivityPub {
             }
             None => None,
         };
-        let document: Uri =
-            leads_to.and_then(|url| url.as_str().parse().ok()).ok_or_else(nowhere)?;
+        let document: Uri = leads_to.and_then(|url| address(&url).ok()).ok_or_else(nowhere)?;
         if self.urls().is_own(&document) {
             return Err(nowhere());
         }
         self.document(&document).await
     }
 
-    fn activity_json(at: &Uri, response: &Response) -> Result<bytes::Bytes, RemoteError> {
-        if wire::is_media_type(&response.media_type()) {
-            Ok(response.body.clone())
-        } else {
-            Err(RemoteError::Unfit(at.to_string(), "it is no ActivityPub document"))
+    /// An answer with success to what stands at `uri`. Each server on the way is one that this
+    /// one speaks with, and is asked as one of its own.
+    async fn get(&self, uri: &Uri, reach: Reach) -> Result<Response, RemoteError> {
+        let mut at = uri.clone();
+        for _ in 0..=SERVERS_MAX {
+            let answer = self.ask(&at).await?;
+            match (&answer.leads_to, reach) {
+                (None, _) => return self.success(uri, &at, answer),
+                (Some(next), Reach::Anywhere) => at = address(next)?,
+                (Some(_), Reach::Server) => {
+                    return Err(RemoteError::Unfit(at.to_string(), "it leads to another server"));
+                }
+            }
+        }
+        Err(RemoteError::Unfit(uri.to_string(), "it leads from server to server"))
+    }
+
+    /// The answer of the server `at` to the question for `uri`, if it is a success.
+    fn success(&self, uri: &Uri, at: &Uri, answer: Response) -> Result<Response, RemoteError> {
+        match answer.status {
+            // Of what is no more only its own server knows.
+            StatusCode::GONE | StatusCode::NOT_FOUND if !at.is_of_same_host(uri) => {
+                Err(RemoteError::Unfit(uri.to_string(), "it leads to nothing on another server"))
+            }
+            StatusCode::GONE => Err(RemoteError::Gone(uri.to_string())),
+            StatusCode::NOT_FOUND => Err(RemoteError::Missing(uri.to_string())),
+            _ => Ok(answer.success(self.now())?),
         }
     }
 
-    /// An answer of another server with success, from a server this one speaks with.
-    pub(super) async fn get(
-        &self,
-        uri: &Uri,
-        accept: &'static str,
-    ) -> Result<Response, RemoteError> {
+    /// What one server answers at `uri`.
+    async fn ask(&self, uri: &Uri) -> Result<Response, RemoteError> {
+        self.welcome(uri).await?;
         let authority = uri.authority();
-        match self.standing(authority).await? {
-            Standing::Welcome => {}
-            Standing::Refused => return Err(RemoteError::Refused(authority.into())),
-            Standing::Own => {
-                return Err(RemoteError::Unfit(uri.to_string(), "it lies on this server"));
-            }
-        }
         let url = uri.to_url().ok_or(RemoteError::Unfit(uri.to_string(), "it is no URL"))?;
         let key = self.keys().of_instance().await?;
         let known = self.outbound().peers.form(authority).await?;
-        let mut answer = self.signed_get(&url, accept, key.clone(), known).await?;
-        if is_about_signature(answer.status) {
-            let other = other(known);
-            let second = self.signed_get(&url, accept, key, other).await?;
-            if second.status.is_success() {
-                self.outbound().peers.note_form(authority, other);
-            }
-            answer = second;
+        let answer = self.signed_get(&url, key.clone(), known).await?;
+        if !is_about_signature(answer.status) {
+            return Ok(answer);
         }
-        match answer.status {
-            StatusCode::GONE => return Err(RemoteError::Gone(uri.to_string())),
-            StatusCode::NOT_FOUND => return Err(RemoteError::Missing(uri.to_string())),
-            _ => {}
+        let other = other(known);
+        let second = self.signed_get(&url, key, other).await?;
+        if second.status.is_success() {
+            self.outbound().peers.note_form(authority, other);
         }
-        Ok(answer.success(self.now())?)
+        Ok(second)
+    }
+
+    /// That this server speaks with the one of `uri`.
+    pub(super) async fn welcome(&self, uri: &Uri) -> Result<(), RemoteError> {
+        match self.standing(uri.authority()).await? {
+            Standing::Welcome => Ok(()),
+            Standing::Refused => Err(RemoteError::Refused(uri.authority().into())),
+            Standing::Own => Err(RemoteError::Unfit(uri.to_string(), "it lies on this server")),
+        }
+    }
+
+    /// An answer of any status to a request without a signature, for what needs none. The server
+    /// of `url` is one that this one speaks with.
+    pub(super) async fn unsigned_get(
+        &self,
+        url: Url,
+        accept: &'static str,
+        limit_bytes: usize,
+    ) -> Result<Response, RemoteError> {
+        let mut at = url.clone();
+        for _ in 0..=SERVERS_MAX {
+            self.finder().budgets.take(at.host_str().unwrap_or_default())?;
+            let request = Request::new(at).accept(accept).limit_bytes(limit_bytes);
+            let answer = self.fetch().get(request.stay_on_host()).await?;
+            let Some(next) = answer.leads_to.clone() else { return Ok(answer) };
+            self.welcome(&address(&next)?).await?;
+            at = next;
+        }
+        Err(RemoteError::Unfit(url.to_string(), "it leads from server to server"))
     }
 
     async fn signed_get(
         &self,
         url: &Url,
-        accept: &'static str,
         key: Signing,
         form: Form,
     ) -> Result<Response, RemoteError> {
@@ -132,9 +173,33 @@ impl ActivityPub {
                 HeaderMap::new()
             })
         });
-        let request = Request::new(url.clone()).accept(accept).limit_bytes(BYTES_MAX).sign(signer);
-        Ok(self.fetch().get(request).await?)
+        let request = Request::new(url.clone()).accept(ACCEPT).limit_bytes(BYTES_MAX).sign(signer);
+        Ok(self.fetch().get(request.stay_on_host()).await?)
     }
+}
+
+/// What an answer says, and where it stood in the end.
+fn read(at: &Uri, answer: &Response) -> Result<(Object, Uri), RemoteError> {
+    if !wire::is_media_type(&answer.media_type()) {
+        return Err(RemoteError::Unfit(at.to_string(), "it is no ActivityPub document"));
+    }
+    let object = wire::parse_object(&answer.body)
+        .map_err(|error| RemoteError::Wire(at.to_string(), error))?;
+    Ok((object, address(&answer.final_url)?))
+}
+
+fn id_of<'o>(at: &Uri, object: &'o Object) -> Result<&'o Uri, RemoteError> {
+    object.id().ok_or_else(|| RemoteError::Unfit(at.to_string(), "it has no id"))
+}
+
+/// Whether what stood at `from`, and was asked for as `at`, has its id from the server that serves
+/// it.
+fn is_by_its_server(id: &Uri, at: &Uri, from: &Uri) -> bool {
+    id.is_of_same_host(from) && (id == at || id == from)
+}
+
+fn address(url: &Url) -> Result<Uri, RemoteError> {
+    url.as_str().parse().map_err(|error| RemoteError::Wire(url.to_string(), error))
 }
 
 /// Whether an answer may mean that the form of signature is not understood.

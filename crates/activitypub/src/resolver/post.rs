@@ -65,14 +65,19 @@ impl ActivityPub {
         let unfit = |why| RemoteError::Unfit(uri.to_string(), why);
         let post = match object {
             Object::Post(post) => post,
-            Object::Activity(Activity { kind: Kind::Create, object, .. }) => match object {
-                ObjectRef::Embedded(inner) => match *inner {
-                    Object::Post(post) if post.id.is_of_same_host(uri) => post,
-                    _ => return Err(unfit("it is no post")),
-                },
-                ObjectRef::Uri(_) => return Err(unfit("it is no post")),
-            },
-            Object::Tombstone(_) => return Err(RemoteError::Gone(uri.to_string())),
+            // Of its own server: the way to it may have begun on another one.
+            Object::Activity(Activity { id: Some(id), kind: Kind::Create, object, .. }) => {
+                match object {
+                    ObjectRef::Embedded(inner) => match *inner {
+                        Object::Post(post) if post.id.is_of_same_host(&id) => post,
+                        _ => return Err(unfit("it is no post")),
+                    },
+                    ObjectRef::Uri(_) => return Err(unfit("it is no post")),
+                }
+            }
+            Object::Tombstone(stone) if stone.id.is_of_same_host(uri) => {
+                return Err(RemoteError::Gone(uri.to_string()));
+            }
             _ => return Err(unfit("it is no post")),
         };
         let id = self.keep_of_author(&post, depth).await?;

@@ -84,7 +84,8 @@ impl ActivityPub {
     /// Fetches a key as it is now, unless that was done since `since`; once, however many ask.
     pub(crate) async fn renew(&self, key_id: &str, since: Timestamp) -> Result<(), RemoteError> {
         let refetched = &self.finder().refetched;
-        let _alone = self.finder().budgets.alone(key_id).await;
+        // Not under its bare id: that may be its owner's, which is asked for below.
+        let _alone = self.finder().budgets.alone(&format!("key {key_id}")).await;
         if refetched.is_of(key_id, since) {
             return Ok(());
         }

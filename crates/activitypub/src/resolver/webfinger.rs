@@ -3,7 +3,6 @@
 use serde::Deserialize;
 use url::Url;
 use weir_base::KIB;
-use weir_fetch::Request;
 
 use super::RemoteError;
 use super::links;
@@ -86,9 +85,8 @@ impl ActivityPub {
     }
 
     async fn descriptor(&self, address: &str, url: Url) -> Result<Descriptor, RemoteError> {
-        let request = Request::new(url.clone()).accept("application/jrd+json, application/json");
-        self.finder().budgets.take(url.host_str().unwrap_or_default())?;
-        let response = self.fetch().get(request.limit_bytes(BYTES_MAX)).await?;
+        let accept = "application/jrd+json, application/json";
+        let response = self.unsigned_get(url, accept, BYTES_MAX).await?;
         if matches!(response.status.as_u16(), 404 | 410) {
             return Err(RemoteError::Gone(address.to_owned()));
         }
@@ -105,9 +103,10 @@ impl ActivityPub {
             return Ok(None);
         };
         let asked = url.join("/.well-known/webfinger").ok();
-        self.finder().budgets.take(url.host_str().unwrap_or_default())?;
-        let request = Request::new(url).accept("application/xrd+xml, application/xml");
-        let response = match self.fetch().get(request.limit_bytes(BYTES_MAX)).await {
+        let accept = "application/xrd+xml, application/xml";
+        let response = match self.unsigned_get(url, accept, BYTES_MAX).await {
+            // Asked too often: that says nothing of what it knows.
+            Err(error @ RemoteError::Budget(..)) => return Err(error),
             Ok(response) if response.status.is_success() => response,
             _ => return Ok(None),
         };

@@ -161,6 +161,12 @@ impl Peer {
         self.inner.instead.lock().insert(path.to_owned(), (status, Value::Null));
     }
 
+    /// Sends whoever asks for `path` on to the URL `to` from now on.
+    pub fn redirect(&self, path: &str, to: &str) {
+        let to = (StatusCode::FOUND, Value::String(to.to_owned()));
+        self.inner.instead.lock().insert(path.to_owned(), to);
+    }
+
     /// What came in so far, whatever was answered.
     pub fn delivered(&self) -> Vec<Delivered> {
         self.inner.delivered.lock().clone()
@@ -205,6 +211,9 @@ async fn instead(State(peer): State<Peer>, request: Request, next: Next) -> Resp
     match other {
         Some((status, value)) => {
             peer.inner.fetched.lock().push(path);
+            if let (StatusCode::FOUND, Value::String(to)) = (status, &value) {
+                return (status, [(header::LOCATION, to.as_str())]).into_response();
+            }
             if let Value::String(html) = value {
                 return (status, Html(html)).into_response();
             }

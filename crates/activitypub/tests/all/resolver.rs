@@ -1,5 +1,7 @@
+use serde_json::{Value, json};
 use weir_community::federation::{Found, Resolver};
 use weir_community::{Error, accounts, statuses};
+use weir_db::params;
 
 use crate::peer::Peer;
 use crate::place::{places, until};
@@ -73,5 +75,89 @@ async fn nobody_speaks_for_another_server() {
         one.attribute(0, &other.actor("bob"));
         let found = place.face.address(&forged).await;
         assert!(matches!(found, Err(Error::NotFound(_))), "{found:?}");
+    }
+}
+
+/// A post with this id that says it is of `by`.
+fn note(id: &str, by: &str) -> Value {
+    let everybody = "https://www.w3.org/ns/activitystreams#Public";
+    json!({ "id": id, "type": "Note", "attributedTo": by, "content": "Forged", "to": [everybody] })
+}
+
+#[tokio::test]
+async fn who_sends_askers_on_to_others_lets_nobody_speak_in_their_name() {
+    for place in places() {
+        let (victim, other) = (Peer::start().await, Peer::start().await);
+        let alice = victim.actor("alice");
+        let go = |path: &str| {
+            victim.redirect(path, &other.at(path));
+            victim.at(path)
+        };
+        let (post, created, actor) = (go("/go/post"), go("/go/created"), go("/go/actor"));
+        other.put("/go/post", note(&post, &alice));
+        let inner = note(&victim.at("/notes/999"), &alice);
+        let by = other.actor("bob");
+        let id = other.at("/go/created");
+        other.put(
+            "/go/created",
+            json!({ "id": id, "type": "Create", "actor": by, "object": inner }),
+        );
+        let key = json!({ "id": actor, "owner": actor, "publicKeyPem": other.public_pem() });
+        let inbox = format!("{actor}/inbox");
+        let forged = json!({
+            "id": actor, "type": "Person", "preferredUsername": "nobody", "inbox": inbox,
+            "publicKey": key,
+        });
+        other.put("/go/actor", forged);
+        for uri in [&post, &created, &actor] {
+            let found = place.face.address(uri).await;
+            assert!(matches!(found, Err(Error::NotFound(_))), "{uri}: {found:?}");
+        }
+        assert!(place.face.signer(&actor).await.unwrap().is_none());
+        assert_eq!(place.count("statuses").await, 0);
+    }
+}
+
+#[tokio::test]
+async fn an_old_address_on_another_server_leads_to_a_post() {
+    for place in places() {
+        let (old, new) = (Peer::start().await, Peer::start().await);
+        let moved = new.write("bob", "Moved", None);
+        old.redirect("/@bob/1", &moved);
+        let found = place.face.address(&old.at("/@bob/1")).await.unwrap();
+        let Found::Status(id) = found else { panic!("{found:?}") };
+        let status = place.read(move |tx, _| statuses::by_id(tx, id)).await.unwrap();
+        assert_eq!(status.uri, moved);
+    }
+}
+
+#[tokio::test]
+async fn no_redirect_leads_to_a_blocked_server_or_from_server_to_server_without_end() {
+    for place in places() {
+        let (open, blocked) = (Peer::start().await, Peer::start().await);
+        let domain = blocked.domain();
+        place
+            .write(move |tx, env| {
+                tx.execute(
+                    "INSERT INTO domain_blocks (id, domain, severity) VALUES (?1, ?2, 'suspend')",
+                    params![env.ids.next(), domain],
+                )?;
+                Ok(())
+            })
+            .await
+            .unwrap();
+        open.redirect("/to/blocked", &blocked.write("bob", "Blocked", None));
+        open.redirect("/.well-known/webfinger", &blocked.at("/.well-known/webfinger"));
+        let (one, other) = (Peer::start().await, Peer::start().await);
+        one.redirect("/round", &other.at("/round"));
+        other.redirect("/round", &one.at("/round"));
+        for uri in [open.at("/to/blocked"), one.at("/round")] {
+            let found = place.face.address(&uri).await;
+            assert!(matches!(found, Err(Error::NotFound(_))), "{uri}: {found:?}");
+        }
+        let found = place.face.account("bob", &open.domain()).await;
+        assert!(found.is_err(), "{found:?}");
+        assert_eq!(blocked.fetched(), Vec::<String>::new());
+        assert_eq!((one.fetched().len(), other.fetched().len()), (2, 1));
     }
 }

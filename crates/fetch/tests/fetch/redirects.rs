@@ -113,3 +113,21 @@ async fn credentials_are_not_sent_on_to_another_host() {
     let seen = String::from_utf8(response.body.to_vec()).unwrap();
     assert!(seen.contains("accept: application/json") && !seen.contains("secret"), "{seen}");
 }
+
+#[tokio::test]
+async fn who_stays_on_a_host_is_told_where_it_leads() {
+    let other = Server::start(|request| answer("200 OK", &[], request.as_bytes())).await;
+    let location = format!("location: {}", other.url("/there"));
+    let server = Server::start(move |request| match request.starts_with("GET /near") {
+        true => answer("302 Found", &["location: /"], b""),
+        false => answer("302 Found", &[&location], b""),
+    })
+    .await;
+    let request = Request::new(server.url("/near")).stay_on_host();
+    let response = fetch(development()).get(request).await.unwrap();
+    assert_eq!(
+        (response.final_url, response.leads_to),
+        (server.url("/"), Some(other.url("/there")))
+    );
+    assert_eq!(other.requests(), 0);
+}

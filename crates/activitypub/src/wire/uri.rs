@@ -13,8 +13,11 @@ use super::WireError;
 pub const PUBLIC: &str = "https://www.w3.org/ns/activitystreams#Public";
 /// The longest URL that is an id or a link, in bytes.
 const BYTES_MAX: usize = 2 * 1024;
+/// The longest name of a host, in bytes (RFC 1035, 2.3.4).
+const HOST_BYTES_MAX: usize = 253;
 
-/// An id or a link: an `http(s)` URL, compared as it was written. Cheap to clone.
+/// An id or a link: an `http(s)` URL without control characters, compared as it was written.
+/// Cheap to clone.
 #[derive(Clone)]
 pub struct Uri {
     text: Arc<str>,
@@ -67,12 +70,12 @@ impl FromStr for Uri {
             return Ok(Self::public());
         }
         let refused = || WireError::Missing("an http(s) URL");
-        if text.len() > BYTES_MAX {
+        if text.len() > BYTES_MAX || text.bytes().any(|byte| byte.is_ascii_control()) {
             return Err(refused());
         }
         let url = Url::parse(text).map_err(|_| refused())?;
         let plain = url.username().is_empty() && url.password().is_none();
-        let host = url.host_str().filter(|host| !host.is_empty());
+        let host = url.host_str().filter(|host| (1..=HOST_BYTES_MAX).contains(&host.len()));
         let Some(host) = host.filter(|_| plain && matches!(url.scheme(), "http" | "https")) else {
             return Err(refused());
         };
@@ -138,10 +141,13 @@ mod tests {
             "https://",
             "https://alice:secret@a.example/",
             "/users/alice",
+            "https://a.example/\0",
+            "https://a.example/users/\nalice",
         ] {
             assert!(bad.parse::<Uri>().is_err(), "{bad}");
         }
         assert!(format!("https://a.example/{}", "a".repeat(3000)).parse::<Uri>().is_err());
+        assert!(format!("https://{}.example/", "a".repeat(250)).parse::<Uri>().is_err());
     }
 
     #[test]

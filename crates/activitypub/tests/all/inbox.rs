@@ -293,3 +293,25 @@ async fn somebody_elsewhere_moves_to_somebody_here_who_says_so() {
         running.stop().await;
     }
 }
+
+#[tokio::test]
+async fn an_address_that_no_index_could_hold_is_none() {
+    for place in places() {
+        let peer = Peer::start().await;
+        let running = place.start();
+        let host = "a".repeat(300);
+        for strange in ["https://far.example/\0", &format!("https://{host}.example/1")] {
+            let alice = place.person(&format!("alice{}", strange.len())).await;
+            let (whom, bob) = (actor_of(&place, alice).await, peer.actor("bob"));
+            place.stranger(&peer, "bob").await;
+            let undo = json!({
+                "id": peer.at("/1"), "type": "Undo", "actor": bob, "object": strange,
+            });
+            assert_eq!(send(&place, &peer, Form::Cavage, "bob", &undo).await, 400);
+            let follow = json!({ "id": strange, "type": "Follow", "actor": bob, "object": whom });
+            assert_eq!(send(&place, &peer, Form::Cavage, "bob", &follow).await, 202);
+        }
+        until("both follows", async || place.count("follows").await == 2).await;
+        running.stop().await;
+    }
+}

@@ -23,6 +23,9 @@ const FIELD_CHARACTERS_MAX: usize = 2_047;
 const ALIASES_MAX: usize = 256;
 /// The longest username, in bytes; a longer one is refused.
 const USERNAME_BYTES_MAX: usize = 2_048;
+/// The longest id of an actor, in bytes; a longer one is refused. It stands in indexes beside the
+/// id of what it did something to, and PostgreSQL takes 2,704 bytes for both.
+const URI_BYTES_MAX: usize = 512;
 /// Keys kept of one account.
 const KEYS_MAX: usize = 5;
 
@@ -106,6 +109,9 @@ impl RemoteAccount {
             && self.username.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b));
         if !named {
             return Err(Error::invalid("preferredUsername", "ERR_INVALID", "cannot be used"));
+        }
+        if self.uri.len() > URI_BYTES_MAX {
+            return Err(Error::invalid("id", "ERR_TOO_LONG", "is longer than 512 bytes"));
         }
         if !clean::is_web_address(&self.uri) || !clean::is_web_address(&self.inbox) {
             return Err(Error::invalid("inbox", "ERR_INVALID", "is not a web address"));

@@ -257,15 +257,20 @@ const STORE: &str =
      SET version_ms = excluded.version_ms, version_seq = excluded.version_seq,
        events = excluded.events, activity = excluded.activity";
 
+/// A value that outlives the reference to the text.
+fn text(text: &str) -> Value<'_> {
+    text.to_value()
+}
+
 /// A row for [`STORE`], which is found by the activity that was done last.
 fn row<'r>(key: [&'r str; 3], events: &'r Json<Vec<Event>>) -> [Value<'r>; 7] {
     let newest = events.0.last().map(|event| event.version);
     let (at, seq) = newest.map_or((Timestamp::default(), Id::ZERO), |v| (v.at, v.seq));
     let latest = events.0.iter().rev().find(|event| !event.undo);
     let activity = latest.map_or("", |event| event.activity.as_str());
-    let [actor, object, relation] = key.map(|text| Value::Text(text.into()));
+    let [actor, object, relation] = key.map(text);
     let (at, seq) = (Value::Int(at.as_ms()), Value::Int(seq.0));
-    [actor, object, relation, at, seq, events.to_value(), Value::Text(activity.into())]
+    [actor, object, relation, at, seq, events.to_value(), text(activity)]
 }
 
 /// Whether `version` of what `relation` says of `object` is newer than all that came before; then

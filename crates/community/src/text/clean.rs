@@ -14,6 +14,8 @@ use url::Url;
 
 /// The longest address that is kept, in bytes.
 const ADDRESS_BYTES_MAX: usize = 2_048;
+/// The longest name of a host, in bytes (RFC 1035, 2.3.4).
+const HOST_BYTES_MAX: usize = 253;
 /// The deepest nesting of tags; deeper HTML is kept as its plain text.
 const DEPTH_MAX: usize = 64;
 
@@ -180,8 +182,11 @@ pub fn cut(text: &str, bytes_max: usize) -> &str {
 /// Whether `address` is a web address of bearable length.
 pub fn is_web_address(address: &str) -> bool {
     address.len() <= ADDRESS_BYTES_MAX
-        && Url::parse(address)
-            .is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+        && !address.bytes().any(|byte| byte.is_ascii_control())
+        && Url::parse(address).is_ok_and(|url| {
+            let host = url.host_str().unwrap_or_default();
+            matches!(url.scheme(), "http" | "https") && (1..=HOST_BYTES_MAX).contains(&host.len())
+        })
 }
 
 #[cfg(test)]

@@ -6,10 +6,11 @@ mod state;
 
 use std::sync::Arc;
 
-use weir_base::{Id, Random};
-use weir_community::federation::{self, Deed, Incoming};
-use weir_community::{Community, Error, accounts};
-use weir_db::Class;
+use weir_base::{Id, Random, Timestamp};
+use weir_community::federation::order::Version;
+use weir_community::federation::{self, Deed, Incoming, Undone};
+use weir_community::{Community, Error, accounts, statuses};
+use weir_db::{Class, Tx};
 
 use crate::place::{Place, places};
 use history::{Universe, history};
@@ -145,6 +146,37 @@ async fn eight_who_work_at_once_change_nothing() {
         for seed in 100..104 {
             compare(&place, seed, 8).await;
         }
+    }
+}
+
+#[tokio::test]
+async fn an_address_that_a_database_cannot_keep_as_it_is_harms_nobody_in_its_batch() {
+    for place in places() {
+        let universe = Universe::new(&place, "nul").await;
+        let [ann, ben] = [0, 1].map(|actor| universe.actors[actor].clone());
+        let at = |seq| Version { at: Timestamp::from_ms(1_700_000_100_000), seq: Id(seq) };
+        let by = |actor: &str, activity: &str, seq, deed| Incoming {
+            actor: actor.into(),
+            activity: activity.into(),
+            version: at(seq),
+            arrived: Timestamp::from_ms(1_700_000_100_000),
+            deed,
+        };
+        let liked = || Deed::Like { object: universe.post.clone() };
+        let strange = format!("{ann}/activities/\0");
+        let undone = Undone { activity: strange.clone(), ..Undone::default() };
+        let long = format!("{ben}/{:\u{e9}<1000}", "");
+        let batch = vec![
+            by(&ann, &format!("{ann}/undo"), 1, Deed::Undo(undone)),
+            by(&ann, &strange, 2, liked()),
+            by(&ben, &long, 3, liked()),
+        ];
+        work(&place.community, batch).await;
+        let uri = universe.post.clone();
+        let read =
+            move |tx: &mut Tx, _: &_| Ok(statuses::by_uri(tx, &uri)?.unwrap().favourites_count);
+        // What ann took back before it came does not count.
+        assert_eq!(place.read(read).await.unwrap(), 1, "{}", place.name());
     }
 }
 

@@ -28,7 +28,7 @@ use crate::profile;
 use crate::pubsub::interest::Interests;
 use crate::push::Pushes;
 use crate::roster::load::Rosters;
-use crate::router::{Closed, Router, SHARDS};
+use crate::router::{Closed, Router, SHARDS, Session};
 use crate::stream::ChatTls;
 use crate::stream::resume::Detached;
 use crate::wire::{Condition, Element, Jid, Stanza, StanzaError, StreamCondition};
@@ -211,8 +211,28 @@ impl Xmpp {
     /// Ends the sessions of `account`, whose log-ins lost their power: who may come back does.
     pub(crate) fn end_sessions(&self, account: Id) {
         if let Some(peer) = self.router.of_account(account) {
-            self.router.close_all(peer.jid(), StreamCondition::Reset);
+            self.close_all(peer.jid(), StreamCondition::Reset);
         }
+    }
+
+    /// Ends all sessions of an account's address, by this condition. How many those were.
+    pub(crate) fn close_all(&self, bare: &str, why: StreamCondition) -> usize {
+        self.close_those(bare, why, |_| true)
+    }
+
+    /// Ends those sessions of an account's address which `is_meant` says, by this condition: those
+    /// that no connection serves at once. How many those were.
+    pub(crate) fn close_those(
+        &self,
+        bare: &str,
+        why: StreamCondition,
+        is_meant: impl Fn(&Session) -> bool,
+    ) -> usize {
+        let sessions = self.router.close_those(bare, why, is_meant);
+        for session in &sessions {
+            crate::stream::resume::end_detached(self, session);
+        }
+        sessions.len()
     }
 
     /// For those who must not keep it alive.

@@ -256,7 +256,7 @@ pub async fn query(asked: Asked) -> Answer {
 /// it was given at the log-in.
 async fn leave(asked: &Asked, account: weir_base::Id) -> Answer {
     asked.xmpp.write(move |tx, env| accounts::delete(tx, env, account)).await?;
-    asked.xmpp.router.close_all(asked.from.bare_str(), StreamCondition::NotAuthorized);
+    asked.xmpp.close_all(asked.from.bare_str(), StreamCondition::NotAuthorized);
     Ok(None)
 }
 

@@ -12,6 +12,7 @@ use weir_db::Tx;
 use super::{Shown, Step};
 use crate::face::fault;
 use crate::router::{Closed, Out, SHARDS, Session};
+use crate::stream::resume;
 use crate::wire::form::{Field, Form};
 use crate::wire::{Condition, Element, Jid, Kind, Stanza, StanzaError, StreamCondition, ns};
 
@@ -115,11 +116,12 @@ pub(super) async fn end_session(step: Step) -> Result<Shown, StanzaError> {
         match jid.resource() {
             None => {
                 let why = StreamCondition::PolicyViolation;
-                ended += step.xmpp.router.close_all(jid.bare_str(), why);
+                ended += step.xmpp.close_all(jid.bare_str(), why);
             }
             Some(resource) => {
                 if let Some(session) = peer.session(resource) {
                     session.close(Closed::With(StreamCondition::PolicyViolation));
+                    resume::end_detached(&step.xmpp, &session);
                     ended += 1;
                 }
             }
@@ -170,7 +172,7 @@ async fn set_disabled(step: Step, on: bool) -> Result<Shown, StanzaError> {
         .await?;
     if on {
         for jid in &list {
-            step.xmpp.router.close_all(jid.bare_str(), StreamCondition::NotAuthorized);
+            step.xmpp.close_all(jid.bare_str(), StreamCondition::NotAuthorized);
         }
     }
     Ok(Shown::Done("Done.".into(), None))
@@ -256,7 +258,7 @@ pub(super) async fn set_password(step: Step) -> Result<Shown, StanzaError> {
         })
         .await?;
     let bare = address::of(step.xmpp.env(), &username);
-    step.xmpp.router.close_all(&bare, StreamCondition::NotAuthorized);
+    step.xmpp.close_all(&bare, StreamCondition::NotAuthorized);
     Ok(Shown::Done("Set.".into(), None))
 }
 
@@ -278,7 +280,7 @@ pub(super) async fn delete(step: Step) -> Result<Shown, StanzaError> {
         })
         .await?;
     for jid in &list {
-        step.xmpp.router.close_all(jid.bare_str(), StreamCondition::NotAuthorized);
+        step.xmpp.close_all(jid.bare_str(), StreamCondition::NotAuthorized);
     }
     tracing::info!(staff = %by, from = %step.from, "moderation: delete accounts by chat");
     Ok(Shown::Done("Deleted.".into(), None))

@@ -1,13 +1,15 @@
 //! Whether those who are here may still be, looked at again after what another node said of them
-//! may have been missed: whether they may be logged in, and have the password that they came by. Of
-//! apps' tokens the community knows itself which are in use.
+//! may have been missed, or after they lost the power while they came: whether they may be logged
+//! in, and still have the password or the app's token that they came by.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Notify;
 use weir_base::Id;
-use weir_community::users;
+use weir_community::users::{self, PasswordMark};
+use weir_community::{Env, oauth};
+use weir_db::Tx;
 
 use crate::face::Xmpp;
 use crate::log_in::Authenticated;
@@ -68,19 +70,32 @@ async fn settle(xmpp: &Xmpp, accounts: &[Id]) {
 }
 
 /// Ends the sessions of those of `accounts` who may not be here any more, and those that are open
-/// by a password which is another meanwhile.
+/// by a password which is another meanwhile, or by an app's token which is revoked.
 async fn look(xmpp: &Xmpp, accounts: &[Id]) -> Result<(), StanzaError> {
     let busy = |_| StanzaError::new(Condition::ResourceConstraint);
     let _place = xmpp.admission.enter().await.map_err(busy)?;
+    let peers: Vec<_> = accounts.iter().filter_map(|one| xmpp.router.of_account(*one)).collect();
+    let mut tokens = Vec::new();
+    for peer in &peers {
+        let here = peer.here();
+        let sessions = here.iter().flat_map(|here| &here.sessions);
+        tokens.extend(sessions.filter_map(|session| session.state().token()));
+    }
     let asked = accounts.to_vec();
-    let passwords = xmpp.read(move |tx, _| users::who_may_be_here(tx, &asked)).await?;
-    let ended = accounts.iter().map(|account| {
-        let now = passwords.get(account);
-        let is_over = |session: &Session| match now {
-            None => true,
-            Some(now) => session.state().password.is_some_and(|before| before != *now),
+    let read = move |tx: &mut Tx, env: &Env| {
+        let powerless = oauth::powerless(tx, env, &tokens)?;
+        Ok((users::who_may_be_here(tx, &asked)?, powerless))
+    };
+    let (passwords, powerless) = xmpp.read(read).await?;
+    let ended = peers.iter().map(|peer| {
+        let now = peer.account().and_then(|account| passwords.get(&account));
+        let is_over = |session: &Session| {
+            let state = session.state();
+            let is_another =
+                |now: &PasswordMark| state.password.is_some_and(|before| before != *now);
+            now.is_none_or(is_another) || state.token().is_some_and(|id| powerless.contains(&id))
         };
-        xmpp.router.close_those(*account, StreamCondition::Reset, is_over)
+        xmpp.close_those(peer.jid(), StreamCondition::Reset, is_over)
     });
     let ended: usize = ended.sum();
     metrics::counter!("weir_xmpp_sessions_ended_late_total").increment(ended as u64);

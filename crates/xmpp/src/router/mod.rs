@@ -223,26 +223,20 @@ impl Router {
         shard.iter().filter_map(|peer| peer.account()).collect()
     }
 
-    /// Ends all sessions of an account's address, by this condition. How many those were.
-    pub fn close_all(&self, bare: &str, why: StreamCondition) -> usize {
-        let Some(peer) = self.find(bare) else { return 0 };
-        let here = peer.here();
-        let sessions = here.iter().flat_map(|here| &here.sessions);
-        sessions.map(|session| session.close(Closed::With(why))).count()
-    }
-
-    /// Ends those sessions of `account` which `is_meant` says. How many those were.
+    /// Tells the connections of those sessions of an account's address which `is_meant` says to end
+    /// them, by this condition. Which those are.
     pub(crate) fn close_those(
         &self,
-        account: Id,
+        bare: &str,
         why: StreamCondition,
         is_meant: impl Fn(&Session) -> bool,
-    ) -> usize {
-        let Some(peer) = self.of_account(account) else { return 0 };
+    ) -> Vec<Arc<Session>> {
+        let Some(peer) = self.find(bare) else { return Vec::new() };
         let here = peer.here();
         let sessions = here.iter().flat_map(|here| &here.sessions);
-        let meant = sessions.filter(|session| is_meant(session));
-        meant.map(|session| session.close(Closed::With(why))).count()
+        let meant: Vec<_> = sessions.filter(|session| is_meant(session)).cloned().collect();
+        meant.iter().for_each(|session| session.close(Closed::With(why)));
+        meant
     }
 
     /// The same bytes as others have, where somebody has them.

@@ -178,7 +178,10 @@ impl Session {
     /// Ends it; what its connection does then depends on `why`.
     pub fn close(&self, why: Closed) {
         let mut state = self.state.lock();
-        state.closed.get_or_insert(why);
+        // Who takes it up does not keep it from being ended.
+        if matches!(state.closed, None | Some(Closed::Resumed)) {
+            state.closed = Some(why);
+        }
         let waker = state.waker.take();
         drop(state);
         if let Some(waker) = waker {
@@ -404,6 +407,11 @@ impl State {
         }
         self.is_detached = false;
         self.waker = None;
+    }
+
+    /// The app's token that it is open by, if by one.
+    pub(crate) fn token(&self) -> Option<Id> {
+        Some(self.more.as_ref()?.hold.as_ref()?.token())
     }
 
     /// Whoever logged in for it, anew where it is resumed: it may do what that lets it do.

@@ -2,14 +2,17 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use weir_community::users::Role;
+use weir_community::users::{self, Role, UserChange};
 use weir_community::{Env, accounts, oauth};
 use weir_db::{Class, Tx};
 use weir_xmpp::wire::Element;
 
 use crate::commands::is_staff;
+use crate::dialogue::play_at;
 use crate::log_in::{AGENT, FAST, SASL2, SM, by_sasl2, by_token, condition, token};
+use crate::nodes::FRIENDS;
 use crate::place::{App, Place, places};
+use crate::resume::until_detached;
 
 /// An app's token of the Mastodon API.
 pub async fn oauth_token(place: &Place, of: &'static str, scopes: &'static str) -> String {
@@ -179,5 +182,81 @@ async fn what_came_of_the_password_stays_when_an_app_is_shut_out() {
         let mut app = place.app().await;
         let success = by_token(&mut app, &own, AGENT, FAST).await;
         assert_eq!(success.name, "success", "{}", place.name);
+    }
+}
+
+/// Alice's password is another, or she is shut out, or all her apps are: what `how` says.
+async fn loses_power(place: &Place, of: &'static str, how: &'static str) {
+    let new = users::hash_password("another one").await.unwrap();
+    let change = move |tx: &mut Tx, env: &Env| {
+        let account = accounts::by_address(tx, of, "")?.unwrap().id;
+        match how {
+            "password" => users::change_password(tx, env, account, &new, None),
+            "tokens" => oauth::revoke_all(tx, env, account),
+            _ => {
+                let disabled = UserChange { disabled: Some(true), ..UserChange::default() };
+                users::change(tx, env, account, &disabled)
+            }
+        }
+    };
+    place.community.write(Class::Interactive, change).await.unwrap();
+}
+
+#[tokio::test]
+async fn who_loses_the_power_between_log_in_and_resource_is_ended() {
+    for mut place in places().await {
+        for name in ["alice", "bob", "carol"] {
+            place.person(name).await;
+        }
+        let chat = oauth_token(&place, "alice", CHAT).await;
+        let mut by_app = place.app().await;
+        by_app.log_in_with("OAUTHBEARER", &bearing(&chat)).await;
+        let mut by_password = place.app().await;
+        by_password.log_in("bob").await;
+        let mut shut_out = place.app().await;
+        shut_out.log_in("carol").await;
+        loses_power(&place, "alice", "tokens").await;
+        loses_power(&place, "bob", "password").await;
+        loses_power(&place, "carol", "all").await;
+        for app in [&mut by_app, &mut by_password, &mut shut_out] {
+            app.bind("late").await;
+            assert_eq!(app.stream_error().await, "reset", "{}", place.name);
+        }
+    }
+}
+
+#[tokio::test]
+async fn who_keeps_the_power_while_others_lose_theirs_stays() {
+    for mut place in places().await {
+        place.person("alice").await;
+        place.person("bob").await;
+        let mut alice = place.app().await;
+        alice.log_in("alice").await;
+        loses_power(&place, "bob", "all").await;
+        alice.bind("home").await;
+        alice.sync().await;
+        alice.sync().await;
+    }
+}
+
+#[tokio::test]
+async fn who_is_shut_out_is_gone_at_once_though_no_connection_serves_the_session() {
+    for mut place in places().await {
+        play_at(&mut place, FRIENDS).await;
+        let mut alice = place.logged_in("alice", "desk").await;
+        alice.send("<presence/>").await;
+        alice.until_ping().await;
+        let mut bob = place.logged_in("bob", "phone").await;
+        bob.send("<enable xmlns='urn:xmpp:sm:3' resume='true'/><presence/>").await;
+        bob.until_ping().await;
+        bob.vanish().await;
+        until_detached(&place, "bob", "phone").await;
+        loses_power(&place, "bob", "all").await;
+        let is_gone = |one: &Element| {
+            one.attr("from") == Some("bob@weir.test/phone")
+                && one.attr("type") == Some("unavailable")
+        };
+        while !is_gone(&alice.receive().await) {}
+        assert!(place.xmpp.router.find("bob@weir.test").is_none_or(|bob| bob.account().is_none()));
     }
 }

@@ -133,6 +133,24 @@ impl Jobs {
         Ok(moved)
     }
 
+    /// How many jobs of `queue` were worked and wait to be so again, put off or after a failure, by
+    /// lane. With the jobs on Redis none is known.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn waiting_again(
+        &self,
+        tx: &mut Tx,
+        queue: Queue,
+    ) -> Result<Vec<(String, u64)>, weir_db::Error> {
+        tx.query(
+            "SELECT lane, COUNT(*) FROM jobs_later
+             WHERE queue = ?1 AND state IN (0, 1) AND reason IS NOT NULL GROUP BY state, lane",
+            params![queue.name],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )
+    }
+
     /// Makes all jobs of `set` ready now, and tells how many. The ready are so already.
     ///
     /// # Errors

@@ -59,8 +59,8 @@ CREATE TABLE jobs_later (
   PRIMARY KEY (due_at, id)
 ) WITHOUT ROWID;
 CREATE UNIQUE INDEX jobs_later_by_id ON jobs_later (id);
+CREATE INDEX jobs_later_by_queue ON jobs_later (queue, state, lane) WHERE reason IS NOT NULL;
 CREATE INDEX jobs_later_by_state ON jobs_later (state) WHERE state > 0;
-CREATE INDEX jobs_later_put_off ON jobs_later (queue, lane) WHERE state = 0 AND reason IS NOT NULL;
 
 CREATE TABLE jobs_dead (
   id BIGINT NOT NULL PRIMARY KEY,

@@ -287,14 +287,24 @@ impl Message<'_> {
 
     /// Whose key it is, if the signature fits; where it does not, the key is fetched again.
     async fn verified(&self, checked: &Checked, key: &Uri) -> Result<Option<Arc<Signer>>, Error> {
-        for fresh in [false, true] {
-            match self.face.key_owner(key.as_str(), fresh).await? {
-                Some(known) if checked.verify(&known.key).is_ok() => return Ok(Some(known)),
-                Some(_) => {}
-                None => return Ok(None),
-            }
+        let fits = |known: &Arc<Signer>| checked.verify(&known.key).is_ok();
+        let Some(known) = self.face.key_owner(key.as_str(), false).await? else { return Ok(None) };
+        if fits(&known) {
+            return Ok(Some(known));
         }
-        self.refetch(key).await?;
+        let (source, now) = (self.client.source(), self.face.now());
+        let sources = &self.face.inbox().sources;
+        if sources.is_spent(source, now) {
+            return Ok(None);
+        }
+        if let Some(fresh) = self.face.key_owner(key.as_str(), true).await?.filter(fits) {
+            return Ok(Some(fresh));
+        }
+        if self.face.was_refetched(key.as_str()) {
+            sources.forged(source, now);
+        } else if self.face.inbox().seen.wants_again(key.as_str()) {
+            self.refetch(key).await?;
+        }
         Ok(None)
     }
 
@@ -330,11 +340,15 @@ impl Message<'_> {
         };
         let (jobs, now) = (&face.community().env().jobs, face.now());
         let lane = unverified.lane_name();
-        let full = face.inbox().full.lock().unknown(jobs, now, &lane, &unverified.source);
+        face.count_unknown().await;
+        let bytes = unverified.len_bytes();
+        let full = face.inbox().full.lock().unknown(jobs, now, &lane, bytes);
         if let Some(refusal) = full {
             return Ok(Verdict::Later(refusal));
         }
-        Ok(match face.inbox().unknown.keep(face.community(), unverified).await {
+        let kept = face.inbox().unknown.keep(face.community(), unverified).await;
+        face.inbox().full.lock().crowd.came(&lane, kept);
+        Ok(match kept {
             true => Verdict::Accepted,
             false => Verdict::Failed,
         })

@@ -3,10 +3,11 @@
 
 use std::collections::HashMap;
 
-use moka::sync::Cache;
 use weir_base::Timestamp;
 use weir_community::federation::AskOrigin;
 use weir_jobs::Jobs;
+
+use super::crowd::Crowd;
 
 /// Messages that may wait to be worked.
 const INBOUND_MAX: u64 = 2_000_000;
@@ -23,16 +24,24 @@ const UNKNOWN_MAX: u64 = 100_000;
 const UNKNOWN_PER_SOURCE_MAX: u64 = 10_000;
 /// Those of them from one server and one source.
 const UNKNOWN_PER_LANE_MAX: u64 = 1_000;
+/// A message of an unknown sender is taken while all that wait from its source, and all in all, if
+/// they were as large, would take no more than this, in bytes, where that is less than a 64th and a
+/// quarter of the free disk; nor than that, however little is free.
+const UNKNOWN_PER_SOURCE_BYTES_MAX: u64 = 64 << 20;
+const UNKNOWN_PER_SOURCE_BYTES_MIN: u64 = 4 << 20;
+const UNKNOWN_BYTES_MAX: u64 = 1 << 30;
+const UNKNOWN_BYTES_MIN: u64 = 64 << 20;
 /// What others say of third parties that may wait for an answer of those, in all and by one server.
 const HEARSAY_MAX: u64 = 20_000;
 const HEARSAY_PER_HOST_MAX: u64 = 500;
 /// What stays free on the disk, in bytes: for what people here write, and to drain what waits.
 const DISK_RESERVE_BYTES: u64 = 256 << 20;
+/// What messages of unknown senders leave free, in bytes: they shut the door to nobody else.
+const UNKNOWN_RESERVE_BYTES: u64 = 2 * DISK_RESERVE_BYTES;
 /// How old what is known of the queues may be, in ms.
 const AGE_MAX_MS: i64 = 200;
-/// Deepest lanes looked at, and those of unknown senders.
+/// Deepest lanes looked at.
 const LANES: usize = 128;
-const UNKNOWN_LANES: usize = UNKNOWN_MAX as usize;
 /// Lanes are looked at where so many wait in all: below, no lane is too deep.
 const LANES_FROM: u64 = 256;
 
@@ -45,11 +54,8 @@ pub(crate) struct Full {
     free_disk: FreeDisk,
     free_bytes: Option<u64>,
     inbound: Depths,
-    unknown: Depths,
-    /// Of these, how many are put off, by lane.
-    put_off: Cache<String, u64>,
-    /// Of unknown senders, by the network they came from.
-    sources: HashMap<String, u64>,
+    /// Of unknown senders.
+    pub(super) crowd: Crowd,
     hearsay: Depths,
     /// How long a message of a server with a deep lane is, in bytes, smoothed.
     mean_bytes: HashMap<String, u64>,
@@ -102,15 +108,13 @@ pub(super) enum Refusal {
 
 impl Full {
     /// Nothing is known yet.
-    pub(crate) fn new(free_disk: FreeDisk, put_off: Cache<String, u64>) -> Self {
+    pub(crate) fn new(free_disk: FreeDisk) -> Self {
         Self {
             at: Timestamp::default(),
             free_disk,
             free_bytes: None,
             inbound: Depths::default(),
-            unknown: Depths::default(),
-            put_off,
-            sources: HashMap::new(),
+            crowd: Crowd::default(),
             hearsay: Depths::default(),
             mean_bytes: HashMap::new(),
         }
@@ -130,23 +134,17 @@ impl Full {
         self.inbound = look(super::work::QUEUE.name, LANES);
         self.inbound.add(look(super::work::LATE_QUEUE.name, LANES));
         self.inbound.add(look(super::look_up::QUEUE.name, LANES));
-        self.unknown = look(super::unknown::QUEUE.name, UNKNOWN_LANES);
-        let put_off = self.put_off.iter().map(|(lane, count)| (lane.to_string(), count));
-        let lanes: HashMap<String, u64> = put_off.collect();
-        self.unknown.add(Depths { total: lanes.values().sum(), lanes });
         self.hearsay = look(AskOrigin::QUEUE_NAME, LANES);
         let inbound = &self.inbound.lanes;
         self.mean_bytes.retain(|host, _| inbound.contains_key(host));
-        self.sources.clear();
-        for (lane, depth) in &self.unknown.lanes {
-            // A lane of this queue is a server and a source.
-            let source = lane.rsplit(' ').next().unwrap_or_default();
-            *self.sources.entry(source.to_owned()).or_default() += depth;
-        }
     }
 
     fn disk_is_full(&self) -> bool {
-        self.free_bytes.is_some_and(|free| free < DISK_RESERVE_BYTES)
+        self.is_below(DISK_RESERVE_BYTES)
+    }
+
+    fn is_below(&self, reserve_bytes: u64) -> bool {
+        self.free_bytes.is_some_and(|free| free < reserve_bytes)
     }
 
     /// Whether a message of `bytes` bytes of a known sender at `host` is not taken.
@@ -194,25 +192,61 @@ impl Full {
         None
     }
 
-    /// Whether a message of an unknown sender is not taken, that would wait in `lane` and came
-    /// from `source`.
+    /// Whether a message of `bytes` bytes of an unknown sender is not taken, that would wait in
+    /// `lane`. If it is, it comes: see [`Crowd`].
     pub(super) fn unknown(
         &mut self,
         jobs: &Jobs,
         now: Timestamp,
         lane: &str,
-        source: &str,
+        bytes: usize,
     ) -> Option<Refusal> {
         self.look(jobs, now);
-        let of_source = self.sources.get(source).copied().unwrap_or(0);
-        if self.unknown.of(lane) >= UNKNOWN_PER_LANE_MAX || of_source >= UNKNOWN_PER_SOURCE_MAX {
+        let of_source = self.crowd.of_source(lane);
+        if self.crowd.of_lane(lane) >= UNKNOWN_PER_LANE_MAX || of_source >= UNKNOWN_PER_SOURCE_MAX {
             return Some(Refusal::Sender);
         }
-        if self.unknown.total >= UNKNOWN_MAX || self.disk_is_full() {
+        let total = self.crowd.total();
+        if total >= UNKNOWN_MAX || self.is_below(UNKNOWN_RESERVE_BYTES) {
             return Some(Refusal::Everybody);
         }
-        self.unknown.taken(lane);
-        *self.sources.entry(source.to_owned()).or_default() += 1;
+        let refusal = too_large(self.free_bytes, bytes as u64, of_source, total);
+        if refusal.is_none() {
+            self.crowd.comes(lane);
+        }
+        refusal
+    }
+}
+
+/// Whether a message of an unknown sender is larger than what is left for it, with so many that
+/// wait of its source and in all. So no sizes need be kept, and a large one finds room where few
+/// wait; sizes that fall as the number grows may come to a few times the bound.
+fn too_large(free: Option<u64>, bytes: u64, of_source: u64, total: u64) -> Option<Refusal> {
+    let free = free.unwrap_or(u64::MAX);
+    let source = (free / 64).clamp(UNKNOWN_PER_SOURCE_BYTES_MIN, UNKNOWN_PER_SOURCE_BYTES_MAX);
+    let all = (free / 4).clamp(UNKNOWN_BYTES_MIN, UNKNOWN_BYTES_MAX);
+    if bytes.saturating_mul(of_source + 1) > source {
+        Some(Refusal::Sender)
+    } else if bytes.saturating_mul(total + 1) > all {
+        Some(Refusal::Everybody)
+    } else {
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_messages_of_unknown_senders_find_room_while_few_wait() {
+        let (disk, mib, kib) = (Some(100 << 30), 1 << 20, 1 << 10);
+        assert_eq!(too_large(disk, mib, 63, 63), None);
+        assert_eq!(too_large(disk, mib, 64, 64), Some(Refusal::Sender));
+        assert_eq!(too_large(disk, 6 * kib, 9_999, 99_999), None);
+        assert_eq!(too_large(disk, mib, 1, 1_024), Some(Refusal::Everybody));
+        // A small disk has room for small ones.
+        assert_eq!(too_large(Some(600 << 20), mib, 8, 8), None);
+        assert_eq!(too_large(Some(600 << 20), mib, 9, 9), Some(Refusal::Sender));
     }
 }

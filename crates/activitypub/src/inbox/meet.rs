@@ -28,6 +28,9 @@ const RUNNING_PER_HOST_MAX: usize = 4;
 const WANTED_MAX: usize = 5_000;
 const WANTED_PER_HOST_MAX: usize = 200;
 const WANTED_PER_SOURCE_MAX: usize = 1_000;
+/// The part of a server's places, of its keys that are wanted and of its requests a minute which
+/// networks get that lately forged or named keys which are nowhere: half.
+const SUSPECT_PART: usize = 2;
 /// Lanes that are called back for one key.
 const LANES_MAX: usize = 1_000;
 /// How long a message is put off at least, in ms, unless it is called back before.
@@ -38,10 +41,6 @@ const FAILED_MS: i64 = 10_000;
 /// Ends of fetches remembered, and for how long at most.
 const ENDS_MAX: u64 = 20_000;
 const ENDS_LIFE: Duration = Duration::from_secs(300);
-/// Lanes of which is remembered how much of them is put off, and for how long: a little longer than
-/// that lasts.
-const LANES_REMEMBERED: u64 = 100_000;
-const PUT_OFF_LIFE: Duration = Duration::from_secs(30);
 
 /// What a message wants to know of its sender.
 #[derive(Debug, Clone)]
@@ -73,8 +72,6 @@ pub(crate) struct Meetings {
     running: Arc<Semaphore>,
     state: Mutex<State>,
     ends: Cache<String, End>,
-    /// How many messages of a lane were put off.
-    put_off: Cache<String, u64>,
 }
 
 #[derive(Default)]
@@ -96,10 +93,10 @@ struct Waiting {
 }
 
 impl State {
-    fn has_room(&self, host: &str, source: &str) -> bool {
+    fn has_room(&self, host: &str, source: &str, part: usize) -> bool {
         let of = |counts: &HashMap<String, usize>, name| counts.get(name).copied().unwrap_or(0);
         self.wanted.len() < WANTED_MAX
-            && of(&self.of_host, host) < WANTED_PER_HOST_MAX
+            && of(&self.of_host, host) < WANTED_PER_HOST_MAX / part
             && of(&self.of_source, source) < WANTED_PER_SOURCE_MAX
     }
 
@@ -132,10 +129,6 @@ impl Default for Meetings {
             running: Arc::new(Semaphore::new(RUNNING_MAX)),
             state: Mutex::default(),
             ends: Cache::builder().max_capacity(ENDS_MAX).time_to_live(ENDS_LIFE).build(),
-            put_off: Cache::builder()
-                .max_capacity(LANES_REMEMBERED)
-                .time_to_live(PUT_OFF_LIFE)
-                .build(),
         }
     }
 }
@@ -155,16 +148,9 @@ impl Meetings {
         }
     }
 
-    /// How many messages were put off lately and were not called back, by lane; as it changes.
-    pub(super) fn put_off(&self) -> Cache<String, u64> {
-        self.put_off.clone()
-    }
-
     /// A message waits for `wanted`; true when nobody fetches that yet.
-    fn begins(&self, wanted: &Wanted) -> bool {
+    fn begins(&self, wanted: &Wanted, part: usize) -> bool {
         let lane = &wanted.lane;
-        let count = self.put_off.get(lane).unwrap_or(0);
-        self.put_off.insert(lane.clone(), count + 1);
         let mut state = self.state.lock();
         if let Some(waiting) = state.wanted.get_mut(&wanted.key_id) {
             if waiting.lanes.len() < LANES_MAX {
@@ -172,7 +158,7 @@ impl Meetings {
             }
             return false;
         }
-        if !state.has_room(wanted.actor.authority(), &wanted.source) {
+        if !state.has_room(wanted.actor.authority(), &wanted.source, part) {
             metrics::counter!("weir_activitypub_meetings_refused_total").increment(1);
             return false;
         }
@@ -190,6 +176,15 @@ impl Meetings {
 
     /// The places of a server.
     fn host(&self, name: &str) -> Arc<Semaphore> {
+        self.places(name, RUNNING_PER_HOST_MAX)
+    }
+
+    /// Those of them that suspects may hold.
+    fn of_suspects(&self, name: &str) -> Arc<Semaphore> {
+        self.places(&format!("suspects {name}"), RUNNING_PER_HOST_MAX / SUSPECT_PART)
+    }
+
+    fn places(&self, name: &str, count: usize) -> Arc<Semaphore> {
         let mut state = self.state.lock();
         if let Some(places) = state.hosts.get(name).and_then(Weak::upgrade) {
             return places;
@@ -197,7 +192,7 @@ impl Meetings {
         if state.hosts.len() >= 1_000 {
             state.hosts.retain(|_, places| places.strong_count() > 0);
         }
-        let places = Arc::new(Semaphore::new(RUNNING_PER_HOST_MAX));
+        let places = Arc::new(Semaphore::new(count));
         state.hosts.insert(name.to_owned(), Arc::downgrade(&places));
         places
     }
@@ -217,9 +212,7 @@ impl Flight<'_> {
             Some(end) => self.meetings.ends.insert(key_id.clone(), end),
             None => self.meetings.ends.invalidate(&key_id),
         }
-        let lanes = self.meetings.over(&key_id);
-        lanes.iter().for_each(|lane| self.meetings.put_off.invalidate(lane));
-        lanes
+        self.meetings.over(&key_id)
     }
 }
 
@@ -242,15 +235,28 @@ impl ActivityPub {
     /// Fetches what is wanted, unless somebody does already, and calls back whoever waits for it.
     /// To be called once those are put off, for they are called back once.
     pub(super) fn meet(&self, wanted: Wanted, on: &tokio::runtime::Handle) {
-        if self.inbox().meetings.begins(&wanted) {
+        let source = wanted.source.parse().ok();
+        let is_suspect =
+            source.is_some_and(|source| self.inbox().sources.is_suspect(source, self.now()));
+        let part = if is_suspect { SUSPECT_PART } else { 1 };
+        if is_suspect && !self.finder().has_left(wanted.actor.authority(), part) {
+            metrics::counter!("weir_activitypub_meetings_refused_total").increment(1);
+            return;
+        }
+        if self.inbox().meetings.begins(&wanted, part) {
             let face = self.clone();
-            on.spawn(async move { face.met(wanted).await });
+            on.spawn(async move { face.met(wanted, is_suspect).await });
         }
     }
 
-    async fn met(self, wanted: Wanted) {
+    async fn met(self, wanted: Wanted, is_suspect: bool) {
         let meetings = &self.inbox().meetings;
         let flight = Flight { meetings, key_id: Some(wanted.key_id.clone()) };
+        let of_suspects = meetings.of_suspects(wanted.actor.authority());
+        let _of_suspects = match is_suspect {
+            true => of_suspects.acquire().await.ok(),
+            false => None,
+        };
         // First one of the server's: who waits for a slow one keeps nobody from going.
         let of_host = meetings.host(wanted.actor.authority());
         let _of_host = of_host.acquire().await;
@@ -318,20 +324,20 @@ mod tests {
     #[test]
     fn a_key_is_fetched_once_and_all_lanes_that_wait_for_it_are_called_back() {
         let meetings = Meetings::default();
-        assert!(meetings.begins(&wanted("a.example", 1, 7)));
-        assert!(!meetings.begins(&wanted("a.example", 1, 7)));
-        assert!(!meetings.begins(&wanted("a.example", 2, 7)));
+        assert!(meetings.begins(&wanted("a.example", 1, 7), 1));
+        assert!(!meetings.begins(&wanted("a.example", 1, 7), 1));
+        assert!(!meetings.begins(&wanted("a.example", 2, 7), 1));
         let key_id = Some(wanted("a.example", 1, 7).key_id);
         let lanes = Flight { meetings: &meetings, key_id }.ended(None);
         assert_eq!(lanes.iter().collect::<Vec<_>>(), ["a.example 1", "a.example 2"]);
-        assert!(meetings.begins(&wanted("a.example", 1, 7)), "afterwards it can be asked again");
+        assert!(meetings.begins(&wanted("a.example", 1, 7), 1), "it can be asked again");
     }
 
     #[test]
     fn neither_one_server_nor_one_network_has_all_places_of_what_is_wanted() {
         let meetings = Meetings::default();
         let begun = |host: &str, source, count| {
-            (0..count).filter(|number| meetings.begins(&wanted(host, source, *number))).count()
+            (0..count).filter(|number| meetings.begins(&wanted(host, source, *number), 1)).count()
         };
         assert_eq!(begun("many.example", 1, 300), WANTED_PER_HOST_MAX);
         let of_source: usize = (0..20).map(|host| begun(&format!("h{host}.example"), 2, 100)).sum();
@@ -342,5 +348,15 @@ mod tests {
             drop(Flight { meetings: &meetings, key_id });
         }
         assert_eq!(begun("many.example", 4, 300), WANTED_PER_HOST_MAX, "places are given back");
+    }
+    #[test]
+    fn who_named_keys_that_are_nowhere_leaves_half_of_a_servers_places() {
+        let meetings = Meetings::default();
+        let begun = |part, numbers: std::ops::Range<usize>| {
+            let each = numbers.map(|number| wanted("a.example", 1, number));
+            each.filter(|wanted| meetings.begins(wanted, part)).count()
+        };
+        assert_eq!(begun(SUSPECT_PART, 0..300), WANTED_PER_HOST_MAX / SUSPECT_PART);
+        assert_eq!(begun(1, 300..600), WANTED_PER_HOST_MAX / SUSPECT_PART);
     }
 }

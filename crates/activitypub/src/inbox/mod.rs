@@ -8,10 +8,12 @@
 //! - Unknown key: a durable job in a bounded queue, with a lane for each server and source, 202;
 //!   the signature is verified before it has any effect.
 //! - Handed on by another server than its author's: the origin is asked in the background, and its
-//!   answer alone has an effect; 202, or 401 where who hands it on is not known here.
+//!   answer alone has an effect; 202, or 401 where who hands it on is not known here or its
+//!   signature does not fit.
 //! - Too much waits: 429 or 503 with `Retry-After`.
 
 mod backlog;
+mod crowd;
 mod door;
 mod full;
 mod gather;
@@ -47,7 +49,7 @@ use sources::Sources;
 pub(crate) struct Inbox {
     seen: Seen,
     full: Mutex<Full>,
-    sources: Sources,
+    pub(crate) sources: Sources,
     meetings: Meetings,
     known: Gather<Inbound>,
     late: Gather<Late>,
@@ -58,12 +60,11 @@ pub(crate) struct Inbox {
 
 impl Inbox {
     pub(crate) fn new(free_disk: FreeDisk, door: Handle) -> Self {
-        let meetings = Meetings::default();
         Self {
             seen: Seen::default(),
-            full: Mutex::new(Full::new(free_disk, meetings.put_off())),
+            full: Mutex::new(Full::new(free_disk)),
             sources: Sources::default(),
-            meetings,
+            meetings: Meetings::default(),
             known: Gather::default(),
             late: Gather::default(),
             unknown: Gather::default(),

@@ -23,6 +23,8 @@ const KEYS_LIFE: Duration = Duration::from_secs(60);
 pub(crate) struct Seen {
     messages: Cache<[u8; 32], ()>,
     keys: Cache<String, Arc<Signer>>,
+    /// Keys that are to be fetched again in the background.
+    wanted: Cache<String, ()>,
 }
 
 impl Default for Seen {
@@ -30,7 +32,8 @@ impl Default for Seen {
         let messages =
             Cache::builder().max_capacity(MESSAGES_MAX).time_to_live(MESSAGES_LIFE).build();
         let keys = Cache::builder().max_capacity(KEYS_MAX).time_to_live(KEYS_LIFE).build();
-        Self { messages, keys }
+        let wanted = Cache::builder().max_capacity(KEYS_MAX).time_to_live(KEYS_LIFE).build();
+        Self { messages, keys, wanted }
     }
 }
 
@@ -49,6 +52,11 @@ pub(super) fn mark(key_id: &str, signed_at: Timestamp, body: &[u8]) -> [u8; 32] 
 impl Seen {
     pub(super) fn message(&self, mark: &[u8; 32]) -> bool {
         self.messages.contains_key(mark)
+    }
+
+    /// Whether nobody wanted the key to be fetched again within a minute; now somebody does.
+    pub(super) fn wants_again(&self, key_id: &str) -> bool {
+        self.wanted.entry_by_ref(key_id).or_insert(()).is_fresh()
     }
 
     pub(super) fn note_message(&self, mark: [u8; 32]) {

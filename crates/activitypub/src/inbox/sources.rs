@@ -1,4 +1,5 @@
-//! What networks did lately: one that forges loses its budget, and with it nobody but itself.
+//! What networks did lately: one that forges, or names keys that are nowhere, loses its budget, and
+//! with it nobody but itself.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -12,14 +13,26 @@ use weir_base::Timestamp;
 const SOURCES_MAX: u64 = 20_000;
 /// How long a network that is silent is remembered.
 const SOURCES_LIFE: Duration = Duration::from_secs(3_600);
-/// Signatures that do not fit which a network may send at once: keys are renewed, and clocks and
-/// proxies go wrong.
-const FORGERIES_MAX: i64 = 100;
-/// In this time, in ms, it may send one more.
-const REGAINED_MS: i64 = 10_000;
+/// Signatures that do not fit which a network may send at once, and in what time, in ms, one more:
+/// keys are renewed, and clocks and proxies go wrong.
+const FORGERIES: Allowance = Allowance { most: 100, regained_ms: 10_000 };
+/// Keys that are nowhere which it may name: people go, and servers hide from this one.
+const NAMELESS: Allowance = Allowance { most: 300, regained_ms: 3_000 };
 
 /// See the module.
-pub(crate) struct Sources(Cache<IpAddr, Arc<Mutex<Record>>>);
+#[derive(Default)]
+pub(crate) struct Sources {
+    forgeries: Ledger,
+    nameless: Ledger,
+}
+
+/// What each network has left of an allowance.
+struct Ledger(Cache<IpAddr, Arc<Mutex<Record>>>);
+
+struct Allowance {
+    most: i64,
+    regained_ms: i64,
+}
 
 #[derive(Clone, Copy)]
 struct Record {
@@ -27,7 +40,7 @@ struct Record {
     at: Timestamp,
 }
 
-impl Default for Sources {
+impl Default for Ledger {
     fn default() -> Self {
         Self(Cache::builder().max_capacity(SOURCES_MAX).time_to_idle(SOURCES_LIFE).build())
     }
@@ -35,28 +48,52 @@ impl Default for Sources {
 
 impl Sources {
     /// A signature from `source` did not fit what it claims.
-    pub(super) fn forged(&self, source: IpAddr, now: Timestamp) {
-        let fresh = || Arc::new(Mutex::new(Record { left: FORGERIES_MAX, at: now }));
+    pub(crate) fn forged(&self, source: IpAddr, now: Timestamp) {
+        self.forgeries.charge(source, now, &FORGERIES);
+    }
+
+    /// The key that `source` named is nowhere.
+    pub(crate) fn named_no_key(&self, source: IpAddr, now: Timestamp) {
+        self.nameless.charge(source, now, &NAMELESS);
+    }
+
+    /// Whether `source` did so much of either that nothing is looked up for it now.
+    pub(crate) fn is_spent(&self, source: IpAddr, now: Timestamp) -> bool {
+        self.forgeries.left(source, now, &FORGERIES) == 0
+            || self.nameless.left(source, now, &NAMELESS) == 0
+    }
+
+    /// Whether `source` did any of it that is not made good yet.
+    pub(super) fn is_suspect(&self, source: IpAddr, now: Timestamp) -> bool {
+        self.forgeries.left(source, now, &FORGERIES) < FORGERIES.most
+            || self.nameless.left(source, now, &NAMELESS) < NAMELESS.most
+    }
+}
+
+impl Ledger {
+    fn charge(&self, source: IpAddr, now: Timestamp, allowance: &Allowance) {
+        let fresh = || Arc::new(Mutex::new(Record { left: allowance.most, at: now }));
         let record = self.0.get_with(source, fresh);
         let mut record = record.lock();
-        *record = record.regained(now);
+        *record = record.regained(now, allowance);
         record.left = (record.left - 1).max(0);
         if record.left == 0 {
             metrics::counter!("weir_activitypub_inbox_spent_total").increment(1);
         }
     }
 
-    /// Whether `source` forged so much that nothing is looked up for it now.
-    pub(super) fn is_spent(&self, source: IpAddr, now: Timestamp) -> bool {
-        self.0.get(&source).is_some_and(|record| record.lock().regained(now).left == 0)
+    fn left(&self, source: IpAddr, now: Timestamp, allowance: &Allowance) -> i64 {
+        let record = self.0.get(&source).map(|record| *record.lock());
+        record.map_or(allowance.most, |record| record.regained(now, allowance).left)
     }
 }
 
 impl Record {
-    fn regained(self, now: Timestamp) -> Self {
-        let regained = now.since_ms(self.at).max(0) / REGAINED_MS;
-        let at = if regained > 0 { self.at.plus_ms(regained * REGAINED_MS) } else { self.at };
-        Self { left: (self.left + regained).min(FORGERIES_MAX), at }
+    fn regained(self, now: Timestamp, allowance: &Allowance) -> Self {
+        let regained = now.since_ms(self.at).max(0) / allowance.regained_ms;
+        let at =
+            if regained > 0 { self.at.plus_ms(regained * allowance.regained_ms) } else { self.at };
+        Self { left: (self.left + regained).min(allowance.most), at }
     }
 }
 
@@ -69,16 +106,32 @@ mod tests {
         let sources = Sources::default();
         let (bad, good): (IpAddr, IpAddr) = ([192, 0, 2, 1].into(), [192, 0, 2, 2].into());
         let now = Timestamp::from_ms(1_000_000);
-        for _ in 0..FORGERIES_MAX {
+        for _ in 0..FORGERIES.most {
             assert!(!sources.is_spent(bad, now));
             sources.forged(bad, now);
         }
         assert!(sources.is_spent(bad, now));
         assert!(!sources.is_spent(good, now));
-        let later = now.plus_ms(REGAINED_MS);
+        let later = now.plus_ms(FORGERIES.regained_ms);
         assert!(!sources.is_spent(bad, later));
         sources.forged(bad, later);
         assert!(sources.is_spent(bad, later));
+    }
+
+    #[test]
+    fn who_names_keys_that_are_nowhere_is_suspect_at_once_and_spent_later() {
+        let sources = Sources::default();
+        let source: IpAddr = [192, 0, 2, 1].into();
+        let now = Timestamp::from_ms(1_000_000);
+        assert!(!sources.is_suspect(source, now));
+        for _ in 0..NAMELESS.most {
+            assert!(!sources.is_spent(source, now));
+            sources.named_no_key(source, now);
+            assert!(sources.is_suspect(source, now));
+        }
+        assert!(sources.is_spent(source, now));
+        let later = now.plus_ms(NAMELESS.most * NAMELESS.regained_ms);
+        assert!(!sources.is_suspect(source, later));
     }
 
     #[test]

@@ -22,6 +22,11 @@ use crate::{ActivityPub, Signer};
 /// Where they wait. Messages of those who are known go first.
 pub(super) const QUEUE: Queue = Queue::new("unverified", Class::Outbound).newest_first();
 
+/// The longest name of a lane, of ASCII.
+const LANE_CHARACTERS_MAX: usize = 255;
+/// What a message takes on the disk besides its texts, about, in bytes.
+const ROW_BYTES: usize = 256;
+
 /// A message whose signature could not be verified yet.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Unverified {
@@ -45,9 +50,16 @@ pub struct Unverified {
 
 impl Unverified {
     /// Its fairness key: who claims to be many servers is still one source, and who comes from
-    /// many sources still one server.
+    /// many sources still one server. A lane's name is cut at its end.
     pub(crate) fn lane_name(&self) -> String {
-        format!("{} {}", self.host, self.source)
+        format!("{} {}", self.source, self.host).chars().take(LANE_CHARACTERS_MAX).collect()
+    }
+
+    /// About what it takes on the disk, in bytes.
+    pub(crate) fn len_bytes(&self) -> usize {
+        let headers = self.headers.iter().map(|(name, value)| name.len() + value.len() + 8);
+        let names = 2 * self.host.len() + self.key_id.len() + self.actor.len() + self.path.len();
+        ROW_BYTES + names + headers.sum::<usize>() + self.body.len()
     }
 }
 
@@ -240,6 +252,9 @@ impl ActivityPub {
                 if let Some(outcome) = self.inbox().meetings.answer(&job.key_id, self.now()) {
                     if matches!(outcome, Outcome::Discard(_)) {
                         dropped("no_key");
+                        if let Ok(source) = job.source.parse() {
+                            self.inbox().sources.named_no_key(source, self.now());
+                        }
                     }
                     return Err(outcome);
                 }

@@ -57,6 +57,13 @@ impl Budgets {
         Ok(())
     }
 
+    /// Whether fewer than one in `part` of this minute's requests to `host` were made.
+    pub(super) fn has_left(&self, host: &str, part: usize) -> bool {
+        let now = self.clock.now().as_ms();
+        let Some(count) = self.counts.get(host).map(|count| *count.lock()) else { return true };
+        now - count.0 >= MINUTE_MS || (count.1 as usize) < PER_MINUTE_MAX as usize / part
+    }
+
     /// Has one at a time fetch what `key` names; the others wait and then find it known.
     pub(super) async fn alone(&self, key: &str) -> tokio::sync::OwnedMutexGuard<()> {
         let flight = {

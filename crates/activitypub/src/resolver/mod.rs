@@ -27,6 +27,15 @@ use budget::Budgets;
 use policy::Policies;
 use signer::Refetched;
 
+/// The host in an authority, by which budgets go.
+fn host_of(authority: &str) -> &str {
+    match authority.rsplit_once(':') {
+        // A colon is also in an address of IPv6, in its brackets.
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+        _ => authority,
+    }
+}
+
 /// What fetching remembers.
 pub(crate) struct Finder {
     budgets: Budgets,
@@ -46,6 +55,12 @@ impl Finder {
     /// Whether the key was fetched at `since` or later.
     pub(crate) fn was_renewed(&self, key_id: &str, since: Timestamp) -> bool {
         self.refetched.is_of(key_id, since)
+    }
+
+    /// Whether fewer than one in `part` of this minute's requests to the server at `authority`
+    /// were made.
+    pub(crate) fn has_left(&self, authority: &str, part: usize) -> bool {
+        self.budgets.has_left(host_of(authority), part)
     }
 
     /// Whether what `uri` names could not be had lately, for good.

@@ -50,20 +50,8 @@ pub struct Signer {
 }
 
 impl ActivityPub {
-    /// The remote account whose key this is, fetched when it is not known here; none when that
-    /// cannot be had.
-    ///
-    /// # Errors
-    /// The database's.
-    pub async fn signer(&self, key_id: &str) -> Result<Option<Signer>, Error> {
-        match self.known_signer(key_id).await? {
-            Some(known) => Ok(Some(known)),
-            None => self.refetch(key_id).await,
-        }
-    }
-
-    /// As [`signer`](Self::signer), fetched anew whatever is known (the key may have been
-    /// changed); none when it was fetched within the last five minutes.
+    /// The remote account whose key this is, fetched anew whatever is known (the key may have been
+    /// changed); none when that cannot be had, or was fetched within the last five minutes.
     ///
     /// # Errors
     /// The database's.

@@ -3,16 +3,19 @@
 use axum::extract::FromRequestParts;
 use http::request::Parts;
 use weir_base::Id;
-use weir_community::hosts;
-use weir_db::Class;
+use weir_http::ClientIp;
 
 use super::answer::{Kept, Refusal};
 use crate::ActivityPub;
-use crate::signature::{self, Received, SignatureError};
+use crate::Signer;
+use crate::resolver::Standing;
+use crate::signature::{self, Checked, Received, SignatureError};
+use crate::wire::Uri;
 
 /// A request for a document. Its signature is looked at only where that changes the answer.
 pub struct Reader {
     parts: Parts,
+    client: ClientIp,
 }
 
 impl FromRequestParts<ActivityPub> for Reader {
@@ -20,9 +23,10 @@ impl FromRequestParts<ActivityPub> for Reader {
 
     async fn from_request_parts(
         parts: &mut Parts,
-        _: &ActivityPub,
+        face: &ActivityPub,
     ) -> Result<Self, Self::Rejection> {
-        Ok(Self { parts: parts.clone() })
+        let client = ClientIp::from_request_parts(parts, face).await?;
+        Ok(Self { parts: parts.clone(), client })
     }
 }
 
@@ -72,23 +76,57 @@ impl Reader {
         };
         let now = face.community().env().clock.now();
         let checked = signature::check(&received, b"", now).map_err(refuse)?;
-        let signer = face.signer(&claim.key_id).await.map_err(Refusal::Failed)?;
-        let Some(mut signer) = signer else {
+        let unsigned = |why: &str| Refusal::Unsigned(why.to_owned());
+        let key: Uri =
+            claim.key_id.parse().map_err(|_| unsigned("the key's id is no web address"))?;
+        self.welcome(face, key.authority()).await?;
+        let signer = self.signer(face, &key, &checked).await?;
+        if signer.domain != key.authority() {
+            self.welcome(face, &signer.domain).await?;
+        }
+        if signer.suspended { Err(Refusal::Forbidden) } else { Ok(signer.account) }
+    }
+
+    /// That this server speaks with the one at `authority`.
+    async fn welcome(&self, face: &ActivityPub, authority: &str) -> Result<(), Refusal> {
+        match face.standing(authority).await.map_err(Refusal::Failed)? {
+            Standing::Welcome => Ok(()),
+            Standing::Refused => Err(Refusal::Forbidden),
+            Standing::Own => Err(Refusal::Unsigned("this server does not ask itself".to_owned())),
+        }
+    }
+
+    /// Whose key it is that fits the signature. It is fetched where it is not known, or may have
+    /// been changed, while the network of the reader has something left for that.
+    async fn signer(
+        &self,
+        face: &ActivityPub,
+        key: &Uri,
+        checked: &Checked,
+    ) -> Result<Signer, Refusal> {
+        let invalid = || Refusal::Unsigned(SignatureError::Invalid.to_string());
+        let known = face.known_signer(key.as_str()).await.map_err(Refusal::Failed)?;
+        let is_known = known.is_some();
+        if let Some(known) = known.filter(|known| checked.verify(&known.key).is_ok()) {
+            return Ok(known);
+        }
+        let (source, now) = (self.client.source(), face.now());
+        let sources = &face.inbox().sources;
+        if sources.is_spent(source, now) {
+            return Err(invalid());
+        }
+        let Some(fetched) = face.refetch(key.as_str()).await.map_err(Refusal::Failed)? else {
+            if is_known {
+                sources.forged(source, now);
+                return Err(invalid());
+            }
+            sources.named_no_key(source, now);
             return Err(Refusal::Unsigned("the key could not be fetched".to_owned()));
         };
-        if checked.verify(&signer.key).is_err() {
-            // It may have been changed since.
-            let again = face.refetch(&claim.key_id).await.map_err(Refusal::Failed)?;
-            signer = again.ok_or_else(|| refuse(SignatureError::Invalid))?;
-            checked.verify(&signer.key).map_err(refuse)?;
+        if checked.verify(&fetched.key).is_err() {
+            sources.forged(source, now);
+            return Err(invalid());
         }
-        let domain = signer.domain.clone();
-        let block =
-            face.community().read(Class::Inbound, move |tx, _| hosts::severity(tx, &domain));
-        let block = block.await.map_err(Refusal::Failed)?;
-        if signer.suspended || block.is_some_and(|severity| severity == "suspend") {
-            return Err(Refusal::Forbidden);
-        }
-        Ok(signer.account)
+        Ok(fetched)
     }
 }

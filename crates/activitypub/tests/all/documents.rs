@@ -1,8 +1,7 @@
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::Value;
 use weir_community::statuses::{self, Visibility};
-use weir_community::{accounts, relationships};
-use weir_db::params;
+use weir_community::{accounts, hosts, relationships};
 
 use crate::peer::Peer;
 use crate::place::{Answer, Place, places, strict_place};
@@ -171,14 +170,23 @@ async fn a_server_that_wants_signatures_shows_only_itself_without() {
     assert!(peer.fetched().contains(&"/users/carol".to_owned()));
     let domain = peer.domain();
     place
-        .write(move |tx, env| {
-            tx.execute(
-                "INSERT INTO domain_blocks (id, domain, severity) VALUES (?1, ?2, 'suspend')",
-                params![env.ids.next(), domain],
-            )?;
-            Ok(())
-        })
+        .write(move |tx, env| hosts::block(tx, env, &domain, hosts::Severity::Suspend))
         .await
         .unwrap();
     assert_eq!(signed(&place, &peer, "carol", &path).await.status, 403);
+}
+
+#[tokio::test]
+async fn who_reads_by_keys_that_are_nowhere_is_looked_up_no_more_after_a_while() {
+    let place = strict_place();
+    let peer = Peer::start().await;
+    let path = format!("/ap/users/{}", place.person("alice").await);
+    for number in 0..300 {
+        let name = format!("ghost{number}");
+        peer.withhold(&format!("/users/{name}"), StatusCode::NOT_FOUND);
+        assert_eq!(signed(&place, &peer, &name, &path).await.status, 401);
+    }
+    let other = Peer::start().await;
+    assert_eq!(signed(&place, &other, "carol", &path).await.status, 401);
+    assert_eq!(other.fetched(), Vec::<String>::new());
 }

@@ -350,3 +350,28 @@ async fn a_network_that_forges_signatures_costs_a_few_looks_and_slows_nobody_els
         running.stop().await;
     }
 }
+
+#[tokio::test]
+async fn what_waits_for_a_dead_server_is_counted_between_its_tries_too() {
+    for place in places() {
+        let (peer, alice) = apart(&place).await;
+        let dead = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let there = peer.elsewhere(&format!("http://{}", dead.local_addr().unwrap()));
+        drop(dead);
+        let running = place.start();
+        flood(&place, &there, "one", &alice, 0..1_000, None).await;
+        until("each was tried", async || {
+            place.count("jobs").await == 0
+                && place.count("jobs_later WHERE kind = 'unverified' AND state = 1").await > 990
+        })
+        .await;
+        // Of what was taken is known only what is counted, as after a restart.
+        place.clock.advance(1_000);
+        let more = create(&there, "other", 1_000, &alice);
+        assert_eq!(send(&place, &there, Form::Cavage, "other", &more).await, 429);
+        assert_eq!(place.count("jobs_later WHERE kind = 'unverified'").await, 1_000);
+        let elsewhere = create(&peer, "carol", 1, &alice);
+        assert_eq!(send(&place, &peer, Form::Cavage, "carol", &elsewhere).await, 202);
+        running.stop().await;
+    }
+}

@@ -3,6 +3,7 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 use weir_activitypub::signature::Form;
+use weir_activitypub::signature::key::PrivateKey;
 use weir_community::statuses::{self, Visibility};
 
 use crate::deliveries::{came, follows};
@@ -185,6 +186,32 @@ async fn a_private_post_is_not_deleted_on_hearsay_because_its_origin_hides_it() 
         place.clock.advance(1_000);
         assert_eq!(send(&place, &hand, "dave", &delete).await, 202);
         until("it is deleted", async || content(&place, &uri).await.is_none()).await;
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn who_forges_what_is_handed_on_has_the_key_fetched_once_and_loses_its_budget() {
+    for place in places() {
+        let (origin, hand) = (Peer::start().await, Peer::start().await);
+        place.stranger(&hand, "dave").await;
+        let key = PrivateKey::generate_rsa().unwrap();
+        let reply = note(&origin, "bob", "/posts/1", "Handed on", None);
+        let body = activity(&origin, "bob", "Create", reply).to_string().into_bytes();
+        let now = place.clock.now();
+        let forge = async || {
+            let headers = hand.sign_post(Form::Cavage, Some(&key), "dave", INBOX, &body, now);
+            place.send("/inbox", headers, body.clone()).await
+        };
+        assert_eq!(forge().await, 401);
+        let running = place.start();
+        until("the key is fetched", async || place.waiting().await == 0).await;
+        for _ in 0..100 {
+            assert_eq!(forge().await, 401);
+        }
+        assert_eq!(place.waiting().await, 0, "it is not wanted again");
+        let unknown = activity(&origin, "carol", "Create", note(&origin, "carol", "/2", "", None));
+        assert_eq!(send(&place, &origin, "carol", &unknown).await, 429);
         running.stop().await;
     }
 }

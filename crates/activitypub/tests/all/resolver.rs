@@ -113,7 +113,7 @@ async fn who_sends_askers_on_to_others_lets_nobody_speak_in_their_name() {
             let found = place.face.address(uri).await;
             assert!(matches!(found, Err(Error::NotFound(_))), "{uri}: {found:?}");
         }
-        assert!(place.face.signer(&actor).await.unwrap().is_none());
+        assert!(place.face.refetch(&actor).await.unwrap().is_none());
         assert_eq!(place.count("statuses").await, 0);
     }
 }

@@ -107,7 +107,9 @@ fn allowed_class(class: &&str) -> bool {
 pub fn html(html: &str) -> String {
     let html = html.replace('\0', "");
     if depth(&html) > DEPTH_MAX {
-        return super::escape(&line(&super::plain(&html), usize::MAX));
+        // As text is written here, so that cleaning it again changes nothing.
+        let text = super::escape(&line(&super::plain(&html), usize::MAX));
+        return CLEANER.clean(&text).to_string();
     }
     CLEANER.clean(&html).to_string()
 }

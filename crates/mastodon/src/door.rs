@@ -21,6 +21,8 @@ const DELETIONS: Rule = Rule { name: "delete", most: 30, window_s: 1_800 };
 const SIGN_UPS: Rule = Rule { name: "sign_up", most: 5, window_s: 1_800 };
 /// New apps: 25 in 10 minutes; so few write rows without anybody behind them.
 const APPS: Rule = Rule { name: "apps", most: 25, window_s: 600 };
+/// Letters that prove an address: 5 in 30 minutes by source, and by person where they are sent.
+pub(crate) const CONFIRMATIONS: Rule = Rule { name: "confirmations", most: 5, window_s: 1_800 };
 
 /// Finds out who asks, refuses who asks too often, and says how much is left.
 pub(crate) async fn door(State(face): State<Face>, request: Request, next: Next) -> Response {
@@ -47,7 +49,7 @@ pub(crate) async fn door(State(face): State<Face>, request: Request, next: Next)
     }
     let mut allowance = face.limiter.count(ALL, asker);
     if let Some(rule) = special.filter(|_| allowance.granted) {
-        let by_source = rule == SIGN_UPS || rule == APPS;
+        let by_source = [SIGN_UPS, APPS, CONFIRMATIONS].contains(&rule);
         let asker = if by_source { Asker::Source(source) } else { asker };
         allowance = face.limiter.count(rule, asker);
     }
@@ -66,6 +68,7 @@ fn rule(method: &Method, path: &str) -> Option<Rule> {
         ("POST", "/api/v1/media" | "/api/v2/media") => Some(UPLOADS),
         ("POST", "/api/v1/accounts") => Some(SIGN_UPS),
         ("POST", "/api/v1/apps") => Some(APPS),
+        ("POST", "/api/v1/emails/confirmations") => Some(CONFIRMATIONS),
         ("DELETE", path) if path.starts_with("/api/v1/statuses/") => Some(DELETIONS),
         ("POST", path) if path.starts_with("/api/v1/statuses/") && path.ends_with("/unreblog") => {
             Some(DELETIONS)

@@ -98,13 +98,21 @@ pub fn issue(
     Ok(Authorization { token: Secret::new(token), scopes: scopes.clone(), created_at })
 }
 
-/// The person behind `token`, though they may not log in (yet): only for what helps them to.
+/// The person behind `token` and what it may do, though they may not log in yet: only for what
+/// helps them to. Nobody is behind the tokens of those who were shut out.
 ///
 /// # Errors
 /// The database's.
-pub fn person_behind(tx: &mut Tx, token: &str) -> Result<Option<Id>, Error> {
-    let sql = "SELECT account_id FROM oauth_tokens WHERE token_hash = ?1";
-    Ok(tx.value::<Option<Id>>(sql, params![hash(token)])?.flatten())
+pub fn person_behind(tx: &mut Tx, token: &str) -> Result<Option<(Id, Scopes)>, Error> {
+    let found: Option<(Id, String)> = tx.query_opt(
+        "SELECT t.account_id, t.scopes FROM oauth_tokens t
+         JOIN users u ON u.account_id = t.account_id JOIN accounts a ON a.id = t.account_id
+         WHERE t.token_hash = ?1 AND u.disabled = 0 AND a.suspended_at IS NULL
+           AND a.deleted_at IS NULL",
+        params![hash(token)],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
+    Ok(found.map(|(person, scopes)| (person, scopes.parse().unwrap_or_default())))
 }
 
 /// What says of a token who is behind it, and whether they may log in.

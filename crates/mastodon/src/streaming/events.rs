@@ -252,7 +252,9 @@ impl Events {
                     out.push(self.text(&head("delete"), Some(&id.to_string()))?);
                     Ok(())
                 }
-                Event::Notification { .. } => self.payload(&head("notification"), shared, out)?,
+                Event::Notification { .. } if stream.notifications => {
+                    self.payload(&head("notification"), shared, out)?
+                }
                 Event::Conversation { .. } => self.payload(&head("conversation"), shared, out)?,
                 Event::Announcement(_) => self.payload(&head("announcement"), shared, out)?,
                 Event::AnnouncementReaction { .. } => {
@@ -266,7 +268,7 @@ impl Events {
                     out.push(self.text(&head("filters_changed"), None)?);
                     Ok(())
                 }
-                Event::NotificationsMerged => {
+                Event::NotificationsMerged if stream.notifications => {
                     out.push(self.text(&head("notifications_merged"), None)?);
                     Ok(())
                 }

@@ -39,6 +39,8 @@ pub(crate) struct Stream {
     pub(crate) kind: Kind,
     /// Only posts with media.
     pub(crate) only_media: bool,
+    /// Whether the token may read notifications.
+    pub(crate) notifications: bool,
 }
 
 /// What a stream is about.
@@ -117,7 +119,8 @@ impl Stream {
             None => Arc::from([name.to_owned(), tag.to_owned()]),
         };
         let only_media = name.ends_with(":media");
-        Ok(Self { topics: topics.into(), fixed, label, kind, only_media })
+        let notifications = needs(listener, &["read:notifications"]).is_ok();
+        Ok(Self { topics: topics.into(), fixed, label, kind, only_media, notifications })
     }
 }
 

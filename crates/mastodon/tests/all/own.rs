@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use weir_community::announcements;
 use weir_community::statuses::Visibility;
 
-use crate::place::{Place, Someone, places};
+use crate::place::{Place, Someone, limited_place, places};
 
 fn text(value: &Value) -> &str {
     value.as_str().unwrap()
@@ -227,4 +227,43 @@ async fn the_letter_that_proves_an_address_is_sent_again_only_while_it_is_missin
         assert_eq!(place.refused(Method::POST, again, &alice, taken).await.0, 422);
         assert_eq!(place.refused(Method::POST, again, None, Value::Null).await.0, 401);
     }
+}
+
+#[tokio::test]
+async fn an_address_that_waits_for_its_proof_is_not_changed_by_an_app() {
+    for place in places() {
+        let alice = place.person("alice").await;
+        let id = alice.id;
+        let wished = move |tx: &mut weir_db::Tx, env: &weir_community::Env| {
+            weir_community::users::change_email(tx, env, id, "new@mail.test", true)
+        };
+        place.write(wished).await;
+        let (again, check) = ("/api/v1/emails/confirmations", "/api/v1/emails/check_confirmation");
+        let other = json!({"email": "other@mail.test"});
+        let token = place.token(Some(id), "profile read:lists").await;
+        let narrow = Someone { id, token };
+        assert_eq!(place.refused(Method::POST, again, &narrow, other.clone()).await.0, 403);
+        assert_eq!(place.refused(Method::GET, check, &narrow, Value::Null).await.0, 403);
+        assert_eq!(place.do_post(again, &alice, other).await, json!({}));
+        let user = place.write(move |tx, _| weir_community::users::by_account(tx, id)).await;
+        assert_eq!(user.unconfirmed_email.as_deref(), Some("new@mail.test"));
+        place
+            .write(move |tx, _| {
+                let sql = "UPDATE users SET disabled = 1 WHERE account_id = ?1";
+                Ok(tx.execute(sql, &[weir_db::ToValue::to_value(&id)])?)
+            })
+            .await;
+        assert_eq!(place.refused(Method::POST, again, &alice, Value::Null).await.0, 401);
+    }
+}
+
+#[tokio::test]
+async fn letters_that_prove_an_address_are_few() {
+    let place = limited_place();
+    let alice = place.person("alice").await;
+    let again = "/api/v1/emails/confirmations";
+    for _ in 0..5 {
+        assert_eq!(place.refused(Method::POST, again, &alice, Value::Null).await.0, 403);
+    }
+    assert_eq!(place.refused(Method::POST, again, &alice, Value::Null).await.0, 429);
 }

@@ -197,6 +197,21 @@ async fn public_and_hashtag_streams_are_multiplexed_and_blocks_hold() {
 }
 
 #[tokio::test]
+async fn who_may_not_read_notifications_hears_of_none_in_the_stream_of_home() {
+    for place in places() {
+        let (alice, bob) = (place.person("alice").await, place.person("bob").await);
+        follow(&place, &bob, &alice).await;
+        let address = place.listen().await;
+        let narrow =
+            Someone { id: bob.id, token: place.token(Some(bob.id), "read:statuses").await };
+        let mut stream = Stream::open(address, Some(&narrow), "stream=user").await;
+        place.post(&alice, "hello @bob", Visibility::Public).await;
+        place.post(&alice, "hello again", Visibility::Public).await;
+        assert_eq!([stream.next().await.0, stream.next().await.0], ["update", "update"]);
+    }
+}
+
+#[tokio::test]
 async fn a_stream_without_a_token_that_it_needs_is_refused() {
     for place in places() {
         let address = place.listen().await;

@@ -3,6 +3,7 @@
 use weir_base::Id;
 use weir_db::{Tx, params};
 
+use super::credentials::end_links;
 use super::{KeptPassword, Role, User, by_account, check_email, forget_chat_tokens};
 use crate::streams::Event;
 use crate::{Env, Error, oauth};
@@ -78,6 +79,9 @@ pub fn change(tx: &mut Tx, env: &Env, account: Id, change: &UserChange) -> Resul
             "UPDATE users SET password_hash = ?2, scram = ?3 WHERE account_id = ?1",
             params![account, password.hash.expose(), password.sealed(env)],
         )?;
+    }
+    if change.email.is_some() || change.password.is_some() {
+        end_links(tx, account)?;
     }
     let role = match change.role {
         Some(role) => role.name(),

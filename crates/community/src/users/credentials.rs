@@ -61,7 +61,19 @@ fn set_address(tx: &mut Tx, account: Id, email: &str) -> Result<(), Error> {
          WHERE account_id = ?1",
         params![account, email, key],
     )?;
-    Ok(())
+    tokens::end_tokens(tx, account, Purpose::Reset)
+}
+
+/// What somebody may have begun who had no right to it ends: links to a new password and, once an
+/// address is proven, another that waits to take its place.
+pub(super) fn end_links(tx: &mut Tx, account: Id) -> Result<(), Error> {
+    tokens::end_tokens(tx, account, Purpose::Reset)?;
+    let proven = tx.execute(
+        "UPDATE users SET unconfirmed_email = NULL
+         WHERE account_id = ?1 AND confirmed_at IS NOT NULL",
+        params![account],
+    )?;
+    if proven > 0 { tokens::end_tokens(tx, account, Purpose::Confirm) } else { Ok(()) }
 }
 
 /// `account` wants to use another address: at once, or where addresses are proven, when the link
@@ -103,8 +115,8 @@ pub fn change_email(
     ask_confirmation(tx, env, account)
 }
 
-/// `account` has a new password (what `hash_password` gave); other log-ins in browsers end, and
-/// chat apps' tokens.
+/// `account` has a new password (what `hash_password` gave); other log-ins in browsers end, chat
+/// apps' tokens, and another address that waits for its proof.
 ///
 /// # Errors
 /// The database's.
@@ -122,7 +134,7 @@ pub fn change_password(
     oauth::access_changed(tx, env, account);
     forget_chat_tokens(tx, account)?;
     end_other_sessions(tx, env, account, kept_session)?;
-    tokens::end_tokens(tx, account, Purpose::Reset)?;
+    end_links(tx, account)?;
     mail::send(tx, env, Letter::PasswordChanged { account })
 }
 
@@ -164,8 +176,6 @@ pub fn reset_password(
 ) -> Result<Id, Error> {
     let proof = tokens::proof(tx, env, Purpose::Reset, token)?.ok_or(Error::NotFound("Link"))?;
     let user = by_account(tx, proof.account_id)?;
-    change_password(tx, env, user.account_id, password, None)?;
-    oauth::revoke_all(tx, env, user.account_id)?;
     if user.email == proof.email && user.confirmed_at.is_none() {
         tx.run(
             "UPDATE users SET confirmed_at = ?2 WHERE account_id = ?1",
@@ -175,6 +185,8 @@ pub fn reset_password(
             moderation::announce_sign_up(tx, env, user.account_id)?;
         }
     }
+    change_password(tx, env, user.account_id, password, None)?;
+    oauth::revoke_all(tx, env, user.account_id)?;
     Ok(user.account_id)
 }
 

@@ -220,6 +220,62 @@ async fn an_address_is_proven_changed_and_proven_again_by_mail() {
 }
 
 #[tokio::test]
+async fn a_new_password_ends_the_change_of_address_that_somebody_else_began() {
+    for place in places() {
+        let folder = tempfile::tempdir().unwrap();
+        let working = place.work(folder.path());
+        let alice = place.person("alice").await;
+        let evil = "evil@other.test";
+        let password = KeptPassword::of_hash("new");
+        for by_staff in [false, true] {
+            place
+                .write(move |tx, env| users::change_email(tx, env, alice, evil, true))
+                .await
+                .unwrap();
+            place.idle().await;
+            let link = token(&mails(folder.path()), "/auth/confirmation");
+            let password = password.clone();
+            place
+                .write(move |tx, env| {
+                    if !by_staff {
+                        return users::change_password(tx, env, alice, &password, None);
+                    }
+                    let password = Some(password.clone());
+                    users::change(tx, env, alice, &UserChange { password, ..UserChange::default() })
+                })
+                .await
+                .unwrap();
+            let late = place.write(move |tx, env| users::confirm(tx, env, &link)).await;
+            assert!(matches!(late, Err(Error::NotFound(_))), "by staff: {by_staff}");
+            let user = place.read(move |tx, _| users::by_account(tx, alice)).await.unwrap();
+            assert_eq!((&*user.email, user.unconfirmed_email), ("alice@mail.test", None));
+            place.idle().await;
+            for entry in std::fs::read_dir(folder.path()).unwrap() {
+                std::fs::remove_file(entry.unwrap().path()).unwrap();
+            }
+        }
+        working.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn links_to_a_new_password_end_with_the_address_they_were_sent_to() {
+    for place in places() {
+        let folder = tempfile::tempdir().unwrap();
+        let working = place.work(folder.path());
+        let alice = place.person("alice").await;
+        place.write(|tx, env| users::ask_reset(tx, env, "alice@mail.test")).await.unwrap();
+        place.idle().await;
+        let link = token(&mails(folder.path()), "/auth/password/edit");
+        let new = "new@mail.test";
+        place.write(move |tx, env| users::change_email(tx, env, alice, new, false)).await.unwrap();
+        let open = place.read(move |tx, env| users::reset_is_open(tx, env, &link)).await.unwrap();
+        assert!(!open);
+        working.stop().await;
+    }
+}
+
+#[tokio::test]
 async fn a_forgotten_password_is_replaced_once_and_ends_every_log_in() {
     for place in places() {
         let folder = tempfile::tempdir().unwrap();

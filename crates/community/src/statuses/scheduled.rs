@@ -10,7 +10,7 @@ use weir_jobs::{Claimed, Job, Outcome, Queue, Registry};
 use super::{Draft, keys, publish};
 use crate::media::{self, Media};
 use crate::timelines::Range;
-use crate::{Community, Env, Error};
+use crate::{Community, Env, Error, users};
 
 /// How far ahead a post must be scheduled, in ms.
 const AHEAD_MIN_MS: i64 = 5 * 60 * 1_000;
@@ -177,11 +177,7 @@ fn appear(tx: &mut Tx, env: &Env, job: &PublishScheduled) -> Result<Outcome, DbE
     let Some((by, _, Json(draft))) = row.filter(|(_, at, _)| *at == job.at) else {
         return Ok(Outcome::Discard(String::from("not to appear, or at another time")));
     };
-    let published = tx.savepoint(|tx| -> Result<(), Error> {
-        media::release(tx, env, &draft.media)?;
-        publish::publish(tx, env, by, &draft)?;
-        Ok(())
-    });
+    let published = publish_now(tx, env, by, &draft);
     tx.run("DELETE FROM scheduled_statuses WHERE id = ?1", params![job.scheduled])?;
     match published {
         Ok(()) => Ok(Outcome::Done),
@@ -189,4 +185,13 @@ fn appear(tx: &mut Tx, env: &Env, job: &PublishScheduled) -> Result<Outcome, DbE
         // What it answers is gone, or its author may no longer post: nobody is there to ask.
         Err(error) => Ok(Outcome::Discard(error.to_string())),
     }
+}
+
+fn publish_now(tx: &mut Tx, env: &Env, by: Id, draft: &Draft) -> Result<(), Error> {
+    // Also where nothing comes of it, so that its media can be pruned.
+    media::release(tx, env, &draft.media)?;
+    if users::who_may_be_here(tx, &[by])?.is_empty() {
+        return Err(Error::Forbidden("Its author may not log in"));
+    }
+    tx.savepoint(|tx| publish::publish(tx, env, by, draft).map(|_| ()))
 }

@@ -6,6 +6,7 @@ use weir_community::media::{self, Body, NewMedia};
 use weir_community::notifications::{self, Kind, Page};
 use weir_community::statuses::{self, Draft, PollDraft, Visibility};
 use weir_community::timelines::{self, AccountPage, Range};
+use weir_community::users::{self, UserChange};
 
 use crate::place::{Place, places, until};
 use crate::proxy::png;
@@ -135,6 +136,38 @@ async fn scheduled_posts_appear_at_their_last_given_time_and_only_once() {
         };
         until("all jobs' end", async || waiting().await == 0).await;
         assert_eq!(texts(&place, alice).await.len(), 3);
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_scheduled_post_of_somebody_shut_out_meanwhile_never_appears() {
+    for place in places() {
+        let (alice, bob) = (place.person("alice").await, place.person("bob").await);
+        let at = place.clock.now().plus_ms(20 * MINUTE_MS);
+        let draft = Draft { text: "later".into(), ..Draft::default() };
+        place
+            .write(move |tx, env| {
+                statuses::schedule(tx, env, alice, &draft, at)?;
+                statuses::schedule(tx, env, bob, &draft, at)?;
+                let change = UserChange { disabled: Some(true), ..UserChange::default() };
+                users::change(tx, env, alice, &change)
+            })
+            .await
+            .unwrap();
+        let running = place.start(statuses::register);
+        place.clock.advance(20 * MINUTE_MS);
+        place.jobs.wake();
+        let waiting = async || {
+            let count = |tx: &mut weir_db::Tx, _: &weir_community::Env| {
+                let sql = "SELECT count(*) FROM scheduled_statuses";
+                Ok(tx.query_one(sql, &[], |row| row.get::<i64>(0))?)
+            };
+            place.read(count).await.unwrap()
+        };
+        until("both have had their time", async || waiting().await == 0).await;
+        assert_eq!(texts(&place, alice).await, []);
+        assert_eq!(texts(&place, bob).await, [("later".to_owned(), 0)]);
         running.stop().await;
     }
 }

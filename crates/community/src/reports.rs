@@ -3,10 +3,12 @@
 use weir_base::{Id, Timestamp};
 use weir_db::{Json, ToValue, Tx, Value, ids, params};
 
+use crate::accounts::{self, Account};
 use crate::federation::{self, Message};
 use crate::notifications;
+use crate::statuses::{self, Visibility};
 use crate::timelines::Range;
-use crate::{Env, Error, accounts, statuses};
+use crate::{Env, Error};
 
 /// The longest comment, in characters.
 const COMMENT_CHARACTERS_MAX: usize = 1_000;
@@ -47,7 +49,7 @@ weir_db::record! {
 pub struct NewReport {
     /// Who is reported.
     pub target_id: Id,
-    /// Posts it names; those not the target's are left out.
+    /// Posts it names; those not the target's, or that the reporter cannot see, are left out.
     pub status_ids: Vec<Id>,
     /// Rules that were broken.
     pub rule_ids: Vec<Id>,
@@ -77,11 +79,8 @@ pub fn create(tx: &mut Tx, env: &Env, by: Id, new: &NewReport, uri: &str) -> Res
             return Err(Error::invalid("category", "ERR_INCLUSION", "is not included in the list"));
         }
     };
-    let named: Vec<Id> = new.status_ids.iter().copied().take(STATUSES_MAX).collect();
-    let status_ids: Vec<Id> = tx.column(
-        "SELECT id FROM statuses WHERE account_id = ?1 AND id IN ids(?2) ORDER BY id",
-        &[target.id.to_value(), ids(&named)],
-    )?;
+    let reporter = accounts::by_id(tx, by)?;
+    let status_ids = named(tx, env, &reporter, new)?;
     accounts::hold(tx, target.id)?;
     for status in &status_ids {
         statuses::hold(tx, *status)?;
@@ -122,6 +121,36 @@ pub fn create(tx: &mut Tx, env: &Env, by: Id, new: &NewReport, uri: &str) -> Res
         federation::send(tx, env, by, Message::Flag { report: report.id })?;
     }
     Ok(report)
+}
+
+/// Those posts a report names that are the target's and that the reporter can know. A server may
+/// report in its own name, so of it anybody counts whom a post concerns.
+fn named(tx: &mut Tx, env: &Env, by: &Account, new: &NewReport) -> Result<Vec<Id>, Error> {
+    let wished: Vec<Id> = new.status_ids.iter().copied().take(STATUSES_MAX).collect();
+    if by.is_local() {
+        let views = statuses::load(tx, env, Some(by.id), &wished)?;
+        let of_target = views.iter().filter(|view| view.status.account_id == new.target_id);
+        let mut seen: Vec<Id> = of_target.map(|view| view.status.id).collect();
+        seen.sort_unstable();
+        return Ok(seen);
+    }
+    Ok(tx.column(
+        "SELECT s.id FROM statuses s WHERE s.account_id = ?1 AND s.id IN ids(?2)
+           AND (s.visibility <= ?3
+             OR EXISTS (SELECT 1 FROM mentions m JOIN accounts p ON p.id = m.account_id
+                WHERE m.status_id = s.id AND p.domain = ?5)
+             OR s.visibility = ?4 AND EXISTS (SELECT 1 FROM follows f
+                JOIN accounts p ON p.id = f.account_id
+                WHERE f.target_id = s.account_id AND p.domain = ?5))
+         ORDER BY s.id",
+        &[
+            new.target_id.to_value(),
+            ids(&wished),
+            Visibility::Unlisted.to_value(),
+            Visibility::Private.to_value(),
+            by.domain.to_value(),
+        ],
+    )?)
 }
 
 /// Report `id`.

@@ -208,3 +208,33 @@ async fn tags_markers_suggestions_announcements_and_reports_do_what_they_say() {
             .unwrap();
     }
 }
+
+#[tokio::test]
+async fn a_report_names_no_post_that_the_reporter_cannot_see() {
+    for place in places() {
+        let (alice, bob) = (place.person("alice").await, place.person("bob").await);
+        let remote = place.person("remote").await;
+        let open = place.post(bob, "for all", Visibility::Public).await;
+        let to_alice = place.post(bob, "secret for @alice", Visibility::Direct).await;
+        let to_remote = place.post(bob, "secret for @remote", Visibility::Direct).await;
+        let closed = place.post(bob, "for followers", Visibility::Private).await;
+        let new = NewReport {
+            target_id: bob,
+            status_ids: vec![closed, to_remote, to_alice, open],
+            ..NewReport::default()
+        };
+        place
+            .write(move |tx, env| {
+                let sql = "UPDATE accounts SET domain = 'other.test' WHERE id = ?1";
+                tx.execute(sql, weir_db::params![remote])?;
+                let named = reports::create(tx, env, alice, &new, "")?.status_ids.0;
+                assert_eq!(named, [open, to_alice]);
+                let uri = "https://other.test/flags/1";
+                let named = reports::create(tx, env, remote, &new, uri)?.status_ids.0;
+                assert_eq!(named, [open, to_remote]);
+                Ok(())
+            })
+            .await
+            .unwrap();
+    }
+}

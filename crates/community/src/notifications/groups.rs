@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use weir_base::Id;
 use weir_db::{ToValue, Tx, ids, params};
 
-use super::{Kind, Notification, Page, list};
+use super::list::{self, SHOWN};
+use super::{Kind, Notification, Page};
 use crate::streams::Event;
 use crate::timelines::Range;
 use crate::{Env, Error};
@@ -173,12 +174,14 @@ pub fn dismiss_group(tx: &mut Tx, env: &Env, reader: Id, key: &str) -> Result<()
 /// The database's.
 pub fn unread_count(tx: &mut Tx, reader: Id, page: &Page, grouped: &[Kind]) -> Result<i64, Error> {
     let (above, below) = page.range.bounds();
-    let sql = "SELECT count(*) FROM (SELECT DISTINCT
+    let sql = format!(
+        "SELECT count(*) FROM (SELECT DISTINCT
                  CASE WHEN kind IN texts(?7) THEN group_key ELSE 'ungrouped-' || id END AS one
                FROM notifications WHERE account_id = ?1 AND kind IN texts(?2)
                  AND (CAST(?3 AS BIGINT) = 0 OR from_account_id = ?3) AND filtered <= ?4
-                 AND id > ?5 AND id < ?6
-               LIMIT ?8) AS unread";
+                 AND id > ?5 AND id < ?6 AND {SHOWN}
+               LIMIT ?8) AS unread"
+    );
     let from = page.from.unwrap_or(Id::ZERO);
     let values = [
         reader.to_value(),
@@ -190,5 +193,5 @@ pub fn unread_count(tx: &mut Tx, reader: Id, page: &Page, grouped: &[Kind]) -> R
         weir_db::texts(grouped.iter().map(|kind| kind.name())),
         page.range.limit.to_value(),
     ];
-    Ok(tx.value(sql, &values)?.unwrap_or(0))
+    Ok(tx.value(&sql, &values)?.unwrap_or(0))
 }

@@ -59,16 +59,44 @@ impl Page {
     }
 }
 
+/// Reads of a page until it is full, where many posts of those read may not be seen (any more).
+const READS_MAX: usize = 10;
+/// The condition on notifications that nobody is shown those by people suspended or deleted.
+pub(super) const SHOWN: &str = "EXISTS (SELECT 1 FROM accounts a WHERE a.id = from_account_id
+   AND a.suspended_at IS NULL AND a.deleted_at IS NULL)";
+
 /// A page of `reader`'s notifications, the newest first.
 ///
 /// # Errors
 /// The database's.
 pub fn list(tx: &mut Tx, env: &Env, reader: Id, page: &Page) -> Result<Vec<Notification>, Error> {
+    let limit = page.range.limit;
+    let mut found = Vec::new();
+    let mut next = page.clone();
+    for _ in 0..READS_MAX {
+        let rows = rows(tx, reader, &next)?;
+        let last = rows.last().filter(|_| rows.len() >= limit).map(|row| row.id);
+        found.extend(fill(tx, env, reader, rows)?);
+        match last {
+            Some(last) if found.len() < limit => next.range = next.range.after(last, limit),
+            _ => break,
+        }
+    }
+    found.truncate(limit);
+    if page.range.ascends() {
+        found.reverse();
+    }
+    Ok(found)
+}
+
+/// The notifications of a page in the order of reading, whether their posts may be seen or not.
+fn rows(tx: &mut Tx, reader: Id, page: &Page) -> Result<Vec<Bare>, Error> {
     let (order, range) = page.range.sql("id", 5);
     let sql = format!(
         "SELECT id, kind, group_key, from_account_id, status_id, subject_id, filtered
          FROM notifications WHERE account_id = ?1 AND kind IN texts(?2)
            AND (CAST(?3 AS BIGINT) = 0 OR from_account_id = ?3) AND filtered <= ?4 AND {range}
+           AND {SHOWN}
          ORDER BY id {order} LIMIT ?7"
     );
     let (low, high) = page.range.bounds();
@@ -80,11 +108,7 @@ pub fn list(tx: &mut Tx, env: &Env, reader: Id, page: &Page) -> Result<Vec<Notif
         Value::Int(high.0),
         Value::Int(page.range.limit as i64),
     ]);
-    let mut rows = tx.query(&sql, &values, row)?;
-    if order == "ASC" {
-        rows.reverse();
-    }
-    fill(tx, env, reader, rows)
+    Ok(tx.query(&sql, &values, row)?)
 }
 
 /// One of `reader`'s notifications.

@@ -105,6 +105,42 @@ async fn groups_say_once_what_they_share() {
 }
 
 #[tokio::test]
+async fn a_wave_that_may_not_be_seen_any_more_does_not_hide_what_came_before() {
+    for place in places() {
+        let (alice, bob) = (place.person("alice").await, place.person("bob").await);
+        let (carol, post) =
+            (place.person("carol").await, place.post(&alice, "hello", Visibility::Public).await);
+        favourite(&place, &carol, post).await;
+        let wave = async |many: usize| {
+            for _ in 0..many {
+                place.post(&bob, "look, @alice", Visibility::Public).await;
+            }
+        };
+        let seen = async || {
+            let each = place.get(&format!("{V1}?limit=2"), &alice).await;
+            let groups = place.get(&format!("{V2}?limit=2"), &alice).await;
+            assert_eq!(types(&each), types(&groups["notification_groups"]));
+            types(&each).join(" ")
+        };
+        wave(10).await;
+        assert_eq!(seen().await, "mention mention");
+        place.do_post(&format!("/api/v1/accounts/{}/block", alice.id), &bob, Value::Null).await;
+        assert_eq!(seen().await, "favourite", "the sender lets the reader see nothing");
+        place.do_post(&format!("/api/v1/accounts/{}/unblock", alice.id), &bob, Value::Null).await;
+        wave(70).await;
+        let id = bob.id;
+        place
+            .write(move |tx, _| {
+                let sql = "UPDATE accounts SET suspended_at = 1 WHERE id = ?1";
+                Ok(tx.execute(sql, &[weir_db::ToValue::to_value(&id)])?)
+            })
+            .await;
+        assert_eq!(seen().await, "favourite", "the sender is suspended");
+        assert_eq!(place.get(&format!("{V1}/unread_count"), &alice).await, json!({"count": 1}));
+    }
+}
+
+#[tokio::test]
 async fn a_group_is_shown_with_its_people_and_dismissed() {
     for place in places() {
         let (alice, bob, carol, _) = busy(&place).await;

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 use weir_community::federation::{self, Found, Resolver};
-use weir_community::statuses;
+use weir_community::{Env, statuses};
+use weir_db::Tx;
 
 use crate::peer::Peer;
 use crate::place::{Place, places, until};
@@ -120,6 +121,26 @@ async fn the_answers_to_a_thread_are_looked_for_when_somebody_opens_it() {
         assert!(!opened.is_due(id), "it was just opened");
         place.write(move |tx, env| federation::opened(tx, env, id)).await.unwrap();
         until("the answer", async || is_known(&place, &late).await).await;
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn posts_that_answer_each_other_are_no_circle() {
+    for place in places() {
+        let peer = Peer::start().await;
+        let (one, other) = (peer.at("/one"), peer.at("/other"));
+        with_replies(&peer, "/one", Some(&other), &Value::Null);
+        with_replies(&peer, "/other", Some(&one), &Value::Null);
+        let running = place.start();
+        let found = place.face.address(&one).await.unwrap();
+        let Found::Status(id) = found else { panic!("{found:?}") };
+        until("the other is here", async || is_known(&place, &other).await).await;
+        until("all is done", async || place.count("jobs").await == 0).await;
+        let alice = place.person("alice").await;
+        let thread = move |tx: &mut Tx, env: &Env| statuses::thread(tx, env, Some(alice), id);
+        let thread = place.read(thread).await.unwrap();
+        assert_eq!(thread.ancestors.len() + thread.descendants.len(), 1, "{}", place.name);
         running.stop().await;
     }
 }

@@ -304,6 +304,8 @@ pub(super) fn end(tx: &mut Tx, env: &Env, by: Id, target: Id) -> Result<Option<S
         env.streams.bonds_changed(tx, by);
         env.streams.followers_changed(tx, target, by);
         env.streams.follow_changed(tx, by, target);
+        // Whoever follows again later is told of again.
+        notifications::withdraw(tx, env, target, Kind::Follow, by, None)?;
         tx.run(
             "DELETE FROM list_accounts WHERE account_id = ?2
                AND list_id IN (SELECT id FROM lists WHERE account_id = ?1)",

@@ -10,7 +10,6 @@ use super::follow::{self, FollowWish};
 use crate::accounts::Account;
 use crate::federation::chores::MigrateFollowers;
 use crate::federation::order::{self, Event, Relation, Version};
-use crate::notifications::{self, Kind};
 use crate::statuses::Receipt;
 use crate::streams::Noun;
 use crate::{Env, Error};
@@ -135,7 +134,7 @@ fn establish(
 fn end(tx: &mut Tx, env: &Env, by: Id, target: Id) -> Result<(), Error> {
     follow::end(tx, env, by, target)?;
     follow::forget_request(tx, env, by, target)?;
-    notifications::withdraw(tx, env, target, Kind::Follow, by, None)
+    Ok(())
 }
 
 fn settle_block(

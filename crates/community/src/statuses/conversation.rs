@@ -6,7 +6,7 @@
 //! those before and after it stay together, even when it is deleted before it was ever seen.
 
 use weir_base::Id;
-use weir_db::{Tx, params};
+use weir_db::{ToValue, Tx, ids, params};
 
 use super::look::Look;
 use super::remote::RemoteStatus;
@@ -46,15 +46,19 @@ pub(super) fn adopt(tx: &mut Tx, env: &Env, status: &Status, seen: &Look) -> Res
     if !seen.answered {
         return if seen.joined { merge(tx, unknown, status.conversation_id) } else { Ok(()) };
     }
+    // Not what it answers itself, directly or by others: that would be a circle.
+    let above = above(tx, status)?;
     let waiting: Vec<Visibility> = tx.column(
-        "SELECT visibility FROM statuses WHERE in_reply_to_uri = ?1 AND in_reply_to_id IS NULL",
-        params![status.uri],
+        "SELECT visibility FROM statuses
+         WHERE in_reply_to_uri = ?1 AND in_reply_to_id IS NULL AND NOT (id IN ids(?2))",
+        &[status.uri.to_value(), ids(&above)],
     )?;
     let answers: Vec<Id> = tx.column(
         "UPDATE statuses SET in_reply_to_id = ?2, in_reply_to_account_id = ?3,
-           in_reply_to_uri = NULL WHERE in_reply_to_uri = ?1 AND in_reply_to_id IS NULL
+           in_reply_to_uri = NULL
+         WHERE in_reply_to_uri = ?1 AND in_reply_to_id IS NULL AND NOT (id IN ids(?4))
          RETURNING id",
-        params![status.uri, status.id, status.account_id],
+        &[status.uri.to_value(), status.id.to_value(), status.account_id.to_value(), ids(&above)],
     )?;
     let open = waiting.iter().filter(|visibility| visibility.is_open()).count();
     tx.run(
@@ -64,6 +68,26 @@ pub(super) fn adopt(tx: &mut Tx, env: &Env, status: &Status, seen: &Look) -> Res
     touched(tx, env, &answers);
     env.streams.touched(tx, Noun::Post(status.id));
     merge(tx, unknown, status.conversation_id)
+}
+
+/// How far up is looked for circles.
+const ABOVE_MAX: i64 = 4_096;
+
+/// `status` and what it answers, directly or by others.
+fn above(tx: &mut Tx, status: &Status) -> Result<Vec<Id>, Error> {
+    let mut all = vec![status.id];
+    if let Some(parent) = status.in_reply_to_id {
+        let others: Vec<Id> = tx.column(
+            "WITH RECURSIVE above (id, parent, depth) AS (
+               SELECT id, in_reply_to_id, 0 FROM statuses WHERE id = ?1
+               UNION ALL SELECT s.id, s.in_reply_to_id, above.depth + 1
+               FROM above JOIN statuses s ON s.id = above.parent WHERE above.depth < ?2)
+             SELECT id FROM above",
+            params![parent, ABOVE_MAX],
+        )?;
+        all.extend(others);
+    }
+    Ok(all)
 }
 
 /// Parts those who answered `status` from it, before it goes; they keep its conversation.

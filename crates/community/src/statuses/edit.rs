@@ -28,8 +28,20 @@ pub struct Edit {
     pub media: Vec<Id>,
     /// What is to change about its media.
     pub media_changes: Vec<(Id, MediaChange)>,
-    /// Its poll.
-    pub poll: Option<PollDraft>,
+    /// What becomes of its poll.
+    pub poll: PollEdit,
+}
+
+/// What becomes of the poll of a post that is edited.
+#[derive(Debug, Clone, Default)]
+pub enum PollEdit {
+    /// It stays as it is, if there is one.
+    #[default]
+    Keep,
+    /// There is none any more.
+    Remove,
+    /// There is this one; with other options than before its votes are void.
+    Put(PollDraft),
 }
 
 /// A version of a post.
@@ -62,14 +74,21 @@ pub fn edit(tx: &mut Tx, env: &Env, by: Id, id: Id, edit: &Edit) -> Result<(), E
         text: edit.text.clone(),
         spoiler: edit.spoiler.clone(),
         media: edit.media.clone(),
-        poll: edit.poll.clone(),
+        poll: match &edit.poll {
+            PollEdit::Put(poll) => Some(poll.clone()),
+            PollEdit::Keep | PollEdit::Remove => None,
+        },
         ..Draft::default()
     };
-    publish::check(env, &draft)?;
+    let keeps_poll = matches!(edit.poll, PollEdit::Keep) && old.poll_id.is_some();
+    publish::check(env, &draft, keeps_poll)?;
     let before = seen(tx, &old)?;
     let people = publish::mentioned(tx, env, &edit.text)?;
     let media_ids = replace_media(tx, env, by, &old, edit)?;
-    let poll_id = replace_poll(tx, env, &old, edit.poll.as_ref())?;
+    let poll_id = match keeps_poll {
+        true => old.poll_id,
+        false => replace_poll(tx, env, &old, draft.poll.as_ref())?,
+    };
     let new = Status {
         content: publish::render(env, &edit.text, &people),
         source: edit.text.clone(),
@@ -276,8 +295,10 @@ fn tell(tx: &mut Tx, env: &Env, new: &Status) -> Result<(), Error> {
         params![new.id],
     )?;
     for booster in boosters {
-        let author = new.account_id;
-        notifications::notify(tx, env, booster, Kind::Update, author, Some(new.id))?;
+        let (author, post) = (new.account_id, Some(new.id));
+        // Of several edits the last is told of.
+        notifications::withdraw(tx, env, booster, Kind::Update, author, post)?;
+        notifications::notify(tx, env, booster, Kind::Update, author, post)?;
     }
     federation::send(tx, env, new.account_id, Message::UpdateStatus { status: new.id })
 }

@@ -61,12 +61,25 @@ pub(super) fn favourite_row(id: Id, by: Id, status: Id) -> [Value<'static>; 3] {
     [id, by, status].map(|id| Value::Int(id.0))
 }
 
+/// Post `id`, if `by` may see it or has marked it, which `marked` (post, person) looks for: a mark
+/// can be taken back when the post has gone out of sight.
+fn post_of_mark(tx: &mut Tx, by: Id, id: Id, marked: &str) -> Result<Status, Error> {
+    match visible_post(tx, Some(by), id) {
+        Err(Error::NotFound(what)) => match tx.value::<Id>(marked, params![id, by])? {
+            Some(_) => by_id(tx, id),
+            None => Err(Error::NotFound(what)),
+        },
+        seen => seen,
+    }
+}
+
 /// `by` takes a favourite back. Without one it is no error.
 ///
 /// # Errors
 /// [`Error::NotFound`] when the post is not there for this person.
 pub fn unfavourite(tx: &mut Tx, env: &Env, by: Id, id: Id) -> Result<Id, Error> {
-    let status = visible_post(tx, Some(by), id)?;
+    let mark = "SELECT id FROM favourites WHERE status_id = ?1 AND account_id = ?2";
+    let status = post_of_mark(tx, by, id, mark)?;
     if let Some(favourite) = remove_favourite(tx, env, by, &status)?.filter(|_| !status.local) {
         let (status_uri, author) = (status.uri.clone(), status.account_id);
         let message = Message::Unfavourite { id: favourite, status_uri, author };
@@ -200,7 +213,10 @@ pub fn unboost(tx: &mut Tx, env: &Env, by: Id, id: Id) -> Result<Id, Error> {
     let given = by_id(tx, id)?;
     let post = match given.boost_of_id {
         Some(of) if given.account_id == by => by_id(tx, of)?,
-        _ => visible_post(tx, Some(by), id)?,
+        _ => {
+            let mark = "SELECT id FROM statuses WHERE boost_of_id = ?1 AND account_id = ?2";
+            post_of_mark(tx, by, id, mark)?
+        }
     };
     let boost: Option<Status> = tx.record(
         "SELECT {} FROM statuses WHERE boost_of_id = ?1 AND account_id = ?2",
@@ -242,7 +258,8 @@ pub fn bookmark(tx: &mut Tx, env: &Env, by: Id, id: Id) -> Result<Id, Error> {
 /// # Errors
 /// [`Error::NotFound`].
 pub fn unbookmark(tx: &mut Tx, env: &Env, by: Id, id: Id) -> Result<Id, Error> {
-    let status = visible_post(tx, Some(by), id)?;
+    let mark = "SELECT id FROM bookmarks WHERE status_id = ?1 AND account_id = ?2";
+    let status = post_of_mark(tx, by, id, mark)?;
     tx.run(
         "DELETE FROM bookmarks WHERE status_id = ?1 AND account_id = ?2",
         params![status.id, by],

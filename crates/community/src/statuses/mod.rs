@@ -32,7 +32,7 @@ pub use crate::media::Media;
 pub(crate) use boosted::undo_mark;
 pub use boosted::{receive_boost, receive_like};
 pub use delete::{delete, erase};
-pub use edit::{Edit, Version, edit, history};
+pub use edit::{Edit, PollEdit, Version, edit, history};
 pub(crate) use keys::KEY_LIFE_MS;
 pub use marks::{
     Mark, bookmark, boost, favourite, marked, mute_conversation, pin, pinned, set_pins, unbookmark,

@@ -84,7 +84,7 @@ pub fn publish(tx: &mut Tx, env: &Env, by: Id, draft: &Draft) -> Result<Id, Erro
     if let Some(known) = keys::known(tx, by, draft)? {
         return Ok(known);
     }
-    check(env, draft)?;
+    check(env, draft, false)?;
     let author = accounts::by_id(tx, by)?;
     let parent = match draft.in_reply_to {
         Some(id) => Some(visible_post(tx, Some(by), id)?),
@@ -111,9 +111,10 @@ pub fn publish(tx: &mut Tx, env: &Env, by: Id, draft: &Draft) -> Result<Id, Erro
 }
 
 /// Whether the draft is acceptable, as far as can be said without the database.
-pub(crate) fn check(env: &Env, draft: &Draft) -> Result<(), Error> {
+pub(crate) fn check(env: &Env, draft: &Draft, has_poll: bool) -> Result<(), Error> {
     let settings = env.instance.settings();
-    if draft.text.trim().is_empty() && draft.media.is_empty() && draft.poll.is_none() {
+    let has_poll = has_poll || draft.poll.is_some();
+    if draft.text.trim().is_empty() && draft.media.is_empty() && !has_poll {
         return Err(Error::invalid("text", "ERR_BLANK", "can't be blank"));
     }
     let length = text::counted_characters(&draft.text) + text::counted_characters(&draft.spoiler);
@@ -126,11 +127,11 @@ pub(crate) fn check(env: &Env, draft: &Draft) -> Result<(), Error> {
         let message = format!("can be {} at most", settings.media_attachments_max);
         return Err(Error::invalid("media_ids", "ERR_TOO_MANY", message));
     }
-    let Some(poll) = &draft.poll else { return Ok(()) };
-    if !draft.media.is_empty() {
+    if has_poll && !draft.media.is_empty() {
         let message = "cannot be attached to a post with a poll";
         return Err(Error::invalid("media_ids", "ERR_INVALID", message));
     }
+    let Some(poll) = &draft.poll else { return Ok(()) };
     let count = poll.options.len();
     if !(2..=settings.poll_options_max).contains(&count) {
         let message = format!("must be 2 to {}", settings.poll_options_max);

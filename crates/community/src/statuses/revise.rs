@@ -287,8 +287,10 @@ fn tell(tx: &mut Tx, env: &Env, known: &Status) -> Result<(), Error> {
         params![known.id],
     )?;
     for booster in boosters {
-        let author = known.account_id;
-        notifications::notify(tx, env, booster, Kind::Update, author, Some(known.id))?;
+        let (author, post) = (known.account_id, Some(known.id));
+        // Of several edits the last is told of.
+        notifications::withdraw(tx, env, booster, Kind::Update, author, post)?;
+        notifications::notify(tx, env, booster, Kind::Update, author, post)?;
     }
     Ok(())
 }

@@ -67,7 +67,7 @@ pub fn schedule(tx: &mut Tx, env: &Env, by: Id, draft: &Draft, at: Timestamp) ->
     if let Some(known) = keys::known(tx, by, draft)? {
         return Ok(known);
     }
-    publish::check(env, draft)?;
+    publish::check(env, draft, false)?;
     check_time(env, at)?;
     let waiting: Option<i64> =
         tx.value("SELECT count(*) FROM scheduled_statuses WHERE account_id = ?1", params![by])?;

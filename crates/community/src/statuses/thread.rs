@@ -1,7 +1,9 @@
 //! A post among what it answers and what answers it.
 
+use std::collections::{HashMap, HashSet};
+
 use weir_base::Id;
-use weir_db::{Tx, params};
+use weir_db::{Tx, ids, params};
 
 use super::{View, load, visible_post};
 use crate::{Env, Error};
@@ -12,6 +14,8 @@ const ANCESTORS_MAX: [usize; 2] = [4_096, 40];
 const DESCENDANTS_MAX: [usize; 2] = [4_096, 60];
 /// How deep answers to answers are followed.
 const DEPTH_MAX: i64 = 200;
+/// Text of the posts above, and of those below, in characters: what is beyond is left out.
+const CHARACTERS_MAX: i64 = 4 << 20;
 
 /// What stands around a post.
 #[derive(Debug, Clone, Default)]
@@ -57,6 +61,10 @@ pub fn thread(tx: &mut Tx, env: &Env, reader: Option<Id>, id: Id) -> Result<Thre
          SELECT id FROM above WHERE depth > 0 ORDER BY depth",
         params![post.id, ANCESTORS_MAX[visitor]],
     )?;
+    // Posts of other servers may answer each other in a circle.
+    let mut seen = HashSet::from([post.id]);
+    above.retain(|id| seen.insert(*id));
+    let mut above = within(tx, above)?;
     above.reverse();
     let below: Vec<(Id, Id)> = tx.query(
         "WITH RECURSIVE below (id, parent, depth) AS (
@@ -67,18 +75,39 @@ pub fn thread(tx: &mut Tx, env: &Env, reader: Option<Id>, id: Id) -> Result<Thre
         params![post.id, DEPTH_MAX, DESCENDANTS_MAX[visitor]],
         |row| Ok((row.get(0)?, row.get(1)?)),
     )?;
-    let below = depth_first(post.id, &below);
+    let below = within(tx, depth_first(post.id, &below))?;
     Ok(Thread {
         ancestors: load(tx, env, reader, &above)?,
         descendants: load(tx, env, reader, &below)?,
     })
 }
 
+/// As many of the first posts of `list` as their texts together are not too much to show.
+fn within(tx: &mut Tx, mut list: Vec<Id>) -> Result<Vec<Id>, Error> {
+    let lengths: HashMap<Id, i64> = tx
+        .query(
+            "SELECT id, length(content) FROM statuses WHERE id IN ids(?1)",
+            &[ids(&list)],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )?
+        .into_iter()
+        .collect();
+    let mut left = CHARACTERS_MAX;
+    list.retain(|id| {
+        left -= lengths.get(id).copied().unwrap_or(0);
+        left >= 0
+    });
+    Ok(list)
+}
+
 /// The posts of `pairs` (post, what it answers) below `root`, each answer after what it answers.
 fn depth_first(root: Id, pairs: &[(Id, Id)]) -> Vec<Id> {
-    let mut children: std::collections::HashMap<Id, Vec<Id>> = std::collections::HashMap::new();
+    let mut children: HashMap<Id, Vec<Id>> = HashMap::new();
+    let mut seen = HashSet::from([root]);
     for &(id, parent) in pairs {
-        children.entry(parent).or_default().push(id);
+        if seen.insert(id) {
+            children.entry(parent).or_default().push(id);
+        }
     }
     let mut order = Vec::with_capacity(pairs.len());
     let mut open: Vec<Id> = children.remove(&root).unwrap_or_default();

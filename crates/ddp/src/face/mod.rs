@@ -15,7 +15,7 @@ use weir_base::Id;
 use weir_community::federation::SharedResolver;
 use weir_community::{Community, Env, Error as CommunityError, Problem};
 use weir_db::{Class, Error as DbError, Tx};
-use weir_http::{Asker, Limiter, Rule, Tokens};
+use weir_http::{Asker, Limiter, Rule, Throttle, Tokens};
 
 use crate::document::Documents;
 use crate::observer::Trouble;
@@ -57,6 +57,8 @@ pub struct Inner {
     /// Looks tokens up.
     pub tokens: Tokens,
     pub(crate) limiter: Limiter,
+    /// Tries of passwords by the name that is said: 10 at once, then one a minute. Not with `dev`.
+    pub(crate) log_ins_by_name: Throttle,
     pub(crate) documents: Documents,
     pub(crate) shelf: Shelf,
     pub(crate) log_ins: LogIns,
@@ -91,10 +93,12 @@ impl Face {
     pub(crate) fn new(setup: &Setup, documents: &Documents) -> Self {
         show_from_zero();
         let community = setup.community.clone();
+        let clock = community.env().clock.clone();
         let shelf = Shelf::start(&community, documents, setup.shutdown.clone());
         Self(Arc::new(Inner {
             tokens: Tokens::new(community.clone()),
-            limiter: Limiter::new(community.env().clock.clone()),
+            limiter: Limiter::new(clock.clone()),
+            log_ins_by_name: Throttle::new("ddp_log_ins_by_name", clock, !setup.dev, 10, 60_000),
             documents: documents.clone(),
             shelf,
             log_ins: LogIns::start(&community, setup.shutdown.clone()),

@@ -104,6 +104,10 @@ async fn by_password(
         user.as_str().or_else(|| field("username")).or_else(|| field("email"))
     });
     let name = name.ok_or_else(|| Failure::bad_params("Match failed: say who you are"))?.to_owned();
+    let key = name.trim_start_matches('@').to_lowercase();
+    face.log_ins_by_name.take(&key).map_err(|wait_s| {
+        too_many(i64::try_from(wait_s).unwrap_or(i64::MAX).saturating_mul(1_000))
+    })?;
     let arrival = arrive(face).await?;
     let known = face.read(move |tx, _| {
         let Some(user) = users::by_login(tx, &name)? else { return Ok(None) };
@@ -130,6 +134,7 @@ async fn by_password(
         metrics::counter!("weir_ddp_log_ins_total", "outcome" => "wrong").increment(1);
         return Err(wrong());
     };
+    face.log_ins_by_name.forgive(&key);
     match user.standing(&account) {
         Standing::Fine => {}
         Standing::Unconfirmed => {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use weir_base::Id;
 use weir_community::media::MediaChange;
-use weir_community::statuses::{self, Draft, Edit, PollDraft, Visibility};
+use weir_community::statuses::{self, Draft, Edit, PollDraft, PollEdit, Visibility};
 use weir_community::{Error, federation, media, users};
 
 use super::{IdParams, IdResult, act};
@@ -178,7 +178,6 @@ pub(crate) async fn edit(call: Call<Face>, params: EditParams) -> Outcome {
     act(call, None, move |tx, env, by| {
         let view = statuses::load_one(tx, env, Some(by), params.id)?;
         let kept = view.media.iter().map(|media| media.id).collect();
-        let poll = None;
         let old = view.status;
         let spoiler = params.spoiler_text.clone().unwrap_or(old.spoiler);
         let edit = Edit {
@@ -188,7 +187,7 @@ pub(crate) async fn edit(call: Call<Face>, params: EditParams) -> Outcome {
             language: language(params.language.as_deref()),
             media: params.media_ids.clone().unwrap_or(kept),
             media_changes: Vec::<(Id, MediaChange)>::new(),
-            poll,
+            poll: PollEdit::Keep,
         };
         statuses::edit(tx, env, by, params.id, &edit)?;
         Ok(IdResult { id: params.id })

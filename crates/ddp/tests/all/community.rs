@@ -8,7 +8,7 @@ use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Map, Value, json};
 use weir_base::Id;
 use weir_community::relationships::{self, FollowWish};
-use weir_community::statuses::{self, Draft, Edit, Visibility};
+use weir_community::statuses::{self, Draft, Edit, PollEdit, Visibility};
 use weir_community::{Env, Error, lists, tags};
 use weir_db::{Class, Tx};
 
@@ -125,7 +125,7 @@ fn act(
                     language: None,
                     media: Vec::new(),
                     media_changes: Vec::new(),
-                    poll: None,
+                    poll: PollEdit::Keep,
                 };
                 statuses::edit(tx, env, person(author), id, &edit)?;
             }

@@ -57,6 +57,22 @@ async fn what_is_wrong_is_refused_without_saying_what() {
 }
 
 #[tokio::test]
+async fn passwords_of_one_name_are_tried_ten_times_and_then_one_a_minute() {
+    let place = Place::on(weir_storm::fixture::sqlite(), false).await;
+    place.person("alice").await;
+    let params = |word: &str| json!([{ "user": { "username": "alice" }, "password": word }]);
+    let mut errors = Vec::new();
+    for _ in 0..11 {
+        // On a connection of its own each, which has a limit too.
+        let mut ddp = Ddp::connect(place.address).await;
+        let error = ddp.call("login", params("wrong")).await.unwrap_err();
+        errors.push(error["error"].clone());
+    }
+    assert_eq!(errors[..10], vec![json!(403); 10]);
+    assert_eq!(errors[10], "too-many-requests");
+}
+
+#[tokio::test]
 async fn an_apps_token_logs_in_when_it_may_do_everything() {
     for place in places().await {
         let alice = place.person("alice").await;

@@ -159,3 +159,20 @@ async fn meteor_s_own_client_finds_what_it_subscribes_to() {
     }
     assert!(ddp.documents.is_empty());
 }
+
+#[tokio::test]
+async fn an_edit_leaves_the_poll_and_its_votes() {
+    for place in places().await {
+        let (alice, bob) = (place.person("alice").await, place.person("bob").await);
+        let (mut one, mut other) = (place.session(alice).await, place.session(bob).await);
+        let poll = json!({ "options": ["tea", "water"], "expires_in": 3600 });
+        let made = one.call("statuses.post", json!([{ "text": "Wich?", "poll": poll }])).await;
+        let id = made.unwrap()["id"].as_str().unwrap().to_owned();
+        other.sub("p", "timelines.public", json!([])).await.unwrap();
+        let poll_id = other.of("statuses")[&id]["poll"]["id"].clone();
+        other.call("polls.vote", json!([{ "poll_id": poll_id, "choices": [0] }])).await.unwrap();
+        one.call("statuses.edit", json!([{ "id": id, "text": "Which?" }])).await.unwrap();
+        other.hear_until(|ddp| ddp.of("statuses")[&id]["content"] == "<p>Which?</p>").await;
+        assert_eq!(other.of("statuses")[&id]["poll"]["voters_count"], 1, "{}", place.name);
+    }
+}

@@ -66,11 +66,8 @@ pub(super) async fn read<S: Send + Sync>(
             let upload = keep(part, spool).await?;
             uploads.0.push((name, upload));
         } else {
-            let text = part.text().await.map_err(refused)?;
+            let text = text(part, BODY_BYTES_MAX - text_bytes).await?;
             text_bytes += text.len();
-            if text_bytes > BODY_BYTES_MAX {
-                return Err(FormError::TooLarge);
-            }
             param.add(&name, Param::Text(text))?;
         }
     }
@@ -83,6 +80,18 @@ fn refused(error: MultipartError) -> FormError {
     } else {
         FormError::Malformed("multipart")
     }
+}
+
+/// A field that is text, of `most` bytes: the body may be far larger where it carries a file.
+async fn text(mut part: Field<'_>, most: usize) -> Result<String, FormError> {
+    let mut bytes = Vec::new();
+    while let Some(chunk) = part.chunk().await.map_err(refused)? {
+        if bytes.len() + chunk.len() > most {
+            return Err(FormError::TooLarge);
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    String::from_utf8(bytes).map_err(|_| FormError::Malformed("multipart"))
 }
 
 async fn keep(mut part: Field<'_>, spool: &Spool) -> Result<Upload, FormError> {

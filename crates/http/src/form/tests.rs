@@ -148,3 +148,30 @@ async fn files_lie_on_disk_until_they_are_dropped() {
     let left = std::fs::read_dir(path.parent().unwrap()).unwrap().count();
     assert_eq!(left, 0);
 }
+
+#[tokio::test]
+async fn text_beside_a_file_is_no_larger_than_text_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::new(folder.path().to_owned(), Random::seeded(1));
+    let spool = Spool { store, file_bytes_max: 64 << 20 };
+    let (sent, body) = tokio::sync::mpsc::channel::<Result<Vec<u8>, std::io::Error>>(1);
+    let head = "--B\r\nContent-Disposition: form-data; name=\"name\"\r\n\r\n";
+    let sending = tokio::spawn(async move {
+        sent.send(Ok(head.into())).await.unwrap();
+        let mut count = 0;
+        // Until nobody reads any more.
+        while sent.send(Ok(vec![b'x'; 64 << 10])).await.is_ok() {
+            count += 1;
+        }
+        count
+    });
+    let body = futures_util::stream::unfold(body, |mut body| async move {
+        body.recv().await.map(|chunk| (chunk, body))
+    });
+    let request = Request::post("/").header("content-type", "multipart/form-data; boundary=B");
+    let request = request.body(axum::body::Body::from_stream(body)).unwrap();
+    let read = WithUploads::<Asked>::from_request(request, &spool).await;
+    assert!(matches!(read, Err(FormError::TooLarge)));
+    let chunks: usize = sending.await.unwrap();
+    assert!(chunks * (64 << 10) < 2 * BODY_BYTES_MAX, "{chunks} chunks were read");
+}

@@ -28,12 +28,12 @@ pub async fn get(State(face): State<Face>) -> Result<Json<Value>, Error> {
         .await?;
     let base = &env.site.base;
     let mut configuration = configuration(&settings);
-    let terms = (!settings.terms_of_service.is_empty()).then(|| format!("{base}/terms"));
+    let terms = (!settings.terms_of_service.is_empty()).then(|| format!("{base}/about/terms"));
     configuration["urls"] = json!({
         "streaming": streaming(env),
         "status": null,
         "about": format!("{base}/about"),
-        "privacy_policy": format!("{base}/privacy"),
+        "privacy_policy": format!("{base}/privacy-policy"),
         "terms_of_service": terms,
     });
     configuration["vapid"] = json!({ "public_key": face.vapid_key });
@@ -85,6 +85,6 @@ fn registrations(mode: Registrations, base: &str) -> Value {
         "reason_required": mode == Registrations::Approval,
         "message": null,
         "min_age": null,
-        "url": format!("{base}/sign_up"),
+        "url": format!("{base}/auth/sign_up"),
     })
 }

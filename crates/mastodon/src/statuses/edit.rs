@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use weir_base::Id;
-use weir_community::statuses::{self, Edit};
+use weir_community::statuses::{self, Edit, PollEdit};
 use weir_community::{Env, Error as CommunityError, federation};
 use weir_db::Tx;
 use weir_http::Form;
@@ -43,6 +43,6 @@ fn edit(tx: &mut Tx, env: &Env, by: Id, id: Id, params: &Params) -> Result<Edit,
         language: params.language(),
         media: params.media_ids.clone().unwrap_or_default(),
         media_changes: params.media_changes()?,
-        poll: params.poll()?,
+        poll: params.poll()?.map_or(PollEdit::Remove, PollEdit::Put),
     })
 }

@@ -25,7 +25,14 @@ async fn marked(
 ) -> Answer {
     let status = face.write(move |tx, env| {
         let id = mark(tx, env)?;
-        let view = statuses::load_one(tx, env, Some(by), id)?;
+        let view = match statuses::load_one(tx, env, Some(by), id) {
+            // A mark was taken back from what has gone out of sight: it is shown a last time.
+            Err(CommunityError::NotFound(what)) => {
+                let shown = statuses::load_for_all(tx, env, &[id])?.pop();
+                shown.ok_or(CommunityError::NotFound(what))?
+            }
+            seen => seen?,
+        };
         entities::status(tx, env, Some(by), &view)
     });
     Ok(Json(status.await?))

@@ -257,3 +257,22 @@ async fn what_a_profile_shows_and_which_websites_may_name_it_are_kept() {
         }
     }
 }
+
+#[tokio::test]
+async fn who_follows_again_is_told_of_again() {
+    for place in places() {
+        let (alice, bob) = (place.person("alice").await, place.person("bob").await);
+        let follow = format!("/api/v1/accounts/{}/follow", bob.id);
+        let list = "/api/v1/notifications?types[]=follow";
+        place.do_post(&follow, &alice, json!({})).await;
+        let first = place.get(list, &bob).await;
+        assert_eq!(first.as_array().unwrap().len(), 1);
+        let unfollow = format!("/api/v1/accounts/{}/unfollow", bob.id);
+        place.do_post(&unfollow, &alice, json!({})).await;
+        assert_eq!(place.get(list, &bob).await, json!([]));
+        place.do_post(&follow, &alice, json!({})).await;
+        let again = place.get(list, &bob).await;
+        assert_eq!(again.as_array().unwrap().len(), 1);
+        assert_ne!(again[0]["id"], first[0]["id"]);
+    }
+}

@@ -1,5 +1,6 @@
 use http::{Method, Request};
 use serde_json::{Value, json};
+use weir_community::relationships;
 use weir_community::statuses::Visibility;
 
 use crate::place::{Place, Someone, places};
@@ -153,6 +154,27 @@ async fn favourites_boosts_and_bookmarks_show_and_end() {
             assert_eq!(answer.body[0]["id"], id);
             assert!(answer.link("prev").is_some() && answer.link("next").is_none());
         }
+    }
+}
+
+#[tokio::test]
+async fn marks_are_taken_back_from_a_post_that_has_gone_out_of_sight() {
+    for place in places() {
+        let (alice, bob) = (place.person("alice").await, place.person("bob").await);
+        let post = json!({"id": place.post(&alice, "like me", Visibility::Public).await});
+        for verb in ["/favourite", "/bookmark", "/reblog"] {
+            place.do_post(&at(&post, verb), &bob, Value::Null).await;
+        }
+        place.write(move |tx, env| relationships::block(tx, env, alice.id, bob.id, "")).await;
+        for verb in ["/unfavourite", "/unbookmark", "/unreblog"] {
+            let undone = place.do_post(&at(&post, verb), &bob, Value::Null).await;
+            assert_eq!(undone["id"], post["id"], "{verb}");
+            let again = place.refused(Method::POST, &at(&post, verb), &bob, Value::Null).await;
+            assert_eq!(again.0, 404, "{verb}");
+        }
+        let shown = place.get(&at(&post, ""), &alice).await;
+        let counts = (&shown["favourites_count"], &shown["reblogs_count"]);
+        assert_eq!(counts, (&json!(0), &json!(0)));
     }
 }
 

@@ -140,7 +140,7 @@ async fn posts_that_answer_each_other_are_no_circle() {
         let alice = place.person("alice").await;
         let thread = move |tx: &mut Tx, env: &Env| statuses::thread(tx, env, Some(alice), id);
         let thread = place.read(thread).await.unwrap();
-        assert_eq!(thread.ancestors.len() + thread.descendants.len(), 1, "{}", place.name);
+        assert_eq!(thread.ancestors.len() + thread.descendants.len(), 1);
         running.stop().await;
     }
 }

@@ -1,6 +1,6 @@
 //! Direct messages as each person sees them: one row for each conversation and set of people.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use weir_base::Id;
@@ -169,14 +169,15 @@ pub(crate) fn status_removed(tx: &mut Tx, env: &Env, status: &Status) -> Result<
     if status.visibility != Visibility::Direct {
         return Ok(());
     }
-    let left: Option<Id> = tx
-        .value::<Option<Id>>(
-            "SELECT max(id) FROM statuses
-             WHERE conversation_id = ?1 AND visibility = 3 AND id < ?2",
-            params![status.conversation_id, status.id],
-        )?
-        .flatten();
-    let owners: Vec<Id> = match left {
+    let owned: Option<(Id, Vec<Id>)> = tx.query_opt(
+        "SELECT account_id, participants FROM conversations
+         WHERE conversation_id = ?1 AND last_status_id = ?2 LIMIT 1",
+        params![status.conversation_id, status.id],
+        |row| Ok((row.get(0)?, row.get::<Json<Vec<Id>>>(1)?.0)),
+    )?;
+    let Some((owner, others)) = owned else { return Ok(()) };
+    let people: BTreeSet<Id> = others.into_iter().chain([owner]).collect();
+    let owners: Vec<Id> = match last_among(tx, status, &people)? {
         Some(before) => tx.column(
             "UPDATE conversations SET last_status_id = ?2
              WHERE conversation_id = ?3 AND last_status_id = ?1 RETURNING account_id",
@@ -192,4 +193,29 @@ pub(crate) fn status_removed(tx: &mut Tx, env: &Env, status: &Status) -> Result<
         env.streams.tell_if_here(tx, owner, Event::ConversationsChanged);
     }
     Ok(())
+}
+
+/// Posts among which one is looked for that went to the same people as one that goes.
+const LOOKED_AT_MAX: usize = 200;
+
+/// The newest direct post before `status` in its conversation between exactly these people.
+fn last_among(tx: &mut Tx, status: &Status, people: &BTreeSet<Id>) -> Result<Option<Id>, Error> {
+    let posts: Vec<(Id, Id)> = tx.query(
+        "SELECT id, account_id FROM statuses
+         WHERE conversation_id = ?1 AND visibility = 3 AND id < ?2 ORDER BY id DESC LIMIT ?3",
+        params![status.conversation_id, status.id, LOOKED_AT_MAX],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
+    let list: Vec<Id> = posts.iter().map(|(id, _)| *id).collect();
+    let mut of: HashMap<Id, BTreeSet<Id>> =
+        posts.iter().map(|(id, author)| (*id, BTreeSet::from([*author]))).collect();
+    let mentions: Vec<(Id, Id)> = tx.query(
+        "SELECT status_id, account_id FROM mentions WHERE status_id IN ids(?1)",
+        &[weir_db::ids(&list)],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
+    for (post, mentioned) in mentions {
+        of.entry(post).or_default().insert(mentioned);
+    }
+    Ok(list.into_iter().find(|id| of.get(id) == Some(people)))
 }

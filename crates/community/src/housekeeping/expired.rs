@@ -100,7 +100,6 @@ const OLD_SIGN_UPS: &str = "SELECT account_id FROM users u
    WHERE u.confirmed_at IS NULL AND u.created_at < ?1 AND u.role = 'user'
      AND u.last_sign_in_at IS NULL
      AND NOT EXISTS (SELECT 1 FROM statuses s WHERE s.account_id = u.account_id)
-     AND NOT EXISTS (SELECT 1 FROM follows f WHERE f.account_id = u.account_id)
      AND NOT EXISTS (SELECT 1 FROM follows f WHERE f.target_id = u.account_id)
    ORDER BY u.created_at LIMIT ?2";
 

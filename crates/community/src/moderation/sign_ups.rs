@@ -7,7 +7,7 @@ use crate::accounts::{self, Account};
 use crate::mail::{self, Letter};
 use crate::notifications::{self, Kind};
 use crate::users::{self, Role, User};
-use crate::{Env, Error, oauth};
+use crate::{Env, Error, oauth, relationships};
 
 /// Staff members who are told of a sign-up.
 const STAFF_MAX: i64 = 50;
@@ -82,6 +82,15 @@ pub fn reject(tx: &mut Tx, env: &Env, by: Id, account: Id) -> Result<(), Error> 
 /// Removes everything of somebody who never was here; the name is free again.
 pub(crate) fn forget_sign_up(tx: &mut Tx, env: &Env, account: Id) -> Result<(), Error> {
     oauth::revoke_all(tx, env, account)?;
+    // An invitation may have had them follow who invited.
+    let followed: Vec<Id> = tx.column(
+        "SELECT target_id FROM follows WHERE account_id = ?1
+         UNION SELECT target_id FROM follow_requests WHERE account_id = ?1",
+        params![account],
+    )?;
+    for target in followed {
+        relationships::end_quietly(tx, env, account, target)?;
+    }
     for sql in [
         "DELETE FROM users WHERE account_id = ?1",
         "DELETE FROM web_sessions WHERE account_id = ?1",

@@ -122,6 +122,28 @@ async fn the_door_is_open_waits_for_staff_asks_for_an_invitation_or_is_closed() 
 }
 
 #[tokio::test]
+async fn who_is_not_let_in_follows_nobody() {
+    for place in places() {
+        let alice = place.staff("alice", Role::Admin).await;
+        let bob = place.person("bob").await;
+        let door = Door { registrations: Registrations::Approval, confirm_email: false };
+        let follow = NewInvite { autofollow: true, ..NewInvite::default() };
+        let invite =
+            place.write(move |tx, env| users::create_invite(tx, env, bob, &follow)).await.unwrap();
+        let reason = "because".into();
+        let asked = SignUp { invite: invite.code, reason, ..new("carol") };
+        let (carol, _) = place.sign_up(door, asked).await.unwrap();
+        let followers = async || {
+            let count = place.read(move |tx, _| accounts::by_id(tx, bob)).await.unwrap();
+            count.followers_count
+        };
+        let before = followers().await;
+        place.write(move |tx, env| moderation::reject(tx, env, alice, carol)).await.unwrap();
+        assert_eq!((before, followers().await), (1, 0));
+    }
+}
+
+#[tokio::test]
 async fn those_who_may_be_logged_in_are_found_together_with_what_tells_their_passwords_apart() {
     for place in places() {
         let fine = place.person("alice").await;

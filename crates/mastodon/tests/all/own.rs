@@ -267,3 +267,28 @@ async fn letters_that_prove_an_address_are_few() {
     }
     assert_eq!(place.refused(Method::POST, again, &alice, Value::Null).await.0, 429);
 }
+
+#[tokio::test]
+async fn a_conversation_whose_newest_post_goes_shows_the_one_before_between_the_same_people() {
+    for place in places() {
+        let (alice, bob) = (place.person("alice").await, place.person("bob").await);
+        let carol = place.person("carol").await;
+        let first = place.post(&alice, "@bob one", Visibility::Direct).await;
+        let reply = |text: &str| json!({
+            "status": text, "visibility": "direct", "in_reply_to_id": first.to_string(),
+        });
+        let all = place.do_post("/api/v1/statuses", &alice, reply("@bob @carol two")).await;
+        let again = place.do_post("/api/v1/statuses", &alice, reply("@bob three")).await;
+        let path = |post: &Value| format!("/api/v1/statuses/{}", text(&post["id"]));
+        place.done(Method::DELETE, &path(&again), &alice, Value::Null).await;
+        let list = place.get("/api/v1/conversations", &bob).await;
+        let last: Vec<&str> =
+            list.as_array().unwrap().iter().map(|one| text(&one["last_status"]["id"])).collect();
+        assert_eq!(last, [text(&all["id"]), &first.to_string()]);
+        place.done(Method::DELETE, &path(&all), &alice, Value::Null).await;
+        assert_eq!(place.get("/api/v1/conversations", &carol).await, json!([]));
+        let list = place.get("/api/v1/conversations", &bob).await;
+        assert_eq!(list.as_array().unwrap().len(), 1);
+        assert_eq!(text(&list[0]["last_status"]["id"]), first.to_string());
+    }
+}

@@ -22,9 +22,6 @@ const DEAD_AGE_MS_MAX: i64 = 180 * 24 * 3_600 * 1_000;
 pub(crate) const PRUNE_EVERY_MS: i64 = 3_600 * 1_000;
 /// … and how much of each kind is forgotten at once; then at once again.
 pub(crate) const PRUNED_MAX: i64 = 1_000;
-/// The pause behind each step: what becomes due shortly after something else goes with what follows
-/// it, in one transaction instead of one each.
-const STEP_GAP: Duration = Duration::from_millis(10);
 /// The longest sleep: gauges are renewed and a clock that jumped is noticed.
 const SLEEP_MAX: Duration = Duration::from_secs(5);
 
@@ -65,15 +62,9 @@ impl Keeper {
                     AGAIN_AFTER
                 }
             };
-            let next = async {
-                tokio::time::sleep(STEP_GAP).await;
-                tokio::select! {
-                    () = tokio::time::sleep(sleep.saturating_sub(STEP_GAP)) => {}
-                    () = self.inner.later.wake.notified() => {}
-                }
-            };
             tokio::select! {
-                () = next => {}
+                () = tokio::time::sleep(sleep) => {}
+                () = self.inner.later.wake.notified() => {}
                 () = stop.cancelled() => {}
             }
         }

@@ -274,9 +274,11 @@ async fn a_conversation_whose_newest_post_goes_shows_the_one_before_between_the_
         let (alice, bob) = (place.person("alice").await, place.person("bob").await);
         let carol = place.person("carol").await;
         let first = place.post(&alice, "@bob one", Visibility::Direct).await;
-        let reply = |text: &str| json!({
-            "status": text, "visibility": "direct", "in_reply_to_id": first.to_string(),
-        });
+        let reply = |text: &str| {
+            json!({
+                "status": text, "visibility": "direct", "in_reply_to_id": first.to_string(),
+            })
+        };
         let all = place.do_post("/api/v1/statuses", &alice, reply("@bob @carol two")).await;
         let again = place.do_post("/api/v1/statuses", &alice, reply("@bob three")).await;
         let path = |post: &Value| format!("/api/v1/statuses/{}", text(&post["id"]));

@@ -16,7 +16,8 @@ use crate::journal::{Journal, Suspect};
 use crate::turns::Pick;
 use crate::{Error, Jobs, Outcome};
 
-/// A job that ran at so many deaths of its process, at the last one alone, is poison.
+/// A job that ran at so many deaths of its process, at the last one alone, is poison. A unit has one
+/// more: whatever stood in its batch was counted with it, so it is tried alone twice.
 const DEATHS_MAX: i64 = 3;
 /// One that ran at so many is tried alone.
 const DEATHS_ALONE: i64 = 2;
@@ -32,17 +33,19 @@ pub(crate) struct Trial {
     id: Id,
     queue: String,
     lane: String,
-    is_poison: bool,
+    deaths: i64,
+    /// At the last death no other ran beside it.
+    was_alone: bool,
 }
 
 impl Jobs {
     /// Writes down in the file at `path` which jobs run, at the cost of a store to memory each, so
     /// that one that kills its process is found: what ran when the process before died is counted,
     /// what ran at two deaths is tried alone before the others start, and what then kills the
-    /// process a third time goes to the dead set. On PostgreSQL that needs
-    /// [`set_place`](Self::set_place), so that the next process has the jobs of the one before;
-    /// with the jobs on Redis this file is not needed. Blocks the calling thread; to be called
-    /// before the workers start. The file belongs to this process alone.
+    /// process a third time (a unit, which ran in a batch, a fourth time) goes to the dead set. On
+    /// PostgreSQL that needs [`set_place`](Self::set_place), so that the next process has the jobs
+    /// of the one before; with the jobs on Redis this file is not needed. Blocks the calling
+    /// thread; to be called before the workers start. The file belongs to this process alone.
     ///
     /// # Errors
     /// [`Error::Journal`], [`Error::Db`].
@@ -82,8 +85,8 @@ fn judge(tx: &mut Tx, suspects: &[Suspect]) -> Result<Vec<Trial>, weir_db::Error
         |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)),
     )?;
     let trial = |(id, deaths, queue, lane)| {
-        let alone = suspects.iter().any(|suspect| suspect.id == id && suspect.alone);
-        Trial { id, queue, lane, is_poison: alone && deaths >= DEATHS_MAX }
+        let was_alone = suspects.iter().any(|suspect| suspect.id == id && suspect.alone);
+        Trial { id, queue, lane, deaths, was_alone }
     };
     Ok(found.into_iter().map(trial).collect())
 }
@@ -131,10 +134,11 @@ impl Worker {
         };
         let claims = self.take(&picks, found);
         let (queue, id) = (&self.state.name, trial.id);
-        if trial.is_poison {
-            tracing::error!(%queue, %id, "the job killed its process three times: it is dead");
+        let deaths = trial.deaths;
+        if trial.was_alone && deaths >= DEATHS_MAX + i64::from(self.is_unit()) {
+            tracing::error!(%queue, %id, deaths, "the job killed its process again: it is dead");
             metrics::counter!("weir_jobs_poison_total", "queue" => queue.to_string()).increment(1);
-            return self.bury(claims).await;
+            return self.bury(claims, deaths).await;
         }
         tracing::warn!(%queue, %id, "the job ran at two deaths of its process: it is tried alone");
         let journal = self.inner.journal.get();
@@ -151,9 +155,9 @@ impl Worker {
         alone(false);
     }
 
-    async fn bury(&self, claims: Vec<crate::rows::Claim>) {
+    async fn bury(&self, claims: Vec<crate::rows::Claim>, deaths: i64) {
         let count = claims.len();
-        let reason = format!("its process died {DEATHS_MAX} times while it ran");
+        let reason = format!("its process died {deaths} times while it ran");
         let work: Vec<_> = claims.iter().map(|claim| (claim.lane.clone(), 1, 1)).collect();
         self.state.finished(&work);
         let dead = |claim| Ended { claim, outcome: Outcome::Dead(reason.clone()) };

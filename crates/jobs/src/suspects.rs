@@ -16,8 +16,8 @@ use crate::journal::{Journal, Suspect};
 use crate::turns::Pick;
 use crate::{Error, Jobs, Outcome};
 
-/// A job that ran at so many deaths of its process, at the last one alone, is poison. A unit has one
-/// more: whatever stood in its batch was counted with it, so it is tried alone twice.
+/// A job that ran at so many deaths of its process, at the last one alone, is poison. A unit has
+/// one more: whatever stood in its batch was counted with it, so it is tried alone twice.
 const DEATHS_MAX: i64 = 3;
 /// One that ran at so many is tried alone.
 const DEATHS_ALONE: i64 = 2;

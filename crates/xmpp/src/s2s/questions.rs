@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use metrics::Gauge;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use tokio::time::timeout;
@@ -48,17 +49,31 @@ impl Questions {
     /// when it does not come in time. Those who wait are as many as there are connections of other
     /// servers at most.
     pub(super) async fn turn(&self, source: IpAddr, domain: &str) -> Option<Turn<'_>> {
-        let waiting = metrics::gauge!("weir_xmpp_remote_questions");
-        waiting.increment(1.0);
+        let _waiting = Waiting::new();
         let turn = async {
             let of_source = self.by_source.enter(source).await?;
             let of_domain = self.by_domain.enter(domain.into()).await?;
             let of_all = self.all.acquire().await.ok()?;
             Some(Turn { _of_all: of_all, _of_domain: of_domain, _of_source: of_source })
         };
-        let turn = timeout(WAIT_MAX, turn).await;
-        waiting.decrement(1.0);
-        turn.ok().flatten()
+        timeout(WAIT_MAX, turn).await.ok().flatten()
+    }
+}
+
+/// One that waits for its turn, in the numbers: also where its connection ends meanwhile.
+struct Waiting(Gauge);
+
+impl Waiting {
+    fn new() -> Self {
+        let gauge = metrics::gauge!("weir_xmpp_remote_questions");
+        gauge.increment(1.0);
+        Self(gauge)
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.decrement(1.0);
     }
 }
 

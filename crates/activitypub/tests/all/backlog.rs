@@ -66,7 +66,7 @@ async fn silence(place: &Place, peer: &Peer, by: Id, posts: usize) -> Vec<Id> {
 /// Lets the time come when a failing server is asked next.
 async fn next_try(place: &Place, peer: &Peer) {
     let at = host(place, peer).await.next_try_at.unwrap();
-    place.clock.advance(at.since_ms(place.clock.now()).max(0) + 1);
+    place.pass(at.since_ms(place.clock.now()).max(0) + 1);
 }
 
 /// Texts of the posts that came, in their order.
@@ -128,7 +128,7 @@ async fn a_server_that_is_back_gets_what_waits_in_order_of_age_and_in_growing_st
         assert!(came() < 61, "what is old comes step by step");
         let begin = place.clock.now();
         until("nothing waits", async || {
-            place.clock.advance(100);
+            place.pass(100);
             place.count("deliveries").await == 0
         })
         .await;
@@ -147,7 +147,7 @@ async fn a_server_that_is_back_gets_what_waits_in_order_of_age_and_in_growing_st
         let place_of_fresh = texts(&peer)[before..].iter().position(is_fresh);
         assert!(place_of_fresh.unwrap() < 60, "what is new went before what is old");
         until("it is well", async || {
-            place.clock.advance(10);
+            place.pass(10);
             condition(&place, &peer).await == Condition::Well
         })
         .await;
@@ -157,7 +157,7 @@ async fn a_server_that_is_back_gets_what_waits_in_order_of_age_and_in_growing_st
 
 /// Lets a second pass, and everything run that is due then.
 async fn second(place: &Place) {
-    place.clock.advance(1_000);
+    place.pass(1_000);
     let now_ms = place.clock.now().as_ms();
     let due = format!(
         "(SELECT id FROM jobs WHERE kind = 'redeliver' UNION ALL
@@ -194,7 +194,7 @@ async fn servers_that_are_back_together_each_get_their_own_growing_steps_in_orde
             next_try(&place, peer).await;
         }
         // What was tried before it was known that they are silent is due again, too.
-        place.clock.advance(60_000);
+        place.pass(60_000);
         let came = |at: usize| texts(&peers[at]).len() - begun[at];
         for at in 0..peers.len() {
             until("the first is taken", async || came(at) >= 1).await;
@@ -243,7 +243,7 @@ async fn of_what_waits_for_a_server_that_is_back_several_are_on_their_way_at_onc
         });
         next_try(&place, &peer).await;
         until("nothing waits", async || {
-            place.clock.advance(100);
+            place.pass(100);
             place.count("deliveries").await == 0
         })
         .await;
@@ -277,7 +277,7 @@ async fn an_edit_does_not_overtake_its_post_that_was_not_taken_once() {
         .await;
         assert!(peer.activities("Update").is_empty(), "it waits for its post");
         until("nothing waits", async || {
-            place.clock.advance(1_000);
+            place.pass(1_000);
             place.count("deliveries").await == 0
         })
         .await;
@@ -338,12 +338,12 @@ async fn a_deletion_does_not_overtake_its_post_that_still_waits() {
         })
         .await;
         for _ in 0..4 {
-            place.clock.advance(1_000);
+            place.pass(1_000);
             let due = "jobs WHERE kind = 'redeliver'";
             until("a step is done", async || place.count(due).await == 0).await;
         }
         until("nothing waits", async || {
-            place.clock.advance(1_000);
+            place.pass(1_000);
             place.count("deliveries").await == 0
         })
         .await;
@@ -363,11 +363,11 @@ async fn what_is_not_taken_for_a_week_is_given_up_and_a_dead_server_is_spared_un
         let post = silence(&place, &peer, alice, 3).await[0];
         for _ in 0..2 {
             let failures = host(&place, &peer).await.failures;
-            place.clock.advance(3 * DAY_MS);
+            place.pass(3 * DAY_MS);
             until("it was asked", async || host(&place, &peer).await.failures > failures).await;
         }
         assert_eq!(place.count("deliveries").await, 3, "after six days all are kept");
-        place.clock.advance(DAY_MS + DAY_MS / 12);
+        place.pass(DAY_MS + DAY_MS / 12);
         until("they are given up", async || place.count("deliveries").await == 0).await;
         let given_up = arrivals(&place, post).await;
         assert_eq!((given_up.delivered, given_up.waiting, given_up.failed), (0, 0, 1));
@@ -389,7 +389,7 @@ async fn what_is_not_taken_for_a_week_is_given_up_and_a_dead_server_is_spared_un
         assert_eq!(told(spared).await.unwrap().hosts[0].arrival, Arrival::Spared);
         // Something valid from there is reason enough to try again.
         peer.answer(|_| StatusCode::ACCEPTED);
-        place.clock.advance(60_000);
+        place.pass(60_000);
         let like = serde_json::json!({
             "@context": "https://www.w3.org/ns/activitystreams",
             "id": peer.at("/likes/1"), "type": "Like", "actor": peer.actor("bob"),
@@ -405,13 +405,13 @@ async fn what_is_not_taken_for_a_week_is_given_up_and_a_dead_server_is_spared_un
         place.post(alice, "welcome back", Visibility::Public).await;
         // Where the first try finds the step of before still under way, another step follows.
         until("it is delivered", async || {
-            place.clock.advance(10);
+            place.pass(10);
             texts(&peer).iter().any(|text| text.contains("welcome back"))
         })
         .await;
         // Where two jobs wanted the turn, a step follows that finds nothing left.
         until("it is well", async || {
-            place.clock.advance(10);
+            place.pass(10);
             condition(&place, &peer).await == Condition::Well
         })
         .await;

@@ -69,7 +69,7 @@ async fn a_key_that_is_renewed_in_mid_flood_costs_one_look_and_no_message() {
         flood(&place, &peer, "bob", &alice, 0..10, None).await;
         peer.put("/users/bob", actor_with(&peer, "bob", &new.public().unwrap().to_pem()));
         // What is known of the old one is older than these.
-        place.clock.advance(1_000);
+        place.pass(1_000);
         flood(&place, &peer, "bob", &alice, 10..20, Some(&new)).await;
         flood(&place, &peer, "carol", &alice, 20..30, None).await;
         let running = place.start();
@@ -177,7 +177,9 @@ async fn an_answer_that_comes_a_byte_at_a_time_ends_at_its_deadline_and_is_its_s
         // However steadily bytes come, the answer is given up: each message waits for its retry.
         until("the deadline", async || {
             let _ = drip.more.send(());
-            place.count("jobs_later WHERE failures = 1").await == 3
+            // One that was put off just as the answer was given up waits by the clock.
+            place.pass(10);
+            place.count("jobs_later WHERE failures >= 1").await == 3
         })
         .await;
         let host = drip.base.trim_start_matches("http://").to_owned();
@@ -293,7 +295,7 @@ async fn while_the_disk_of_postgresql_is_full_messages_are_refused_and_none_that
         // What was refused comes again, and is no repetition.
         flood(&place, &peer, "bob", &alice, 20..25, None).await;
         until("all that was taken", async || {
-            place.clock.advance(20_000);
+            place.pass(20_000);
             place.count("statuses").await == 20
         })
         .await;
@@ -366,7 +368,7 @@ async fn what_waits_for_a_dead_server_is_counted_between_its_tries_too() {
         })
         .await;
         // Of what was taken is known only what is counted, as after a restart.
-        place.clock.advance(1_000);
+        place.pass(1_000);
         let more = create(&there, "other", 1_000, &alice);
         assert_eq!(send(&place, &there, Form::Cavage, "other", &more).await, 429);
         assert_eq!(place.count("jobs_later WHERE kind = 'unverified'").await, 1_000);

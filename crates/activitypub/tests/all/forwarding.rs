@@ -74,7 +74,7 @@ async fn what_answers_a_post_is_passed_on_as_it_came_and_once() {
         let signature = passed.headers["signature"].to_str().unwrap();
         assert!(signature.contains(&format!("ap/users/{alice}#main-key")), "{signature}");
         // Said again later, and something that answers nothing here: neither goes on.
-        place.clock.advance(5_000);
+        place.pass(5_000);
         assert_eq!(send(&place, &near, "bob", &create).await, 202);
         let own = note(&near, "bob", "/posts/2", "By the way", None);
         assert_eq!(send(&place, &near, "bob", &activity(&near, "bob", "Create", own)).await, 202);
@@ -150,7 +150,7 @@ async fn what_is_handed_on_has_effect_only_as_its_origin_says() {
         until("all is done", async || place.count("jobs").await == 0).await;
         assert!(content(&place, &uri).await.is_some(), "its origin still has it");
         origin.withhold("/notes/0", StatusCode::GONE);
-        place.clock.advance(1_000);
+        place.pass(1_000);
         assert_eq!(send(&place, &hand, "dave", &delete).await, 202);
         until("it is deleted", async || content(&place, &uri).await.is_none()).await;
         // Other kinds cannot be asked about.
@@ -183,7 +183,7 @@ async fn a_private_post_is_not_deleted_on_hearsay_because_its_origin_hides_it() 
         until("all is done", async || place.count("jobs").await == 0).await;
         assert!(content(&place, &uri).await.is_some());
         origin.withhold("/posts/1", StatusCode::GONE);
-        place.clock.advance(1_000);
+        place.pass(1_000);
         assert_eq!(send(&place, &hand, "dave", &delete).await, 202);
         until("it is deleted", async || content(&place, &uri).await.is_none()).await;
         running.stop().await;

@@ -65,7 +65,7 @@ async fn a_post_that_may_be_among_what_came_in_is_not_asked_for_before_that_is_w
         until("its parent is waited for", async || place.count(put_off).await == 1).await;
         place.jobs.resume(LATE).await.unwrap();
         until("the parent is here", async || is_here(&place, peer.at("/posts/1")).await).await;
-        place.clock.advance(30_000);
+        place.pass(30_000);
         let waits = async |table: &str| place.count(&format!("{table} WHERE kind = 'fetch'")).await;
         until("nothing is wanted", async || waits("jobs_later").await + waits("jobs").await == 0)
             .await;
@@ -82,11 +82,11 @@ async fn a_post_that_does_not_come_by_itself_is_asked_for_in_the_end() {
         send(&place, &peer, "/posts/2", 0, Some(&parent)).await;
         let put_off = "jobs_later WHERE kind = 'fetch'";
         until("its parent is waited for", async || place.count(put_off).await == 1).await;
-        place.clock.advance(60_000);
+        place.pass(60_000);
         // Who has waited a minute waits half a minute more.
         let long = "jobs_later WHERE kind = 'fetch' AND due_at - enqueued_at >= 90000";
         until("it is waited for longer", async || place.count(long).await == 1).await;
-        place.clock.advance(11 * 60_000);
+        place.pass(11 * 60_000);
         until("the parent is here", async || is_here(&place, parent.clone()).await).await;
         running.stop().await;
     }
@@ -121,7 +121,7 @@ async fn what_others_write_is_passed_on_when_what_came_in_is_worked() {
         assert_eq!(far.activities("Create").len(), 1);
         let earlier = Search { queue: Some(LATE.into()), ..Search::all(Set::Ready) };
         place.jobs.sweep(&earlier, Action::Delete, |_| {}).await.unwrap();
-        place.clock.advance(40_000);
+        place.pass(40_000);
         until("it is passed on", async || far.activities("Create").len() == 2).await;
         running.stop().await;
     }

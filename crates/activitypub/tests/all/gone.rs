@@ -31,7 +31,7 @@ async fn an_inbox_that_is_gone_is_forgotten_and_its_owner_looked_for() {
             "/users/carol/inbox" => StatusCode::ACCEPTED,
             _ => StatusCode::GONE,
         });
-        place.clock.advance(2 * 60 * 60 * 1_000);
+        place.pass(2 * 60 * 60 * 1_000);
         let running = place.start();
         let forgotten = async |id: Id| account(&place, id).await.shared_inbox.is_empty();
         until("the shared inbox is forgotten", async || {

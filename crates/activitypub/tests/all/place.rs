@@ -225,11 +225,17 @@ impl Place {
         .unwrap()
     }
 
+    /// Lets `ms` go by, and the jobs look at the clock, which they else do every few seconds.
+    pub fn pass(&self, ms: i64) {
+        self.clock.advance(ms);
+        self.jobs.wake();
+    }
+
     pub async fn write<T: Send + 'static>(
         &self,
         unit: impl FnMut(&mut Tx, &Env) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        self.clock.advance(10);
+        self.pass(10);
         self.community.write(Class::Interactive, unit).await
     }
 

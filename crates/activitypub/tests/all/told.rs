@@ -107,7 +107,7 @@ async fn a_move_is_told_to_followers_with_the_profile_that_leads_on() {
         assert!(refused.is_err(), "the new account does not name the old one");
         target["alsoKnownAs"] = json!([me]);
         new_home.put("/users/alice", target);
-        place.clock.advance(2_000);
+        place.pass(2_000);
         place.face.renewed(new).await.unwrap();
         place.write(move |tx, env| accounts::move_out(tx, env, alice, new)).await.unwrap();
         let told = came(&old_home, "Move").await;
@@ -179,10 +179,10 @@ async fn what_is_signed_by_a_renewed_key_waits_until_the_key_is_fetched() {
             let headers = peer.sign_post(Form::Cavage, key, "bob", INBOX, &body, now);
             place.send("/inbox", headers, body.clone()).await
         };
-        place.clock.advance(2_000);
+        place.pass(2_000);
         assert_eq!(send(Some(&new_key)).await, 202, "the key is not known yet");
         came(&peer, "Accept").await;
-        place.clock.advance(2_000);
+        place.pass(2_000);
         assert_eq!(send(None).await, 401, "the old key is good for nothing any more");
         assert_eq!(peer.fetched().iter().filter(|path| *path == "/users/bob").count(), 1);
         running.stop().await;
@@ -222,7 +222,7 @@ async fn the_wait_that_a_server_asks_for_is_kept_within_bounds() {
             let ms = tried_again_in_ms(&place).await;
             assert!((least..=most).contains(&ms), "{status} {asked}: in {ms} ms");
             peer.answer(|_| StatusCode::ACCEPTED);
-            place.clock.advance(most + 1_000);
+            place.pass(most + 1_000);
             until("it is delivered", async || place.count("deliveries").await == 0).await;
             assert_eq!(peer.activities("Create").len(), 2);
         }

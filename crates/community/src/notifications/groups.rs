@@ -94,9 +94,13 @@ fn finish(
     mut groups: Vec<Group>,
 ) -> Result<Vec<Group>, Error> {
     let keys: Vec<&str> = groups.iter().map(|group| group.key.as_str()).collect();
-    let members: Vec<(String, Id)> = tx.query(
+    let sql = format!(
         "SELECT group_key, from_account_id FROM notifications
-         WHERE account_id = ?1 AND group_key IN texts(?2) ORDER BY id DESC LIMIT 20000",
+         WHERE account_id = ?1 AND group_key IN texts(?2) AND {SHOWN}
+         ORDER BY id DESC LIMIT 20000"
+    );
+    let members: Vec<(String, Id)> = tx.query(
+        &sql,
         &[reader.to_value(), weir_db::texts(&keys)],
         |row| Ok((row.get(0)?, row.get(1)?)),
     )?;
@@ -145,11 +149,12 @@ pub fn group(tx: &mut Tx, env: &Env, reader: Id, key: &str) -> Result<Group, Err
 pub fn group_accounts(tx: &mut Tx, reader: Id, key: &str) -> Result<Vec<Id>, Error> {
     let own: Vec<Id> =
         key.strip_prefix("ungrouped-").and_then(|id| id.parse().ok()).into_iter().collect();
-    Ok(tx.column(
+    let sql = format!(
         "SELECT from_account_id FROM notifications
-         WHERE account_id = ?1 AND (group_key = ?2 OR id IN ids(?3)) ORDER BY id DESC LIMIT 1000",
-        &[reader.to_value(), key.to_value(), ids(&own)],
-    )?)
+         WHERE account_id = ?1 AND (group_key = ?2 OR id IN ids(?3)) AND {SHOWN}
+         ORDER BY id DESC LIMIT 1000"
+    );
+    Ok(tx.column(&sql, &[reader.to_value(), key.to_value(), ids(&own)])?)
 }
 
 /// Removes one of `reader`'s groups.

@@ -13,6 +13,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use weir_base::{Clock, Id, Random};
 use weir_live::admission::Admission;
+use weir_live::pace::Pace;
 use weir_live::socket::{SocketLimits, Sockets};
 
 use crate::document::{Documents, Strategy};
@@ -39,6 +40,8 @@ pub(crate) struct Inner<A> {
     pub(crate) sockets: Sockets,
     /// Those who are handed initial data take turns.
     pub(crate) arrivals: Admission,
+    /// Turns at the processor of those who arrive.
+    pub(crate) pace: Pace,
     pub(crate) sessions: Mutex<HashMap<String, Arc<Door>>>,
     pub(crate) pipes: Pipes,
     pub(crate) random: Random,
@@ -433,6 +436,7 @@ impl<A: Clone + Send + Sync + 'static> Builder<A> {
             slow: self.slow,
             sockets,
             arrivals,
+            pace: Pace::half(),
             sessions: Mutex::default(),
             pipes: Pipes::default(),
             random: self.random,

@@ -144,6 +144,11 @@ impl View {
         self.subs.iter().all(|sub| sub.next.is_none())
     }
 
+    /// Whether the client waits for its first sight of something it asked for.
+    pub fn is_awaited(&self) -> bool {
+        self.subs.iter().any(|sub| !sub.ready)
+    }
+
     /// About how much is still to be shown, in bytes.
     pub fn waiting_bytes(&self) -> usize {
         let of = |sub: &Sub| {

@@ -16,6 +16,7 @@ use crate::awaited::Awaited;
 use crate::log::{Cursor, Log};
 use crate::outbox::{Emptied, Offered, Seat};
 use crate::registry::{Joined, Registry};
+use crate::rouse::Rouse;
 use crate::{Class, Full, Limits, Moved, Presence, PresenceLimits, Session, Shared};
 
 /// Groups of sessions whose connections are looked after in turn.
@@ -48,6 +49,7 @@ pub(crate) struct Inner<K, E> {
     pub(crate) log: Mutex<Log<K, E>>,
     pub(crate) awaited: Awaited,
     pub(crate) presence: Presence<()>,
+    rouse: Arc<Rouse>,
     pub(crate) clock: Clock,
     random: Random,
     taps: OnceLock<Tap<K, E>>,
@@ -136,6 +138,7 @@ where
             log: Mutex::new(log),
             awaited: Awaited::new(limits.log.age_ms_max, limits.log.awaited_max),
             presence: Presence::new(presence, clock.clone()),
+            rouse: Arc::new(Rouse::new(limits.sessions_max)),
             clock,
             random,
             taps: OnceLock::new(),
@@ -167,6 +170,7 @@ where
         if inner.sessions.fetch_update(Relaxed, Relaxed, room).is_err() {
             return Err(Full::Hub { sessions_max });
         }
+        inner.rouse.lives_here();
         let seat = Arc::new(Seat::new(inner.seats.fetch_add(1, Relaxed), identity));
         let sessions_max = match identity {
             0 => usize::MAX,
@@ -237,9 +241,16 @@ where
         }
         drop(log);
         inner.count(event, &sum);
-        sum.wakers.into_iter().for_each(std::task::Waker::wake);
+        inner.rouse.wake(sum.wakers);
         sum.emptied.into_iter().for_each(|thrown_out| inner.discard(thrown_out));
         sum.reached
+    }
+
+    /// Waits until the sessions know of what was published so far: many are woken by and by. For
+    /// who publishes much to many and can wait: what they publish meanwhile only makes the line
+    /// longer.
+    pub async fn caught_up(&self) {
+        self.0.rouse.caught_up().await;
     }
 
     /// The place of now in what is published: whoever saw everything up to here
@@ -267,7 +278,7 @@ where
         let Some(group) = self.0.beats.find(&turn) else { return };
         let mut wakers = Vec::new();
         group.each(|seat| wakers.extend(seat.beat()));
-        wakers.into_iter().for_each(std::task::Waker::wake);
+        self.0.rouse.wake(wakers);
     }
 
     /// [Beats](Self::beat) so that each session is told once a `period`, until it is dropped.

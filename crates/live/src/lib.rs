@@ -44,6 +44,7 @@ mod outbox;
 pub mod pace;
 mod presence;
 mod registry;
+mod rouse;
 mod session;
 mod shared;
 mod single_flight;

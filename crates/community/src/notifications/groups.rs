@@ -99,11 +99,10 @@ fn finish(
          WHERE account_id = ?1 AND group_key IN texts(?2) AND {SHOWN}
          ORDER BY id DESC LIMIT 20000"
     );
-    let members: Vec<(String, Id)> = tx.query(
-        &sql,
-        &[reader.to_value(), weir_db::texts(&keys)],
-        |row| Ok((row.get(0)?, row.get(1)?)),
-    )?;
+    let members: Vec<(String, Id)> =
+        tx.query(&sql, &[reader.to_value(), weir_db::texts(&keys)], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })?;
     let mut by_key: HashMap<String, Vec<Id>> = HashMap::new();
     for (key, from) in members {
         by_key.entry(key).or_default().push(from);

@@ -122,6 +122,7 @@ pub(crate) async fn post(call: Call<Face>, params: PostParams) -> Outcome {
     let text = params.text.as_deref().unwrap_or_default();
     let met = federation::meet_mentioned(&call.app.community, &*call.app.resolver, text).await;
     met.map_err(failure)?;
+    call.app.env().streams.caught_up().await;
     act(call, None, move |tx, env, by| {
         let preferences = users::by_account(tx, by)?.settings.0;
         let id = statuses::publish(tx, env, by, &draft(&params, &preferences)?)?;

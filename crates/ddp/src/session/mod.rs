@@ -12,8 +12,11 @@ mod say;
 mod subs;
 
 use std::collections::VecDeque;
+use std::future::Future as _;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::task::ready;
 
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -43,6 +46,8 @@ pub(crate) struct Door {
     user: AtomicI64,
     // The log-in may have lost its power.
     doubted: AtomicBool,
+    // The client waits for what it asked for first: its session works in turns.
+    arrives: AtomicBool,
 }
 
 /// A client that came back on a new connection.
@@ -190,8 +195,25 @@ impl<A: Clone + Send + Sync + 'static> Session<A> {
         }
     }
 
-    /// Goes on until the client has left for good.
-    async fn run(mut self) {
+    /// Goes on until the client has left for good; while it arrives, in turns with the others
+    /// who do, so that those who are here need not stand behind them.
+    async fn run(self) {
+        let (door, pace) = (self.door.clone(), self.server.0.pace.clone());
+        let mut talk = pin!(self.talk());
+        let mut turns = None;
+        std::future::poll_fn(|context| {
+            if !door.arrives.load(Ordering::Relaxed) {
+                turns = None;
+                return talk.as_mut().poll(context);
+            }
+            let turns = turns.get_or_insert_with(|| Box::new(pace.turns()));
+            let _turn = ready!(turns.poll_turn(context));
+            talk.as_mut().poll(context)
+        })
+        .await;
+    }
+
+    async fn talk(mut self) {
         self.server.0.meters.sessions.increment(1.0);
         self.open_always();
         let mut turn: Option<Work<'static, Option<Slice>>> = None;
@@ -219,6 +241,12 @@ impl<A: Clone + Send + Sync + 'static> Session<A> {
                     Some(place.slice().await)
                 }));
             }
+            let arrives = self.wire.is_some() && self.view.is_awaited();
+            if arrives && !self.door.arrives.swap(arrives, Ordering::Relaxed) {
+                // What follows is done in turns already.
+                tokio::task::yield_now().await;
+            }
+            self.door.arrives.store(arrives, Ordering::Relaxed);
             let until = self.wakes_at();
             match self.next(&mut turn, until).await {
                 Event::Said(Ok(said)) => {

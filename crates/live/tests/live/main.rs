@@ -12,6 +12,7 @@ mod memory;
 mod overflow;
 mod presence;
 mod resume;
+mod rouse;
 mod socket;
 mod sse;
 mod threads;

@@ -17,6 +17,9 @@ pub enum Turns {
     Short,
     /// What the system gives to every thread.
     Usual,
+    /// Before all others, as soon as there is something to do: for a thread that measures others
+    /// on the same processors, and does next to nothing. Only for who may ask for real time.
+    First,
 }
 
 impl Turns {
@@ -24,10 +27,14 @@ impl Turns {
     pub fn take(self) {
         #[cfg(target_os = "linux")]
         if let Some(mut now) = attributes() {
-            now.sched_runtime = match self {
-                Self::Short => SHORT_TURN_NS,
-                Self::Usual => 0,
-            };
+            match self {
+                Self::Short => now.sched_runtime = SHORT_TURN_NS,
+                Self::Usual => now.sched_runtime = 0,
+                Self::First => {
+                    now.sched_policy = libc::SCHED_RR as u32;
+                    now.sched_priority = 1;
+                }
+            }
             // SAFETY: the structure is as long as it says, and outlives the call; 0 is this thread.
             unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const now, 0) };
         }

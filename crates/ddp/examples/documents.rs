@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use weir_base::Random;
+use weir_base::{Random, Turns};
 use weir_ddp::{
     Answer, Builder, Documents, Failure, Opening, Revision, Source, Trouble, Update, Work, router,
 };
@@ -69,8 +69,16 @@ fn document(number: usize) -> Value {
     })
 }
 
-#[tokio::main]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    // As `weir serve` has it: somebody waits for what these threads do.
+    let threads = tokio::runtime::Builder::new_multi_thread()
+        .on_thread_start(|| Turns::Short.take())
+        .enable_all()
+        .build()?;
+    threads.block_on(serve())
+}
+
+async fn serve() -> Result<(), Box<dyn std::error::Error>> {
     let address: SocketAddr =
         std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:8090".into()).parse()?;
     let mut builder = Builder::<()>::new()

@@ -73,9 +73,9 @@ fn where_the_sessions_runtime_has_ended_all_are_woken_at_once() {
     drop(runtime);
     let woken = Arc::new(Woken::default());
     let waker = Waker::from(woken.clone());
-    let mut context = Context::from_waker(&waker);
+    let context = Context::from_waker(&waker);
     for session in &mut sessions {
-        assert!(matches!(session.poll_next(&mut context), Poll::Pending));
+        assert!(matches!(session.poll_next(&context), Poll::Pending));
     }
     hub.publish(&1, Shared::new(7));
     assert_eq!(woken.0.load(SeqCst), CROWD);

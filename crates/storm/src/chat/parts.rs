@@ -10,6 +10,7 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, sleep_until, timeout};
+use weir_base::Turns;
 
 use super::Storm;
 use super::crowd::{Online, Person};
@@ -342,7 +343,11 @@ impl Storm {
     /// All but a few are cut and come back at once; those few ping meanwhile, from a thread of
     /// their own: what is measured is the server, not how busy this side is.
     pub(super) async fn reconnect(&mut self) -> Result<()> {
-        let aside = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+        let aside = Builder::new_multi_thread()
+            .worker_threads(1)
+            .on_thread_start(|| Turns::First.take())
+            .enable_all()
+            .build()?;
         let done = self.reconnect_beside(aside.handle()).await;
         aside.shutdown_background();
         done

@@ -3,6 +3,7 @@
 use anyhow::Result;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
+use weir_base::Turns;
 
 /// A runtime of their own, so that its threads can give way.
 pub(super) struct Arrivals(Option<Runtime>);
@@ -11,6 +12,8 @@ impl Arrivals {
     /// As many threads as there are processors, with this niceness.
     pub(super) fn new(nice: i32) -> Result<Self> {
         let give_way = move || {
+            // The bystanders are measured, and have short ones.
+            Turns::Usual.take();
             if nice > 0 {
                 // Of the calling thread; what is refused leaves it as it is.
                 let _ = rustix::process::setpriority_process(None, nice);

@@ -50,7 +50,7 @@ const BEAT: Duration = Duration::from_secs(15);
 /// How often it is told who came and who left.
 const PRESENCE_TICK: Duration = Duration::from_secs(1);
 /// How long somebody who posts waits for those who listen.
-const CATCH_UP: Duration = Duration::from_millis(500);
+const CATCH_UP: Duration = Duration::from_millis(250);
 /// The wait before what was missed is read anew once more, where that failed.
 const ANEW_RETRY: Duration = Duration::from_secs(1);
 /// What an event counts for in outboxes besides the text of its post, in bytes.
@@ -287,9 +287,9 @@ impl Streams {
         &self.hub
     }
 
-    /// Before somebody posts: waits, for half a second at most, until those who listen were told
-    /// of what was posted before. What is published faster than it can be told would only wait
-    /// in front of everybody.
+    /// Before somebody posts: waits, for a quarter of a second at most, until those who listen were
+    /// told of what was posted before. What is published faster than it can be told would only
+    /// wait in front of everybody.
     pub async fn caught_up(&self) {
         let _ = tokio::time::timeout(CATCH_UP, self.hub.caught_up()).await;
     }

@@ -246,9 +246,8 @@ where
         sum.reached
     }
 
-    /// Waits until the sessions know of what was published so far: many are woken by and by. For
-    /// who publishes much to many and can wait: what they publish meanwhile only makes the line
-    /// longer.
+    /// Waits until the sessions were woken for what was published so far: many are woken by and
+    /// by. For who publishes to many and can wait; what is published meanwhile is not waited for.
     pub async fn caught_up(&self) {
         self.0.rouse.caught_up().await;
     }

@@ -25,7 +25,7 @@ pub(crate) struct Rouse {
     line_max: usize,
     // Where the sessions live.
     runtime: OnceLock<Handle>,
-    caught_up: Notify,
+    some_woken: Notify,
     waiting: Gauge,
 }
 
@@ -33,6 +33,8 @@ pub(crate) struct Rouse {
 struct Line {
     wakers: VecDeque<Waker>,
     is_served: bool,
+    // Since the start.
+    woken: u64,
 }
 
 impl Rouse {
@@ -41,7 +43,7 @@ impl Rouse {
             line: Mutex::default(),
             line_max,
             runtime: OnceLock::new(),
-            caught_up: Notify::new(),
+            some_woken: Notify::new(),
             waiting: metrics::gauge!("weir_live_sessions_to_wake"),
         }
     }
@@ -79,12 +81,20 @@ impl Rouse {
         }
     }
 
-    /// Waits until everybody in the line was woken.
+    /// Waits until everybody was woken who stands in the line now; who comes later is not waited
+    /// for.
     pub(crate) async fn caught_up(&self) {
-        let mut told = std::pin::pin!(self.caught_up.notified());
-        // Listens before it looks: the line may end in between.
-        told.as_mut().enable();
-        if self.line.lock().is_served {
+        let last = {
+            let line = self.line.lock();
+            line.woken + line.wakers.len() as u64
+        };
+        loop {
+            let mut told = std::pin::pin!(self.some_woken.notified());
+            // Listens before it looks: they may be woken in between.
+            told.as_mut().enable();
+            if self.line.lock().woken >= last {
+                return;
+            }
             told.await;
         }
     }
@@ -99,21 +109,21 @@ struct Serving {
 impl Serving {
     /// Wakes some; false when nobody is left.
     fn slice(&mut self) -> bool {
-        let rouse = &self.rouse;
-        let mut line = rouse.line.lock();
+        let mut line = self.rouse.line.lock();
         let count = line.wakers.len().min(SLICE);
         let some: Vec<Waker> = line.wakers.drain(..count).collect();
-        rouse.waiting.set(line.wakers.len() as f64);
+        line.woken += count as u64;
+        self.rouse.waiting.set(line.wakers.len() as f64);
         if some.is_empty() {
             // Without the memory that thousands took.
-            *line = Line::default();
-            drop(line);
-            rouse.caught_up.notify_waiters();
+            line.wakers = VecDeque::new();
+            line.is_served = false;
             self.is_over = true;
             return false;
         }
         drop(line);
         some.into_iter().for_each(Waker::wake);
+        self.rouse.some_woken.notify_waiters();
         true
     }
 }
@@ -121,9 +131,13 @@ impl Serving {
 impl Drop for Serving {
     fn drop(&mut self) {
         if !self.is_over {
-            let left = std::mem::take(&mut *self.rouse.line.lock());
-            left.wakers.into_iter().for_each(Waker::wake);
-            self.rouse.caught_up.notify_waiters();
+            let mut line = self.rouse.line.lock();
+            let left = std::mem::take(&mut line.wakers);
+            line.woken += left.len() as u64;
+            line.is_served = false;
+            drop(line);
+            left.into_iter().for_each(Waker::wake);
+            self.rouse.some_woken.notify_waiters();
         }
     }
 }

@@ -77,12 +77,12 @@ async fn a_notification_is_shown_and_dismissed_by_its_owner_only() {
     }
 }
 
-async fn suspend(place: &Place, whom: &Someone) {
+async fn suspend(place: &Place, whom: &Someone, since_ms: Option<i64>) {
     let id = whom.id;
     place
         .write(move |tx, _| {
-            let sql = "UPDATE accounts SET suspended_at = 1 WHERE id = ?1";
-            Ok(tx.execute(sql, &[weir_db::ToValue::to_value(&id)])?)
+            let sql = "UPDATE accounts SET suspended_at = ?2 WHERE id = ?1";
+            Ok(tx.execute(sql, weir_db::params![id, since_ms])?)
         })
         .await;
 }
@@ -138,7 +138,7 @@ async fn a_wave_that_may_not_be_seen_any_more_does_not_hide_what_came_before() {
         assert_eq!(seen().await, "favourite", "the sender lets the reader see nothing");
         place.do_post(&format!("/api/v1/accounts/{}/unblock", alice.id), &bob, Value::Null).await;
         wave(70).await;
-        suspend(&place, &bob).await;
+        suspend(&place, &bob, Some(1)).await;
         assert_eq!(seen().await, "favourite", "the sender is suspended");
         assert_eq!(place.get(&format!("{V1}/unread_count"), &alice).await, json!({"count": 1}));
     }
@@ -157,12 +157,13 @@ async fn a_group_is_shown_with_its_people_and_dismissed() {
         let people = place.get(&format!("{group}/accounts"), &alice).await;
         assert_eq!(people[0]["id"], carol.id.to_string());
         assert_eq!(people[1]["id"], bob.id.to_string());
-        suspend(&place, &bob).await;
+        suspend(&place, &bob, Some(1)).await;
         let one = place.get(&group, &alice).await;
         assert_eq!(one["notification_groups"][0]["notifications_count"], 1);
         assert_eq!(one["notification_groups"][0]["sample_account_ids"], json!([carol.id]));
         let people = place.get(&format!("{group}/accounts"), &alice).await;
         assert_eq!(people.as_array().unwrap().len(), 1, "who is suspended is shown to nobody");
+        suspend(&place, &bob, None).await;
         place.do_post(&format!("{group}/dismiss"), &alice, Value::Null).await;
         assert_eq!(place.refused(Method::GET, &group, &alice, Value::Null).await.0, 404);
         assert_eq!(types(&place.get(V1, &alice).await), ["mention"]);

@@ -131,6 +131,8 @@ const ARRIVALS_WAITING_MAX: usize = 100_000;
 const DRAIN_STEP: Duration = Duration::from_millis(2_000 / SHARDS as u64);
 /// How often one part of the sessions is looked after: all are once a minute.
 const BEAT: Duration = Duration::from_millis(60_000 / SHARDS as u64);
+/// Sessions looked after at a time.
+const BEAT_SLICE: usize = 256;
 
 impl Xmpp {
     /// The face; its own work runs until the shutdown.
@@ -419,7 +421,14 @@ impl Xmpp {
                 () = self.shutdown.cancelled() => return self.drain().await,
                 _ = ticks.tick() => {}
             }
-            self.router.each_of_shard(shard, |session| session.beat());
+            let mut here = Vec::new();
+            self.router.each_of_shard(shard, |session| here.push(session.clone()));
+            for some in here.chunks(BEAT_SLICE) {
+                some.iter().for_each(|session| session.beat());
+                // Of two million, thirty thousand are looked after at a time: whoever does
+                // something now need not stand behind all of them.
+                tokio::task::yield_now().await;
+            }
             shard = (shard + 1) % SHARDS;
             crate::stream::resume::expire(&self);
             self.rosters.tidy();

@@ -38,7 +38,9 @@ pub async fn post(
     let at = scheduled_at(&params, face.env().clock.now())?;
     let (by, app) = (person.id, person.bearer.app_id);
     let app = Some(app).filter(|app| *app != Id::ZERO);
-    face.env().streams.caught_up().await;
+    if at.is_none() {
+        face.env().streams.caught_up().await;
+    }
     let made = face.write(move |tx, env| {
         let preferences = users::by_account(tx, by)?.settings.0;
         let draft =

@@ -12,7 +12,7 @@ impl Arrivals {
     /// As many threads as there are processors, with this niceness.
     pub(super) fn new(nice: i32) -> Result<Self> {
         let give_way = move || {
-            // The bystanders are measured, and have short ones.
+            // Nobody measures how long these wait; what starts them has short ones.
             Turns::Usual.take();
             if nice > 0 {
                 // Of the calling thread; what is refused leaves it as it is.

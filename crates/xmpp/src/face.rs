@@ -425,8 +425,8 @@ impl Xmpp {
             self.router.each_of_shard(shard, |session| here.push(session.clone()));
             for some in here.chunks(BEAT_SLICE) {
                 some.iter().for_each(|session| session.beat());
-                // Of two million, thirty thousand are looked after at a time: whoever does
-                // something now need not stand behind all of them.
+                // Of two million, four thousand are looked after at a time: whoever does something
+                // now need not stand behind all of them.
                 tokio::task::yield_now().await;
             }
             shard = (shard + 1) % SHARDS;

@@ -41,10 +41,16 @@ async fn run(xmpp: Xmpp, doubted: Arc<Notify>) {
             () = xmpp.shutdown.cancelled() => return,
             () = doubted.notified() => {}
         }
+        let mut accounts = Vec::new();
         for shard in 0..SHARDS {
-            for accounts in xmpp.router.accounts_of_shard(shard).chunks(CHUNK) {
-                settle(&xmpp, accounts).await;
+            accounts.extend(xmpp.router.accounts_of_shard(shard));
+            if accounts.len() < CHUNK && shard + 1 < SHARDS {
+                continue;
             }
+            for some in accounts.chunks(CHUNK) {
+                settle(&xmpp, some).await;
+            }
+            accounts.clear();
         }
     }
 }

@@ -7,10 +7,10 @@ use anyhow::{Context as _, Result, bail, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
-use super::Mechanism;
 use super::link::Link;
 use super::scram::{self, Keys};
 use super::wire::{attribute, name, text_of};
+use super::{Mechanism, fast};
 
 /// Where to go and how.
 #[derive(Debug, Clone)]
@@ -20,6 +20,16 @@ pub(super) struct Door {
     pub(super) mechanism: Mechanism,
     pub(super) tls: bool,
     pub(super) password: String,
+}
+
+/// By what somebody proves who it is.
+pub(super) enum Credential {
+    /// The password itself.
+    Password,
+    /// What is derived of it, and the name of the mechanism.
+    Keys(Keys, &'static str),
+    /// A token of an earlier log-in.
+    Token(String),
 }
 
 /// Somebody who is in, and how long that took.
@@ -83,39 +93,45 @@ impl Door {
         link.say("</stream:stream>").await
     }
 
-    /// The keys of `user`, derived from what the server says first.
-    pub(super) async fn keys(&self, user: &str) -> Result<Option<Keys>> {
-        let Some(hash) = self.mechanism.hash() else { return Ok(None) };
+    /// What `user` proves by who it is: keys are derived from what the server says first, a token
+    /// is got by the password, and used once, as it has a place of its own from then on.
+    pub(super) async fn credential(&self, user: &str) -> Result<Credential> {
+        let (hash, mechanism) = match (self.mechanism, self.mechanism.scram()) {
+            (Mechanism::Fast, _) => return self.token(user).await,
+            (_, None) => return Ok(Credential::Password),
+            (_, Some(scram)) => scram,
+        };
         let (mut link, _) = self.open().await?;
         let first = format!("n,,{}", scram::first(user, "storm"));
-        self.authenticate(&mut link, &first).await?;
+        authenticate(&mut link, mechanism, &first).await?;
         let server_first = decoded(&link.hear().await?)?;
         // Deriving takes long: nobody waits for us meanwhile, nor do those who ask beside us.
         link.say("</stream:stream>").await?;
         drop(link);
         let password = self.password.clone();
         let derive = move || Keys::derive(hash, &password, &server_first);
-        Ok(Some(tokio::task::spawn_blocking(derive).await??))
+        Ok(Credential::Keys(tokio::task::spawn_blocking(derive).await??, mechanism))
     }
 
-    async fn authenticate(&self, link: &mut Link, initial: &str) -> Result<()> {
-        let auth = format!(
-            "<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='{}'>{}</auth>",
-            self.mechanism.name(),
-            BASE64.encode(initial)
-        );
-        link.say(&auth).await
+    async fn token(&self, user: &str) -> Result<Credential> {
+        let (mut link, _) = self.open().await?;
+        let token = fast::token(&mut link, user, &self.password).await?;
+        link.say("</stream:stream>").await?;
+        let (mut link, _) = self.open().await?;
+        fast::enter(&mut link, user, &token).await?;
+        link.say("</stream:stream>").await?;
+        Ok(Credential::Token(token))
     }
 
-    async fn prove(&self, link: &mut Link, user: &str, keys: Option<&Keys>) -> Result<()> {
-        let Some(keys) = keys else {
-            self.authenticate(link, &format!("\0{user}\0{}", self.password)).await?;
-            let answer = link.hear().await?;
-            ensure!(name(&answer) == "success", "{user} was not let in: {answer}");
-            return Ok(());
-        };
+    async fn prove_by_keys(
+        &self,
+        link: &mut Link,
+        user: &str,
+        keys: &Keys,
+        mechanism: &str,
+    ) -> Result<()> {
         let first = scram::first(user, &format!("{user}storm"));
-        self.authenticate(link, &format!("n,,{first}")).await?;
+        authenticate(link, mechanism, &format!("n,,{first}")).await?;
         let challenge = link.hear().await?;
         let (last, proof) = keys.last(&first, &decoded(&challenge)?)?;
         let response = format!(
@@ -129,23 +145,25 @@ impl Door {
         Ok(())
     }
 
-    /// Logs in: from the connection to the roster and the own presence, timed from `from`.
-    pub(super) async fn log_in(
-        &self,
-        user: &str,
-        keys: Option<&Keys>,
-        from: Instant,
-    ) -> Result<Arrived> {
-        let (mut link, _) = self.open().await?;
-        self.prove(&mut link, user, keys).await?;
-        let features = self.stream(&mut link).await?;
+    /// Proves who this is and takes a resource. The address.
+    async fn enter(&self, link: &mut Link, user: &str, by: &Credential) -> Result<String> {
+        match by {
+            Credential::Token(token) => return fast::enter(link, user, token).await,
+            Credential::Keys(keys, mechanism) => {
+                self.prove_by_keys(link, user, keys, mechanism).await?;
+            }
+            Credential::Password => {
+                authenticate(link, "PLAIN", &format!("\0{user}\0{}", self.password)).await?;
+                let answer = link.hear().await?;
+                ensure!(name(&answer) == "success", "{user} was not let in: {answer}");
+            }
+        }
+        let features = self.stream(link).await?;
         let bind = "<iq type='set' id='b'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'>\
             <resource>storm</resource></bind></iq>";
         link.say(bind).await?;
         let answer = link.hear().await?;
         let jid = text_of(&answer, "jid").with_context(|| format!("not bound: {answer}"))?;
-        let jid = jid.to_owned();
-        let bound = from.elapsed();
         // Servers of before RFC 6121 want it.
         if features.contains("xmpp-session") && !features.contains("<optional") {
             link.say(
@@ -153,6 +171,19 @@ impl Door {
             )
             .await?;
         }
+        Ok(jid.to_owned())
+    }
+
+    /// Logs in: from the connection to the roster and the own presence, timed from `from`.
+    pub(super) async fn log_in(
+        &self,
+        user: &str,
+        by: &Credential,
+        from: Instant,
+    ) -> Result<Arrived> {
+        let (mut link, _) = self.open().await?;
+        let jid = self.enter(&mut link, user, by).await?;
+        let bound = from.elapsed();
         let roster = "<iq type='get' id='o'><query xmlns='jabber:iq:roster'/></iq><presence/>";
         link.say(roster).await?;
         let mut arrived =
@@ -175,6 +206,14 @@ impl Door {
         arrived.ready = from.elapsed();
         Ok(arrived)
     }
+}
+
+async fn authenticate(link: &mut Link, mechanism: &str, initial: &str) -> Result<()> {
+    let auth = format!(
+        "<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='{mechanism}'>{}</auth>",
+        BASE64.encode(initial)
+    );
+    link.say(&auth).await
 }
 
 fn decoded(element: &str) -> Result<String> {

@@ -6,12 +6,14 @@
 //! | `wire` | XML streams, as little of them as a client needs |
 //! | `link` | a connection, plain or with TLS |
 //! | `scram` | SCRAM from the client's side |
+//! | `fast` | tokens of earlier log-ins |
 //! | `log_in` | registering and logging in |
 //! | `crowd` | those who are online, and what comes to them |
 //! | `parts` | what is measured, part by part |
 //! | `report` | what was measured |
 
 mod crowd;
+mod fast;
 mod link;
 mod log_in;
 mod parts;
@@ -29,9 +31,9 @@ use serde::Serialize;
 use url::Url;
 
 use self::crowd::{Online, Scene};
-use self::log_in::Door;
+use self::log_in::{Credential, Door};
 use self::report::{Look, Measured};
-use self::scram::{Hash, Keys};
+use self::scram::Hash;
 use crate::findings::Files;
 use crate::machine;
 
@@ -57,7 +59,8 @@ pub struct Options {
     /// Log-ins under way at once, where no rate is given.
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub at_once: u64,
-    /// How people prove who they are; keys of SCRAM are derived before the clock starts.
+    /// How people prove who they are; keys of SCRAM are derived, and tokens of FAST got by the
+    /// password and used once, before the clock starts.
     #[arg(long, value_enum, default_value_t = Mechanism::ScramSha1)]
     pub mechanism: Mechanism,
     /// Encrypt (STARTTLS); certificates are not looked at.
@@ -153,22 +156,17 @@ pub enum Mechanism {
     /// SCRAM-SHA-256
     #[value(name = "scram-sha-256")]
     ScramSha256,
+    /// A token of an earlier log-in (XEP-0484), proven by HT-SHA-256-NONE
+    Fast,
 }
 
 impl Mechanism {
-    fn name(self) -> &'static str {
+    /// The hash and the name of a mechanism with a challenge.
+    fn scram(self) -> Option<(Hash, &'static str)> {
         match self {
-            Self::Plain => "PLAIN",
-            Self::ScramSha1 => "SCRAM-SHA-1",
-            Self::ScramSha256 => "SCRAM-SHA-256",
-        }
-    }
-
-    fn hash(self) -> Option<Hash> {
-        match self {
-            Self::Plain => None,
-            Self::ScramSha1 => Some(Hash::Sha1),
-            Self::ScramSha256 => Some(Hash::Sha256),
+            Self::Plain | Self::Fast => None,
+            Self::ScramSha1 => Some((Hash::Sha1, "SCRAM-SHA-1")),
+            Self::ScramSha256 => Some((Hash::Sha256, "SCRAM-SHA-256")),
         }
     }
 }
@@ -219,7 +217,7 @@ struct Storm {
     /// The process of the server, where it is on this machine.
     server: Option<u32>,
     scene: Arc<Scene>,
-    keys: Arc<Vec<Option<Keys>>>,
+    credentials: Arc<Vec<Credential>>,
     online: Vec<Online>,
     measured: Measured,
     looks: Arc<Mutex<Vec<Look>>>,
@@ -250,7 +248,7 @@ impl Storm {
             door: Arc::new(door),
             server,
             scene,
-            keys: Arc::default(),
+            credentials: Arc::default(),
             online: Vec::new(),
             measured: Measured::default(),
             looks,

@@ -52,16 +52,14 @@ impl Storm {
             }))
             .await?;
         }
-        if let Some(hash) = self.options.mechanism.hash() {
-            eprintln!("deriving the keys of {hash:?}");
-            let door = self.door.clone();
-            let names = (0..self.clients()).map(|at| self.name(at));
-            let keys = all(names.map(|name| {
-                let door = door.clone();
-                async move { door.keys(&name).await }
-            }));
-            self.keys = Arc::new(keys.await?);
-        }
+        eprintln!("getting ready what they prove who they are by");
+        let door = self.door.clone();
+        let names = (0..self.clients()).map(|at| self.name(at));
+        let credentials = all(names.map(|name| {
+            let door = door.clone();
+            async move { door.credential(&name).await }
+        }));
+        self.credentials = Arc::new(credentials.await?);
         if !self.options.arranged {
             self.befriend().await?;
         }
@@ -137,12 +135,12 @@ impl Storm {
                 }
                 None => Some(at_once.clone().acquire_owned().await?),
             };
-            let (door, keys, name) = (self.door.clone(), self.keys.clone(), self.name(at));
+            let (door, all, name) = (self.door.clone(), self.credentials.clone(), self.name(at));
             let scene = self.scene.clone();
             let arrives = async move {
                 let from = due.unwrap_or_else(Instant::now);
-                let keys = keys.get(at).and_then(Option::as_ref);
-                let arrived = timeout(PATIENCE, door.log_in(&name, keys, from)).await;
+                let credential = all.get(at).context("somebody has nothing to prove it by")?;
+                let arrived = timeout(PATIENCE, door.log_in(&name, credential, from)).await;
                 drop(permit);
                 let arrived = arrived.with_context(|| format!("{name} did not get in"))?;
                 let arrived = arrived.with_context(|| format!("{name} did not get in"))?;

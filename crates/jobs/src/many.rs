@@ -8,6 +8,7 @@ use weir_db::{Class, Dialect, Tx, ids, params};
 
 use crate::directory::QueueState;
 use crate::mend::Gone;
+use crate::search::LOOK;
 use crate::{Entry, Error, Jobs, Search, Set};
 
 /// Passes over the ready, in the database and in Redis, until one finds nothing more.
@@ -74,6 +75,16 @@ impl Jobs {
         Ok(swept)
     }
 
+    /// Makes all jobs of `set` ready now, and tells how many, as [`sweep`](Self::sweep) does: what
+    /// fails again meanwhile is not tried for ever.
+    ///
+    /// # Errors
+    /// As [`sweep`](Self::sweep).
+    pub async fn retry_all(&self, set: Set) -> Result<u64, Error> {
+        let swept = self.sweep(&Search::all(set), Action::Retry, |_| ()).await?;
+        Ok(swept.changed)
+    }
+
     /// The part of [`sweep`](Self::sweep) in the database.
     async fn sweep_here(
         &self,
@@ -84,7 +95,8 @@ impl Jobs {
     ) -> Result<(), Error> {
         let (begun, mut after) = (swept.looked, None);
         while swept.looked - begun < swept.of {
-            let look = self.look_here(search, after).await?;
+            let left = usize::try_from(swept.of - (swept.looked - begun)).unwrap_or(LOOK);
+            let look = self.look_here(search, after, left.min(LOOK)).await?;
             swept.looked += look.looked;
             swept.changed += self.change(action, look.found).await?;
             told(*swept);
@@ -139,7 +151,7 @@ impl Jobs {
         let search = Search { queue: Some(from.to_owned()), ..Search::all(Set::Ready) };
         let (mut swept, mut after) = (Swept { of, ..Swept::default() }, None);
         loop {
-            let look = self.look_here(&search, after).await?;
+            let look = self.look_here(&search, after, LOOK).await?;
             swept.looked += look.looked;
             let (jobs, old, name) = (self.clone(), old.clone(), to.to_owned());
             let write = move |tx: &mut Tx| jobs.move_some(tx, &look.found, &old, &name);

@@ -8,10 +8,8 @@ use weir_db::{Class, Tx, params};
 use crate::batches::{self, Change};
 use crate::inspect::find_ready;
 use crate::jobs::lane_name;
-use crate::{Action, Error, Jobs, Queue, Search, Set, Swept, rows};
+use crate::{Action, Error, Jobs, Queue, rows};
 
-/// Jobs that one transaction moves.
-const MOVED_MAX: usize = 500;
 /// How long the other nodes are asked to cut off a task, in ms: they look every 50 ms.
 const CANCELS_KEPT_MS: i64 = 60_000;
 
@@ -149,53 +147,6 @@ impl Jobs {
             params![queue.name],
             |row| Ok((row.get(0)?, row.get(1)?)),
         )
-    }
-
-    /// Makes all jobs of `set` ready now, and tells how many. The ready are so already.
-    ///
-    /// # Errors
-    /// [`Error::Db`]; what was moved before it stays moved.
-    pub async fn retry_all(&self, set: Set) -> Result<u64, Error> {
-        let mut all = 0;
-        loop {
-            let jobs = self.clone();
-            let some = move |tx: &mut Tx| jobs.retry_some(tx, set);
-            let moved: u64 = self.inner.db.write(Class::Housekeeping, some).await?;
-            all += moved;
-            if moved == 0 {
-                break;
-            }
-        }
-        match self.inner.redis.get() {
-            Some(redis) => {
-                let (mut swept, search) = (Swept::default(), Search::all(set));
-                let told = &mut |_| ();
-                self.sweep_redis(redis, &search, Action::Retry, &mut swept, told).await?;
-                Ok(all + swept.changed)
-            }
-            None => Ok(all),
-        }
-    }
-
-    fn retry_some(&self, tx: &mut Tx, set: Set) -> Result<u64, weir_db::Error> {
-        let now = self.inner.clock.now();
-        let moved = match set {
-            Set::Ready => 0,
-            Set::Scheduled | Set::Retries => tx.execute(
-                "UPDATE jobs_later SET due_at = ?1 WHERE id IN (SELECT id FROM jobs_later
-                 WHERE due_at > ?1 AND state = ?2 ORDER BY due_at, id LIMIT ?3)",
-                params![now, set == Set::Retries, MOVED_MAX],
-            )?,
-            Set::Dead => {
-                let some: Vec<Id> = tx.column(
-                    "SELECT id FROM jobs_dead ORDER BY died_at, id LIMIT ?1",
-                    params![MOVED_MAX],
-                )?;
-                self.raise(tx, &some)?
-            }
-        };
-        self.due_now(tx);
-        Ok(moved)
     }
 
     /// Moves dead jobs to where they are due at once.

@@ -59,23 +59,24 @@ impl Jobs {
     /// # Errors
     /// [`Error::Db`], [`Error::Redis`].
     pub async fn look(&self, search: &Search, after: Option<Entry>) -> Result<Look, Error> {
-        Ok(of(search, self.list(search.set, after, LOOK).await?))
+        Ok(of(search, self.list(search.set, after, LOOK).await?, LOOK))
     }
 
-    /// As [`look`](Self::look), of what lies in the database.
+    /// As [`look`](Self::look), at the next `count` of what lies in the database.
     pub(crate) async fn look_here(
         &self,
         search: &Search,
         after: Option<Entry>,
+        count: usize,
     ) -> Result<Look, Error> {
-        Ok(of(search, self.list_here(search.set, after, LOOK).await?))
+        Ok(of(search, self.list_here(search.set, after, count).await?, count))
     }
 }
 
-/// The part of `list` that is meant.
-fn of(search: &Search, list: Vec<Entry>) -> Look {
+/// The part of `list`, of `count` at most, that is meant.
+fn of(search: &Search, list: Vec<Entry>, count: usize) -> Look {
     let looked = list.len();
-    let last = if looked < LOOK { None } else { list.last().cloned() };
+    let last = if looked < count { None } else { list.last().cloned() };
     let found = list.into_iter().filter(|entry| search.is_for(entry)).collect();
     Look { found, looked: looked as u64, last }
 }

@@ -238,6 +238,24 @@ async fn all_of_a_set_are_retried_at_once() {
     }
 }
 
+#[tokio::test]
+async fn what_dies_again_while_the_dead_are_retried_is_tried_once() {
+    for house in houses() {
+        let ids = call(&house, 1_500).await;
+        let (registry, mut runs) = telling(|_| Err(Failure::Dead("as ever".into())));
+        let running = house.start(registry);
+        until("all deaths", async || house.rows("jobs_dead").await == 1_500).await;
+        assert_eq!(house.jobs.retry_all(Set::Dead).await.unwrap(), 1_500, "{}", house.fixture.name);
+        until("their deaths", async || house.rows("jobs_dead").await == 1_500).await;
+        running.stop().await;
+        let mut count = 0;
+        while runs.try_recv().is_ok() {
+            count += 1;
+        }
+        assert_eq!(count, 2 * ids.len(), "{}", house.fixture.name);
+    }
+}
+
 /// Blocks until it is told to go on.
 #[derive(serde::Serialize, serde::Deserialize)]
 struct Sum(i64);

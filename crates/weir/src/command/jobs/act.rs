@@ -190,11 +190,6 @@ async fn change(jobs: &Jobs, which: Which, action: Action, told: Told) -> Result
     };
     let search = which.search(set);
     let swept = match (action, set) {
-        // Without a search there is nothing to look at.
-        (Action::Retry, _) if search == Search::all(search.set) => {
-            let changed = jobs.retry_all(search.set).await.map_err(said)?;
-            Swept { changed, ..Swept::default() }
-        }
         (Action::Retry, JobSet::Ready) => Swept::default(),
         _ => jobs.sweep(&search, action, move |swept| tell(&told, swept)).await.map_err(said)?,
     };

@@ -20,6 +20,8 @@ pub struct Tx<'c> {
     pub(crate) unique: bool,
     /// The connection broke.
     pub(crate) broken: bool,
+    /// It changed more than rows.
+    pub(crate) changed_schema: bool,
     /// Set by others when this unit holds up the log.
     cancelled: Option<&'c AtomicBool>,
 }
@@ -68,6 +70,7 @@ impl<'c> Tx<'c> {
             conflict: false,
             unique: false,
             broken: false,
+            changed_schema: false,
             cancelled: None,
         }
     }
@@ -304,6 +307,7 @@ impl<'c> Tx<'c> {
 
     /// Runs several statements without parameters: migrations.
     pub(crate) fn batch(&mut self, sql: &str) -> Result<(), Error> {
+        self.changed_schema = true;
         self.statement(sql, |connection, sql| match connection {
             Connection::Sqlite(connection) => sqlite::batch(connection, sql),
             Connection::Postgres(connection) => connection.batch(sql),

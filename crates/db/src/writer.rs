@@ -1,5 +1,11 @@
-//! The one thread that writes to SQLite: groups of units, each in its savepoint, in one commit.
+//! The one thread that writes to SQLite: groups of units in one commit.
+//!
+//! A savepoint costs two statements and a copy of every page that is changed in it, which is more
+//! than a small unit itself. So units run without, until one fails after it has changed something:
+//! then the group is rolled back and runs again, each unit in a savepoint of its own, and so do the
+//! next groups, since what fails once often fails again.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
@@ -17,6 +23,9 @@ use crate::{Error, Tx};
 
 /// Units in one group, so that memory held for answers stays bounded.
 const GROUP_UNITS_MAX: usize = 1_000;
+/// Groups that have savepoints after one that lacked them: at most so much work in a hundred is
+/// done twice.
+const CAREFUL_GROUPS: u32 = 64;
 
 pub(crate) struct Writer {
     connection: rusqlite::Connection,
@@ -32,6 +41,8 @@ pub(crate) struct Writer {
     group_units: metrics::Histogram,
     commit_seconds: metrics::Histogram,
     retried: metrics::Counter,
+    /// So many of the next groups have savepoints.
+    careful: Cell<u32>,
 }
 
 impl Writer {
@@ -58,6 +69,7 @@ impl Writer {
             group_units: metrics::histogram!("weir_db_group_units"),
             commit_seconds: metrics::histogram!("weir_db_commit_seconds"),
             retried: metrics::counter!("weir_db_groups_repeated_total"),
+            careful: Cell::new(0),
         }
     }
 
@@ -81,8 +93,7 @@ impl Writer {
         }
     }
 
-    /// Runs units in one transaction, each in its savepoint, until the group is due, commits, and
-    /// hands it on. Gives back the last turn if the queue was not told yet.
+    /// Runs units in one transaction until the group is due, commits, and hands it on. Gives back the last turn if the queue was not told yet.
     fn group(&self, mut turn: Turn, mut work: Box<dyn Work>) -> Option<Done> {
         let started = Instant::now();
         if self.disk_failed.load(Ordering::Acquire) {
@@ -97,13 +108,23 @@ impl Writer {
         let mut hooks: Vec<Hook> = Vec::new();
         let mut most_urgent = turn.class;
         let mut before = started;
+        let mut is_careful = self.careful.get() > 0;
+        self.careful.set(self.careful.get().saturating_sub(1));
         let untold = loop {
             if units.is_empty() {
                 self.first(&mut *work, &mut hooks);
-            } else {
+                units.push(work);
+            } else if is_careful {
                 self.unit(&mut *work, &mut hooks);
+                units.push(work);
+            } else {
+                let is_whole = self.bare(&mut *work, &mut hooks);
+                units.push(work);
+                if !is_whole {
+                    is_careful = true;
+                    self.again(&mut units, &mut hooks);
+                }
             }
-            units.push(work);
             let now = Instant::now();
             let done = (turn, now - before);
             self.meters.unit(turn.class, done.1, units.len());
@@ -148,6 +169,38 @@ impl Writer {
         if let Err(failure) = again.and_then(|()| begin(&self.connection, "BEGIN IMMEDIATE")) {
             tracing::error!(error = %failure.error, "a transaction could not be begun again");
             work.spoil(failure.error);
+        }
+    }
+
+    /// Runs one unit in the open transaction. False when it failed and left changes behind, which
+    /// cannot be told from those of the units before it.
+    fn bare(&self, work: &mut dyn Work, hooks: &mut Vec<Hook>) -> bool {
+        let before = self.connection.total_changes();
+        let mut tx = Tx::new(Connection::Sqlite(&self.connection));
+        if work.run(&mut tx) {
+            hooks.append(&mut tx.hooks);
+            return true;
+        }
+        // What SQLite rolled back by itself is seen by the caller.
+        self.connection.is_autocommit()
+            || self.connection.total_changes() == before && !tx.changed_schema
+    }
+
+    /// Undoes the open transaction and runs `units` once more in a new one, each in a savepoint.
+    fn again(&self, units: &mut [Box<dyn Work>], hooks: &mut Vec<Hook>) {
+        self.careful.set(CAREFUL_GROUPS);
+        hooks.clear();
+        let begun = begin(&self.connection, "ROLLBACK")
+            .and_then(|()| begin(&self.connection, "BEGIN IMMEDIATE"));
+        if let Err(failure) = begun {
+            // Without one the commit fails, and each unit runs alone.
+            return tracing::error!(error = %failure.error, "a transaction could not be begun again");
+        }
+        for work in units {
+            if self.connection.is_autocommit() {
+                return;
+            }
+            self.unit(&mut **work, hooks);
         }
     }
 

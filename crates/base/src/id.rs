@@ -111,10 +111,22 @@ impl IdGenerator {
     /// The 16 low bits start at a random value in the lower half, so that two processes rarely
     /// meet.
     pub fn next(&self) -> Id {
+        Id(self.first_of(1))
+    }
+
+    /// So many ids that follow each other, as [`next`](Self::next) would give them.
+    pub fn next_many(&self, count: usize) -> impl Iterator<Item = Id> + use<> {
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        let first = self.first_of(count.max(1));
+        (0..count).map(move |at| Id(first + at))
+    }
+
+    fn first_of(&self, count: i64) -> i64 {
         let fresh = Id::first_at(self.clock.now()).0 | i64::from(self.random.u16() >> 1);
-        let step = |last: i64| Some(if fresh > last { fresh } else { last + 1 });
+        let first = |last: i64| if fresh > last { fresh } else { last + 1 };
+        let step = |last: i64| Some(first(last) + count - 1);
         match self.last.fetch_update(Ordering::Relaxed, Ordering::Relaxed, step) {
-            Ok(last) | Err(last) => Id(if fresh > last { fresh } else { last + 1 }),
+            Ok(last) | Err(last) => first(last),
         }
     }
 
@@ -133,6 +145,17 @@ mod tests {
     fn ids_of_one_millisecond_are_unique_and_rise() {
         let ids = IdGenerator::new(Clock::manual(Timestamp::from_ms(1_000)), Random::seeded(1));
         let made: Vec<Id> = (0..40_000).map(|_| ids.next()).collect();
+        assert!(made.windows(2).all(|pair| pair[0] < pair[1]));
+    }
+
+    #[test]
+    fn many_at_once_are_no_others_ids() {
+        let ids = IdGenerator::new(Clock::manual(Timestamp::from_ms(1_000)), Random::seeded(1));
+        let mut made = vec![ids.next()];
+        made.extend(ids.next_many(3));
+        made.extend(ids.next_many(0));
+        made.push(ids.next());
+        assert_eq!(made.len(), 5);
         assert!(made.windows(2).all(|pair| pair[0] < pair[1]));
     }
 

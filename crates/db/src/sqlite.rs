@@ -210,20 +210,46 @@ pub(crate) fn execute(
     run().map(|changed| changed as u64).map_err(|error| failure(error, sql))
 }
 
+/// Runs a statement once for each of `list`, and tells `each` how many rows it changed. What is
+/// the same as the time before is not bound again.
 pub(crate) fn execute_each<'v, const N: usize>(
     connection: &rusqlite::Connection,
     sql: &str,
     list: impl IntoIterator<Item = [Value<'v>; N]>,
-) -> Result<Vec<bool>, Failure> {
+    mut each: impl FnMut(usize),
+) -> Result<(), Failure> {
     let sql = &*dialect::translate(crate::Dialect::Sqlite, sql);
     let fail = |error| failure(error, sql);
     let mut statement = connection.prepare_cached(sql).map_err(fail)?;
-    let mut changed = Vec::new();
+    let mut bound: Option<[Value<'v>; N]> = None;
     for params in list {
-        let count = statement.execute(rusqlite::params_from_iter(params)).map_err(fail)?;
-        changed.push(count > 0);
+        match &bound {
+            // The first time it is seen that the statement has as many.
+            None => bind_all(&mut statement, &params).map_err(fail)?,
+            Some(bound) => {
+                for (at, (value, before)) in params.iter().zip(bound).enumerate() {
+                    if value != before {
+                        statement.raw_bind_parameter(at + 1, value).map_err(fail)?;
+                    }
+                }
+            }
+        }
+        each(statement.raw_execute().map_err(fail)?);
+        bound = Some(params);
     }
-    Ok(changed)
+    Ok(())
+}
+
+fn bind_all(
+    statement: &mut rusqlite::Statement<'_>,
+    params: &[Value<'_>],
+) -> rusqlite::Result<()> {
+    let expected = statement.parameter_count();
+    if params.len() != expected {
+        return Err(rusqlite::Error::InvalidParameterCount(params.len(), expected));
+    }
+    let mut all = params.iter().enumerate();
+    all.try_for_each(|(at, value)| statement.raw_bind_parameter(at + 1, value))
 }
 
 pub(crate) fn query_each<'v, const N: usize>(

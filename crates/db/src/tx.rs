@@ -135,9 +135,7 @@ impl<'c> Tx<'c> {
         list: impl IntoIterator<Item = [Value<'v>; N]>,
     ) -> Result<(), Error> {
         self.statement(sql, |connection, sql| match connection {
-            Connection::Sqlite(connection) => {
-                sqlite::execute_each(connection, sql, list).map(|_| ())
-            }
+            Connection::Sqlite(connection) => sqlite::execute_each(connection, sql, list, |_| ()),
             Connection::Postgres(connection) => connection.run_all(sql, list),
         })
     }
@@ -151,7 +149,11 @@ impl<'c> Tx<'c> {
         list: impl IntoIterator<Item = [Value<'v>; N]>,
     ) -> Result<Vec<bool>, Error> {
         self.statement(sql, |connection, sql| match connection {
-            Connection::Sqlite(connection) => sqlite::execute_each(connection, sql, list),
+            Connection::Sqlite(connection) => {
+                let mut changed = Vec::new();
+                let each = |count| changed.push(count > 0);
+                sqlite::execute_each(connection, sql, list, each).map(|()| changed)
+            }
             Connection::Postgres(connection) => connection.execute_each(sql, list),
         })
     }
@@ -168,8 +170,9 @@ impl<'c> Tx<'c> {
     ) -> Result<u64, Error> {
         self.statement(sql, |connection, sql| match connection {
             Connection::Sqlite(connection) => {
-                let changed = sqlite::execute_each(connection, sql, list)?;
-                Ok(changed.into_iter().filter(|changed| *changed).count() as u64)
+                let mut changed = 0;
+                let each = |count| changed += u64::from(count > 0);
+                sqlite::execute_each(connection, sql, list, each).map(|()| changed)
             }
             Connection::Postgres(connection) => connection.execute_all(sql, list),
         })

@@ -125,7 +125,7 @@ async fn write(inner: &Arc<Inner>, acks: Arc<Vec<Acks>>, cut: &CancellationToken
             Err(error) => error,
         };
         if error.is_passing() && !cut.is_cancelled() {
-            tracing::warn!(%error, count, "ends of jobs cannot be written yet");
+            inner.outage.failed("ends of jobs cannot be written yet", &error);
             tokio::time::sleep(AGAIN_AFTER).await;
             continue;
         }

@@ -112,7 +112,7 @@ impl Worker {
                     self.start(claims).await;
                 }
                 Err(error) => {
-                    tracing::warn!(queue = %self.state.name, %error, "jobs cannot be read");
+                    self.inner.outage.failed("jobs cannot be read", &error);
                     for pick in picks.iter() {
                         self.state.released(&pick.lane, &pick.ids);
                     }
@@ -226,7 +226,7 @@ impl Worker {
                 }
                 Err(error) => {
                     let error: weir_db::Error = error;
-                    tracing::warn!(queue = %self.state.name, %error, "jobs cannot be looked for");
+                    self.inner.outage.failed("jobs cannot be looked for", &error);
                     return self.pause_for_database().await;
                 }
             }
@@ -323,7 +323,7 @@ impl Worker {
         };
         let freed: Result<(), weir_db::Error> = self.inner.db.write(self.queue.class, free).await;
         if let Err(error) = &freed {
-            tracing::warn!(queue = %self.state.name, %error, "unique jobs cannot start");
+            self.inner.outage.failed("unique jobs cannot start", &error);
             self.pause_for_database().await;
         }
         freed.is_ok()

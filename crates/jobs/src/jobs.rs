@@ -20,6 +20,7 @@ use crate::later::Later;
 use crate::load::DatabaseTimes;
 use crate::news::{self, News};
 use crate::nodes::Nodes;
+use crate::outage::Outage;
 use crate::registry::Periodic;
 use crate::rows;
 use crate::rows::NewRow;
@@ -42,6 +43,8 @@ pub struct Jobs {
 /// repeated writes them again under new ids.
 pub struct Packed<J> {
     rows: Vec<NewRow>,
+    /// Where they stand in `rows`, lane by lane.
+    by_lane: Vec<u32>,
     of: PhantomData<fn(J)>,
 }
 
@@ -61,6 +64,8 @@ pub(crate) struct Inner {
     pub(crate) totals: Totals,
     pub(crate) history: History,
     pub(crate) database_times: DatabaseTimes,
+    /// Whether the database answers.
+    pub(crate) outage: Outage,
     /// Memory that the process should stay within, in bytes; 0 when nobody said.
     pub(crate) memory_budget: AtomicU64,
     pub(crate) running: Running,
@@ -119,6 +124,7 @@ impl Jobs {
             totals: Totals::default(),
             history: History::default(),
             database_times: DatabaseTimes::default(),
+            outage: Outage::of_database(),
             memory_budget: AtomicU64::new(0),
             running: Running::default(),
             cursors: Cursors::default(),
@@ -160,8 +166,11 @@ impl Jobs {
     /// # Errors
     /// As [`enqueue`](Self::enqueue).
     pub fn pack<J: Job>(&self, jobs: &[J]) -> Result<Packed<J>, weir_db::Error> {
-        let rows = jobs.iter().map(|job| self.row(job, None, None)).collect::<Result<_, _>>()?;
-        Ok(Packed { rows, of: PhantomData })
+        let row = |job| self.row(job, None, None);
+        let rows = jobs.iter().map(row).collect::<Result<Vec<_>, _>>()?;
+        let mut by_lane: Vec<u32> = (0..).take(rows.len()).collect();
+        by_lane.sort_by(|one, other| rows[*one as usize].lane.cmp(&rows[*other as usize].lane));
+        Ok(Packed { rows, by_lane, of: PhantomData })
     }
 
     /// Enqueues what was packed, as [`enqueue_many`](Self::enqueue_many) does: the jobs wait from
@@ -175,9 +184,10 @@ impl Jobs {
         packed: &mut Packed<J>,
     ) -> Result<(), weir_db::Error> {
         let now = self.inner.clock.now();
-        for row in &mut packed.rows {
+        let ids = self.inner.ids.next_many(packed.rows.len());
+        for (row, id) in packed.rows.iter_mut().zip(ids) {
             // In the order of commits, and their time runs from here.
-            row.id = self.inner.ids.next();
+            row.id = id;
             row.enqueued_at = now;
             row.expires_at = expires_at::<J>(now);
         }
@@ -186,7 +196,8 @@ impl Jobs {
             return self.insert(tx, rows);
         }
         rows::insert_ready(tx, &packed.rows)?;
-        self.tell_added(tx, packed.rows.iter().map(|row| (row.queue, row.lane.clone(), row.id)));
+        let by_lane = packed.by_lane.iter().map(|at| &packed.rows[*at as usize]);
+        self.tell_added(tx, by_lane.map(|row| (row.queue, row.lane.clone(), row.id)).collect());
         Ok(())
     }
 
@@ -333,16 +344,17 @@ impl Jobs {
 
     fn insert(&self, tx: &mut Tx, rows: Vec<NewRow>) -> Result<(), weir_db::Error> {
         rows::insert_ready(tx, &rows)?;
-        self.tell_added(tx, rows.into_iter().map(|row| (row.queue, row.lane, row.id)));
+        self.tell_added(tx, rows.into_iter().map(|row| (row.queue, row.lane, row.id)).collect());
         Ok(())
     }
 
-    fn tell_added(&self, tx: &mut Tx, rows: impl Iterator<Item = (&'static str, Arc<str>, Id)>) {
-        let mut added: Vec<_> = rows.collect();
-        // Lane by lane.
-        added.sort();
+    fn tell_added(&self, tx: &mut Tx, mut added: Vec<(&'static str, Arc<str>, Id)>) {
         let inner = self.inner.clone();
-        tx.after_commit(move || inner.added(&added));
+        tx.after_commit(move || {
+            // Lane by lane; here, since the thread that writes has more to do.
+            added.sort();
+            inner.added(&added);
+        });
     }
 
     pub(crate) fn row<J: Job>(

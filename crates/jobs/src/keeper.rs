@@ -54,11 +54,12 @@ impl Keeper {
         while !stop.is_cancelled() {
             let sleep = match self.step().await {
                 Ok(next) => {
+                    self.inner.outage.answered();
                     let wait_ms = next.since_ms(self.inner.clock.now()).max(0);
                     Duration::from_millis(wait_ms.unsigned_abs()).min(SLEEP_MAX)
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "the jobs' schedule waits for the database");
+                    self.inner.outage.failed("the jobs' schedule waits", &error);
                     AGAIN_AFTER
                 }
             };

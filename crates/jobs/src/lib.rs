@@ -73,6 +73,7 @@ mod many;
 mod mend;
 mod news;
 mod nodes;
+mod outage;
 mod periodic;
 mod places;
 mod plan;

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use weir_base::{Id, Timestamp};
-use weir_db::{Class, Error, Tx, Value, ids};
+use weir_db::{Class, Error, Tx, Value, ids, params};
 
 use crate::dispatch::AGAIN_AFTER;
 use crate::jobs::Inner;
@@ -24,8 +24,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Two looks that this process's own jobs bring on are so far apart: one look for many commits.
 const LOOK_GAP: Duration = Duration::from_millis(4);
 
-/// Rows of newly gained slots that one look should read at most: read all at once, millions would
-/// take memory by the gigabyte, and longer than a statement may.
+/// Rows of newly gained slots that one look should read at most, and one statement does: read all
+/// at once, millions would take memory by the gigabyte, and longer than a statement may.
 const GAINED_ROWS_MAX: usize = 50_000;
 
 /// The condition of rows that a snapshot could not see. The first comparison alone says where in
@@ -54,11 +54,13 @@ struct Looks {
     gained_max: usize,
 }
 
+/// Ids by slot, queue and lane.
+type Lanes = BTreeMap<(u8, String, String), Vec<i64>>;
+
 /// What a look found.
 struct Look {
     snapshot: Snapshot,
-    /// By slot, queue and lane.
-    lanes: BTreeMap<(u8, String, String), Vec<i64>>,
+    lanes: Lanes,
     others: Option<Others>,
 }
 
@@ -82,7 +84,7 @@ pub(crate) async fn run(inner: Arc<Inner>, stop: CancellationToken) {
             Ok(()) => LOOK_GAP,
             Err(error) => {
                 looks.gained_max = 1;
-                tracing::warn!(%error, "new jobs cannot be looked for");
+                inner.outage.failed("new jobs cannot be looked for", &error);
                 AGAIN_AFTER
             }
         };
@@ -172,21 +174,46 @@ fn read(
         reason: format!("{text:?} is no snapshot"),
         sql: "pg_current_snapshot".into(),
     })?;
-    let mut lanes: BTreeMap<_, Vec<i64>> = BTreeMap::new();
-    for (mask, which, params) in [(held, UNSEEN, unseen), (gained, "", &[])] {
-        if mask == 0 {
-            continue;
-        }
-        let slots = slots::list(mask);
-        let sql = format!("SELECT slot, queue, lane, id FROM jobs WHERE slot IN ({slots}) {which}");
-        tx.query(&sql, params, |row| {
+    let mut lanes = Lanes::new();
+    if held != 0 {
+        let slots = slots::list(held);
+        let sql =
+            format!("SELECT slot, queue, lane, id FROM jobs WHERE slot IN ({slots}) {UNSEEN}");
+        tx.query(&sql, unseen, |row| {
             let slot = u8::try_from(row.get::<i64>(0)?).unwrap_or(0);
             lanes.entry((slot, row.get(1)?, row.get(2)?)).or_default().push(row.get(3)?);
             Ok(())
         })?;
     }
+    for slot in slots::each(gained) {
+        read_whole(tx, slot, &mut lanes)?;
+    }
     lanes.values_mut().for_each(|ids| ids.sort_unstable());
     Ok(Look { snapshot, lanes, others: if whole { Some(read_others(tx)?) } else { None } })
+}
+
+/// Reads all of a slot, a part at a time: of a million rows only the ids stay in memory.
+fn read_whole(tx: &mut Tx, slot: usize, lanes: &mut Lanes) -> Result<(), Error> {
+    let number = u8::try_from(slot).unwrap_or(0);
+    let mut after: (i64, i64) = (-1, 0);
+    loop {
+        let ((xid, id), mut count) = (after, 0);
+        tx.query(
+            "SELECT queue, lane, id, xid FROM jobs
+             WHERE slot = ?1 AND xid >= ?2 AND (xid, id) > (?2, ?3) ORDER BY xid, id LIMIT ?4",
+            params![slot, xid, id, GAINED_ROWS_MAX],
+            |row| {
+                let id: i64 = row.get(2)?;
+                lanes.entry((number, row.get(0)?, row.get(1)?)).or_default().push(id);
+                after = (row.get(3)?, id);
+                count += 1;
+                Ok(())
+            },
+        )?;
+        if count < GAINED_ROWS_MAX {
+            return Ok(());
+        }
+    }
 }
 
 fn read_others(tx: &mut Tx) -> Result<Others, Error> {

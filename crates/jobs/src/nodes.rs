@@ -204,6 +204,7 @@ pub(crate) async fn run(
         let mut wait = nodes.options.beat;
         match turn(&inner).await {
             Ok(Some(found)) => {
+                inner.outage.answered();
                 if nodes.saw(&inner.directory, found) {
                     inner.later.due(inner.clock.now());
                     inner.later.wake.notify_one();
@@ -212,7 +213,7 @@ pub(crate) async fn run(
             }
             Ok(None) => nodes.deposed(Dialect::Sqlite),
             Err(error) => {
-                tracing::warn!(%error, "this node cannot say that it lives");
+                inner.outage.failed("this node cannot say that it lives", &error);
                 wait = wait.min(AGAIN_AFTER);
             }
         }

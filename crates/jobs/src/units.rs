@@ -199,8 +199,7 @@ impl Batch {
 
     /// The database is away: the jobs of `range` wait again, and no failure is counted.
     async fn give_back(&self, range: Range<usize>, error: &Error) {
-        let queue = &self.worker.state.name;
-        tracing::warn!(%queue, %error, "jobs wait for the database");
+        self.worker.inner.outage.failed("jobs wait for it", error);
         self.worker.pause_for_database().await;
         self.worker.give_back(self.claims.get(range).unwrap_or_default());
     }

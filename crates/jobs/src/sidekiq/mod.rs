@@ -50,7 +50,6 @@ mod link;
 pub(crate) mod members;
 mod names;
 mod options;
-mod outage;
 mod persistence;
 mod poller;
 mod relay;

@@ -123,7 +123,7 @@ impl Relay {
             match self.inner.db.read::<_, weir_db::Error, _>(queue.class, read).await {
                 Ok(found) => room = self.pass_on(queue.class, &state, &picks, found).await,
                 Err(error) => {
-                    tracing::warn!(queue = queue.name, %error, "jobs cannot be read");
+                    self.inner.outage.failed("jobs cannot be read", &error);
                     picks.iter().for_each(|pick| state.released(&pick.lane, &pick.ids));
                     self.pause().await;
                 }
@@ -405,7 +405,7 @@ impl Relay {
 
     /// The database failed: waits a little, unless it is time to stop, which gives false.
     async fn again(&self, what: &str, error: impl std::fmt::Display) -> bool {
-        tracing::warn!(%error, "jobs cannot be {what} yet");
+        self.inner.outage.failed(&format!("jobs cannot be {what} yet"), &error);
         self.pause().await;
         !self.stop.is_cancelled()
     }

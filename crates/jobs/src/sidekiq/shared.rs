@@ -10,9 +10,9 @@ use redis::aio::ConnectionManager;
 use super::Options;
 use super::link::Link;
 use super::names;
-use super::outage::Outage;
 use super::scripts::Scripts;
 use crate::QueueStats;
+use crate::outage::Outage;
 
 /// Where Redis is, and who we are there.
 pub(crate) struct Shared {
@@ -40,7 +40,7 @@ impl Shared {
             scripts: Scripts::new(),
             held_key: names::held(&identity),
             running: OnceLock::new(),
-            outage: Outage::default(),
+            outage: Outage::of_redis(),
             seen: Mutex::new(Vec::new()),
             options,
             hostname,

@@ -23,6 +23,23 @@ async fn enqueue(house: &House, notes: Vec<Note>) {
     house.write(move |tx| jobs.enqueue_many(tx, &notes)).await;
 }
 
+#[tokio::test]
+async fn a_lane_that_is_deeper_than_what_is_read_at_once_is_worked_whole() {
+    for house in houses() {
+        // Two transactions: the first 50,000 rows end amid the second.
+        for part in 0..2 {
+            let notes = (0..30_000).map(|number| Note::new(0, part * 30_000 + number));
+            enqueue(&house, notes.collect()).await;
+        }
+        let house = house.reopened();
+        let mut registry = Registry::new();
+        registry.simple_unit::<Note, _>(|_, jobs| Ok(vec![Outcome::Done; jobs.len()]));
+        let running = house.start(registry);
+        until("the last of them", async || house.rows("jobs").await == 0).await;
+        running.stop().await;
+    }
+}
+
 #[test]
 fn a_unit_takes_effect_exactly_once_however_often_the_process_is_killed() {
     const COUNT: i64 = 1_500;

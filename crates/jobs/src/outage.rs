@@ -1,5 +1,5 @@
-//! What the log says while Redis does not answer: the first time, then at most once a minute, and
-//! when it is back. Many parts ask Redis many times a second, and all would say the same.
+//! What the log says while the database or Redis does not answer: the first time, then at most once
+//! a minute, and when it is back. Many parts ask many times a second, and all would say the same.
 
 use std::fmt::Display;
 use std::time::{Duration, Instant};
@@ -8,12 +8,14 @@ use parking_lot::Mutex;
 
 /// How often it is said while it lasts.
 const TOLD_EACH: Duration = Duration::from_secs(60);
-/// Redis is back when nothing has failed for so long: it may answer one thing and refuse another.
+/// It is back when nothing has failed for so long: it may answer one thing and refuse another.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// Whether Redis answers, as all parts of the process found.
-#[derive(Default)]
+/// Whether something answers, as all parts of the process found.
 pub(crate) struct Outage {
+    /// What does not answer.
+    name: &'static str,
+    failures: metrics::Counter,
     lasting: Mutex<Option<Lasting>>,
 }
 
@@ -28,18 +30,32 @@ struct Lasting {
 }
 
 impl Outage {
-    /// Something asked of Redis failed: `waits` is what waits for it.
-    pub(crate) fn failed(&self, waits: &'static str, error: &impl Display) {
-        metrics::counter!("weir_jobs_redis_failures_total").increment(1);
+    /// None so far, of Redis.
+    pub(crate) fn of_redis() -> Self {
+        Self::of("Redis", metrics::counter!("weir_jobs_redis_failures_total"))
+    }
+
+    /// None so far, of the database.
+    pub(crate) fn of_database() -> Self {
+        Self::of("the database", metrics::counter!("weir_jobs_database_failures_total"))
+    }
+
+    fn of(name: &'static str, failures: metrics::Counter) -> Self {
+        Self { name, failures, lasting: Mutex::default() }
+    }
+
+    /// Something that was asked of it failed: `waits` is what waits for it.
+    pub(crate) fn failed(&self, waits: &str, error: &impl Display) {
+        self.failures.increment(1);
         if let Some(failures) = self.count(Instant::now()) {
-            tracing::warn!(%error, failures, "Redis does not answer: {waits}");
+            tracing::warn!(%error, failures, "{} does not answer: {waits}", self.name);
         }
     }
 
-    /// Something asked of Redis was answered.
+    /// Something that was asked of it was answered.
     pub(crate) fn answered(&self) {
         if let Some((lasted, failures)) = self.end(Instant::now()) {
-            tracing::info!(failures, lasted_s = lasted.as_secs(), "Redis answers again");
+            tracing::info!(failures, lasted_s = lasted.as_secs(), "{} answers again", self.name);
         }
     }
 
@@ -81,7 +97,7 @@ mod tests {
 
     #[test]
     fn an_outage_is_told_at_once_then_each_minute_with_a_count_and_when_it_is_over() {
-        let (outage, begin) = (Outage::default(), Instant::now());
+        let (outage, begin) = (Outage::of_redis(), Instant::now());
         assert_eq!(outage.end(begin), None);
         let told: Vec<(u32, u64)> = (0..1_500_u32)
             .filter_map(|at| Some((at, outage.count(begin + 100 * at * MS)?)))

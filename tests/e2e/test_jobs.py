@@ -99,7 +99,8 @@ def test_a_storm_of_jobs_loses_none_and_writes_what_it_measured(kind, server, tm
     assert {"scenario", "machine", "versions", "parameters", "results"} <= measured.keys()
     results = measured["results"]
     assert (results["lost"], results["repeated"]) == (0, 0)
-    for key in ("enqueue_per_s", "drain_per_s", "rss_max_bytes", "due_p99_ms", "urgent_p99_ms"):
+    for key in ("enqueue_per_s", "drain_per_s", "rss_max_bytes", "due_p99_ms", "urgent_p99_ms",
+                "ack_p99_ms"):
         assert results[key] > 0, key
     text = page.read_text()
     assert "<svg" in text and "<script" not in text and "http-equiv" not in text

@@ -43,11 +43,16 @@ pub(crate) struct Acks {
     class: Class,
     terms: Terms,
     ended: Vec<Ended>,
+    /// Not later than the first of them ended.
+    since: Instant,
 }
 
 impl Acks {
-    pub(crate) fn new(worker: &Worker, terms: Terms, ended: Vec<Ended>) -> Self {
-        Self { state: worker.state.clone(), class: worker.queue.class, terms, ended }
+    /// `ended` within `took` of now.
+    pub(crate) fn new(worker: &Worker, terms: Terms, ended: Vec<Ended>, took: Duration) -> Self {
+        let (state, class) = (worker.state.clone(), worker.queue.class);
+        let now = Instant::now();
+        Self { state, class, terms, ended, since: now.checked_sub(took).unwrap_or(now) }
     }
 }
 
@@ -140,6 +145,7 @@ async fn write(inner: &Arc<Inner>, acks: Arc<Vec<Acks>>, cut: &CancellationToken
 async fn commit(inner: &Arc<Inner>, acks: Arc<Vec<Acks>>) -> Result<(), Error> {
     let Some(first) = acks.first() else { return Ok(()) };
     let (class, queue, shared) = (first.class, first.state.clone(), inner.clone());
+    let began: Vec<Instant> = acks.iter().map(|acks| acks.since).collect();
     let write = move |tx: &mut weir_db::Tx| -> Result<(), Error> {
         let claims = acks.iter().flat_map(|acks| &acks.ended).map(|ended| &ended.claim);
         let removed = rows::remove(tx, claims, shared.nodes.me())?;
@@ -156,5 +162,6 @@ async fn commit(inner: &Arc<Inner>, acks: Arc<Vec<Acks>>) -> Result<(), Error> {
     let since = Instant::now();
     inner.db.write(class, write).await?;
     inner.database_times.took(since.elapsed());
+    began.iter().for_each(|began| inner.ack_seconds.record(began.elapsed().as_secs_f64()));
     Ok(())
 }

@@ -351,7 +351,7 @@ impl Worker {
         let reason = format!("no handler of queue {} knows it", self.state.name);
         let dead = |claim| Ended { claim, outcome: Outcome::Dead(reason.clone()) };
         let ended = claims.into_iter().map(dead).collect();
-        self.acknowledge(Acks::new(self, Terms::UNKNOWN, ended)).await;
+        self.acknowledge(Acks::new(self, Terms::UNKNOWN, ended, Duration::ZERO)).await;
         if !self.is_unit() {
             self.state.untaken(count);
         }

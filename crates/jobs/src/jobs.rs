@@ -64,6 +64,8 @@ pub(crate) struct Inner {
     pub(crate) totals: Totals,
     pub(crate) history: History,
     pub(crate) database_times: DatabaseTimes,
+    /// From the end of a task until that is durable.
+    pub(crate) ack_seconds: metrics::Histogram,
     /// Whether the database answers.
     pub(crate) outage: Outage,
     /// Memory that the process should stay within, in bytes; 0 when nobody said.
@@ -124,6 +126,7 @@ impl Jobs {
             totals: Totals::default(),
             history: History::default(),
             database_times: DatabaseTimes::default(),
+            ack_seconds: metrics::histogram!("weir_jobs_ack_seconds"),
             outage: Outage::of_database(),
             memory_budget: AtomicU64::new(0),
             running: Running::default(),

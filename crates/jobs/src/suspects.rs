@@ -162,7 +162,7 @@ impl Worker {
         self.state.finished(&work);
         let dead = |claim| Ended { claim, outcome: Outcome::Dead(reason.clone()) };
         let ended = claims.into_iter().map(dead).collect();
-        self.acknowledge(Acks::new(self, Terms::UNKNOWN, ended)).await;
+        self.acknowledge(Acks::new(self, Terms::UNKNOWN, ended, Duration::ZERO)).await;
         if !self.is_unit() {
             self.state.untaken(count);
         }

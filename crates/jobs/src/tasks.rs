@@ -321,8 +321,9 @@ impl Run {
         self.worker.state.meter.ended(count, ns);
         work.clear();
         let ended = std::mem::take(ended);
+        let took = Duration::from_nanos(ns.unsigned_abs());
         let worker = &self.worker;
-        match worker.acks.try_send(Acks::new(worker, self.terms, ended)) {
+        match worker.acks.try_send(Acks::new(worker, self.terms, ended, took)) {
             Ok(()) => worker.state.untaken(count),
             // Nobody else is held up meanwhile; how many may wait so is limited by what is taken.
             Err(TrySendError::Full(acks)) => {

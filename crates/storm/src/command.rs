@@ -86,6 +86,7 @@ pub fn run(words: Vec<OsString>) -> Result<(), String> {
     // What a server counts is counted here too: it is part of the cost.
     let recorder = PrometheusBuilder::new().build_recorder();
     let counted = recorder.handle();
+    let found = counted.clone();
     // Where something counts already, that goes on.
     let _ = metrics::set_global_recorder(recorder);
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -103,7 +104,7 @@ pub fn run(words: Vec<OsString>) -> Result<(), String> {
             }
         });
         let run = match scenario {
-            Scenario::Jobs(options) => jobs::run(options).await,
+            Scenario::Jobs(options) => jobs::run(options, &|| found.render()).await,
             Scenario::Inbox(options) => inbox::run(options).await,
             Scenario::Deliver(options) => deliver::run(options).await,
             Scenario::Streaming(options) => streaming::run(options).await,

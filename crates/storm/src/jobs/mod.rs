@@ -14,7 +14,7 @@ mod work;
 
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
@@ -48,8 +48,9 @@ pub struct Options {
     /// What chance begins with.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Where the jobs lie: postgres://… (a database is made there, and dropped) or redis://…; the
-    /// engine's own SQLite in a temporary directory if nothing is named.
+    /// Where the jobs lie: postgres://… (a database is made there, and dropped) or redis://… (where
+    /// they are only pushed in bulk and drained); the engine's own SQLite in a temporary directory
+    /// if nothing is named.
     #[arg(long, value_name = "URL")]
     pub target: Option<String>,
     /// Hold every answer of the target back for this long, in ms.
@@ -80,16 +81,30 @@ pub enum Shape {
     Fail,
 }
 
-/// Runs the scenario, says on standard error how it goes, and prints and writes what it measured.
+/// Runs the scenario, says on standard error how it goes, and prints and writes what it measured,
+/// some of it from the engine's own `metrics`.
 ///
 /// # Errors
 /// When the target cannot be used, or a file cannot be written.
-pub async fn run(options: Options) -> Result<()> {
-    let measured = match options.target.as_deref() {
+pub async fn run(options: Options, metrics: &(dyn Fn() -> String + Sync)) -> Result<()> {
+    let mut measured = match options.target.as_deref() {
         Some(url) if url.starts_with("redis://") || url.starts_with("valkey://") => {
+            ensure!(options.rate == 0, "--rate does not go with a target on Redis: leave it out");
             redis::run(&options, url).await?
         }
         _ => sql::run(&options).await?,
     };
+    let metrics = metrics();
+    for (name, quantile) in [("ack_p99_ms", "0.99"), ("ack_max_ms", "1")] {
+        if let Some(seconds) = quantile_of("weir_jobs_ack_seconds", quantile, &metrics) {
+            measured.number(name, seconds * 1e3);
+        }
+    }
     report::give(&options, &measured)
+}
+
+/// A quantile of a summary in the text of Prometheus.
+fn quantile_of(name: &str, quantile: &str, metrics: &str) -> Option<f64> {
+    let begin = format!("{name}{{quantile=\"{quantile}\"}} ");
+    metrics.lines().find_map(|line| line.strip_prefix(&begin)?.parse().ok())
 }

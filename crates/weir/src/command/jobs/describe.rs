@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 use weir_jobs::{
-    BatchStats, Entry, KindStats, LaneStats, Minute, PeriodicStats, QueueStats, RunningJob, Stats,
+    BatchStats, Breaker, Entry, KindStats, LaneStats, Minute, PeriodicStats, QueueStats, RunningJob,
+    Stats,
 };
 
 /// Everything at a glance; `minutes` are this one and the one before.
@@ -46,7 +47,17 @@ pub(super) fn queue(queue: &QueueStats) -> Value {
 }
 
 pub(super) fn lane(lane: &LaneStats) -> Value {
-    json!({ "lane": lane.lane, "ready": lane.depth, "running": lane.running })
+    json!({
+        "lane": lane.lane,
+        "ready": lane.depth,
+        "running": lane.running,
+        "breaker": match lane.breaker {
+            Breaker::Closed => "closed",
+            Breaker::Open => "open",
+            Breaker::Probing => "probing",
+        },
+        "waits_until": lane.waits_until.map(|at| at.to_string()),
+    })
 }
 
 pub(super) fn kind(kind: &KindStats) -> Value {
@@ -57,6 +68,8 @@ pub(super) fn kind(kind: &KindStats) -> Value {
         "postponed": kind.postponed,
         "discarded": kind.discarded,
         "dead": kind.dead,
+        "expired": kind.expired,
+        "cancelled": kind.cancelled,
     })
 }
 

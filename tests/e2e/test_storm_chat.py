@@ -1,4 +1,4 @@
-"""`weir storm chat`: people who log in in each way that is measured, talk, and come back."""
+"""`weir storm chat`: people who log in by tokens, talk, and come back."""
 
 import json
 import subprocess
@@ -9,15 +9,15 @@ from conftest import WEIR
 from test_xmpp_clients import c2s
 
 
-@pytest.mark.parametrize("mechanism", ["scram-sha-1", "fast", "plain"])
-def test_all_get_in_and_their_contacts_hear_of_it(server, tmp_path, mechanism):
+def test_all_get_in_and_their_contacts_hear_of_it(kind, server, tmp_path):
+    if kind != "sqlite":
+        pytest.skip("the load tool does not see the database")
     data = tmp_path / "storm.json"
     target = f"xmpp://{':'.join(map(str, c2s(server)))}"
     subprocess.run([WEIR, "storm", "chat", "--target", target, "--domain",
-                    server.domain.split(":")[0], "--clients", "12", "--contacts", "4", "--names",
-                    f"storm{mechanism[0]}", "--mechanism", mechanism, "--seconds", "1", "--trips",
-                    "10", "--parts", "trips,reconnect", "--json", str(data)],
-                   check=True, capture_output=True)
+                    server.domain.split(":")[0], "--clients", "12", "--contacts", "4",
+                    "--mechanism", "fast", "--seconds", "1", "--trips", "10", "--parts",
+                    "trips,reconnect", "--json", str(data)], check=True, capture_output=True)
     results = json.loads(data.read_text())["results"]
     assert results["presences_at_login"] == 12 * 4
     assert results["round_trips_missing"] == 0 and results["stanzas_refused"] == 0

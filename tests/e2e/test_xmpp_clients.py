@@ -26,7 +26,11 @@ def packages():
 
 def c2s(server, door="xmpp"):
     """Where apps connect, as the line `ready` tells; with TLS at once at `xmpp_tls`."""
-    ready = [line for line in (server.data / "log").read_text().splitlines() if "ready" in line]
+    def lines():
+        return [line for line in (server.data / "log").read_text().splitlines() if "ready" in line]
+
+    # It answers a little before it says so.
+    ready = until(lines, "the line that says where apps connect")
     plain = re.sub(r"\x1b\[[0-9;]*m", "", ready[-1])
     host, port = re.search(rf' {door}="?([^" ]+)', plain).group(1).rsplit(":", 1)
     return host, int(port)

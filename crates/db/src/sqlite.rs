@@ -240,10 +240,7 @@ pub(crate) fn execute_each<'v, const N: usize>(
     Ok(())
 }
 
-fn bind_all(
-    statement: &mut rusqlite::Statement<'_>,
-    params: &[Value<'_>],
-) -> rusqlite::Result<()> {
+fn bind_all(statement: &mut rusqlite::Statement<'_>, params: &[Value<'_>]) -> rusqlite::Result<()> {
     let expected = statement.parameter_count();
     if params.len() != expected {
         return Err(rusqlite::Error::InvalidParameterCount(params.len(), expected));

@@ -43,12 +43,7 @@ pub(super) async fn enter(link: &mut Link, user: &str, token: &str) -> Result<St
     address.with_context(|| format!("{user} has no address: {success}"))
 }
 
-async fn authenticate(
-    link: &mut Link,
-    mechanism: &str,
-    first: &str,
-    asks: &str,
-) -> Result<String> {
+async fn authenticate(link: &mut Link, mechanism: &str, first: &str, asks: &str) -> Result<String> {
     let wish = format!(
         "<authenticate xmlns='urn:xmpp:sasl:2' mechanism='{mechanism}'>\
          <initial-response>{first}</initial-response>{AGENT}{asks}</authenticate>"

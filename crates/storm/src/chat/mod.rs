@@ -10,12 +10,14 @@
 //! | `log_in` | registering and logging in |
 //! | `crowd` | those who are online, and what comes to them |
 //! | `parts` | what is measured, part by part |
+//! | `others` | further processes |
 //! | `report` | what was measured |
 
 mod crowd;
 mod fast;
 mod link;
 mod log_in;
+mod others;
 mod parts;
 mod report;
 pub mod scram;
@@ -32,6 +34,7 @@ use url::Url;
 
 use self::crowd::{Online, Scene};
 use self::log_in::{Credential, Door};
+use self::others::Others;
 use self::report::{Look, Measured};
 use self::scram::Hash;
 use crate::findings::Files;
@@ -50,6 +53,10 @@ pub struct Options {
     #[arg(long, default_value_t = 500)]
     #[arg(value_parser = clap::value_parser!(u64).range(2..=18_000))]
     pub clients: u64,
+    /// Processes: where one has too few descriptors, each further one brings as many people again,
+    /// who come before those that are measured, and stay.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=64))]
+    pub processes: u64,
     /// Contacts that each of them has, subscribed both ways: their neighbours in a ring.
     #[arg(long, default_value_t = 18, value_parser = clap::value_parser!(u64).range(0..=200))]
     pub contacts: u64,
@@ -180,8 +187,9 @@ pub async fn run(chat: Chat) -> Result<()> {
     let hint = if chat.no_store { "<no-store xmlns='urn:xmpp:hints'/>" } else { "" };
     let scene = Scene::new(chat.bytes as usize, hint);
     let mut storm = Storm::new(&chat.common, scene).await?;
-    storm.arrange().await?;
-    storm.log_in().await?;
+    if storm.gather().await? {
+        return Ok(());
+    }
     for part in &chat.parts {
         match part {
             Part::Messages => storm.messages(chat.chats as usize, chat.in_flight).await?,
@@ -204,8 +212,9 @@ pub async fn run(chat: Chat) -> Result<()> {
 /// When the server cannot be used, or a file cannot be written.
 pub async fn run_presence(presence: Presence) -> Result<()> {
     let mut storm = Storm::new(&presence.common, Scene::new(1, "")).await?;
-    storm.arrange().await?;
-    storm.log_in().await?;
+    if storm.gather().await? {
+        return Ok(());
+    }
     storm.changes(presence.changes).await?;
     let measured = storm.end().await;
     report::give("presence", &presence.common.files, serde_json::to_value(&presence)?, &measured)
@@ -221,6 +230,7 @@ struct Storm {
     online: Vec<Online>,
     measured: Measured,
     looks: Arc<Mutex<Vec<Look>>>,
+    others: Others,
 }
 
 impl Storm {
@@ -252,11 +262,31 @@ impl Storm {
             online: Vec::new(),
             measured: Measured::default(),
             looks,
+            others: Others::default(),
         })
     }
 
+    /// Everybody is arranged and logs in: first the people of further processes, where there are
+    /// some. True in one of those, when it is to end.
+    async fn gather(&mut self) -> Result<bool> {
+        self.arrange().await?;
+        let (rss, is_first) = (self.rss_bytes(), others::number() == 0);
+        if is_first && self.options.processes > 1 {
+            eprintln!("{} further processes begin", self.options.processes - 1);
+            self.others = Others::start(self.options.processes - 1).await?;
+        }
+        self.log_in(rss).await?;
+        if !is_first {
+            others::stay().await?;
+        }
+        Ok(!is_first)
+    }
+
     fn name(&self, at: usize) -> String {
-        format!("{}{at}", self.options.names)
+        match others::number() {
+            0 => format!("{}{at}", self.options.names),
+            process => format!("{}{process}_{at}", self.options.names),
+        }
     }
 
     fn clients(&self) -> usize {
@@ -276,6 +306,7 @@ impl Storm {
         for one in std::mem::take(&mut self.online) {
             let _ = one.person.say("</stream:stream>").await;
         }
+        drop(std::mem::take(&mut self.others));
         self.measured.looks = std::mem::take(&mut *self.looks.lock());
         self.measured.number("stanzas_refused", self.scene.refused.load(Ordering::Relaxed) as f64);
         self.measured

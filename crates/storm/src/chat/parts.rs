@@ -162,11 +162,11 @@ impl Storm {
         Ok(all)
     }
 
-    /// Everybody logs in and stays.
-    pub(super) async fn log_in(&mut self) -> Result<()> {
+    /// Everybody logs in and stays. `rss` is the server's memory before anybody came.
+    pub(super) async fn log_in(&mut self, rss: u64) -> Result<()> {
         let count = self.clients();
         eprintln!("{count} people log in");
-        let (rss, used, began) = (self.rss_bytes(), self.used_us(), Instant::now());
+        let (used, began) = (self.used_us(), Instant::now());
         let arrived = self.arrive(0..count, None).await?;
         let took = began.elapsed().as_secs_f64();
         let (mut bound, mut ready) = (Latencies::default(), Latencies::default());
@@ -184,8 +184,10 @@ impl Storm {
         self.measured.number("presences_at_login", presences as f64);
         sleep(REST).await;
         let grown = self.rss_bytes().saturating_sub(rss) as f64;
+        let people = (count as u64 * self.options.processes) as f64;
+        self.measured.number("people_online", people);
         self.measured.number("rss_bytes", self.rss_bytes() as f64);
-        self.measured.number("rss_per_user_bytes", grown / count as f64);
+        self.measured.number("rss_per_user_bytes", grown / people);
         self.scene.take();
         Ok(())
     }

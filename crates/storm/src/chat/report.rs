@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
 use super::crowd::Scene;
+use super::others;
 use crate::findings::Files;
 use crate::load::Latencies;
 use crate::machine;
@@ -54,7 +55,9 @@ impl Measured {
     pub(super) fn number(&mut self, key: &str, value: f64) {
         let places = if value.abs() < 1_000.0 { 100.0 } else { 1.0 };
         self.results.insert(key.to_owned(), json!((value * places).round() / places));
-        eprintln!("  {key}: {}", self.results[key]);
+        if others::number() == 0 {
+            eprintln!("  {key}: {}", self.results[key]);
+        }
     }
 
     pub(super) fn times(&mut self, name: &str, times: &Latencies) {

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use weir_jobs::{
-    BatchStats, Breaker, Entry, KindStats, LaneStats, Minute, PeriodicStats, QueueStats, RunningJob,
-    Stats,
+    BatchStats, Breaker, Entry, KindStats, LaneStats, Minute, PeriodicStats, QueueStats,
+    RunningJob, Stats,
 };
 
 /// Everything at a glance; `minutes` are this one and the one before.

@@ -30,6 +30,8 @@ const PER_SOURCE_MAX: u32 = 64;
 const NEGOTIATION: Duration = Duration::from_secs(60);
 /// How long a stream may be silent.
 const IDLE: Duration = Duration::from_secs(3_600);
+/// The first byte of a connection that begins with TLS (RFC 8446, 5.1).
+const TLS_HANDSHAKE: u8 = 22;
 /// Pairs of domains that one connection may prove.
 const PAIRS_MAX: usize = 256;
 
@@ -192,6 +194,7 @@ impl Visitor {
 
     async fn speak(&mut self) -> Result<(), End> {
         let begun = Instant::now();
+        self.direct_tls().await?;
         loop {
             let until = match self.proven.is_empty() {
                 true => begun + NEGOTIATION,
@@ -310,7 +313,28 @@ impl Visitor {
         let link = self.link()?;
         link.put(&Element::new("proceed", ns::TLS)).await?;
         let Some(link) = self.link.take() else { return Err(End::Broken(Broken::Closed)) };
+        self.encrypt(link.into_plain()?).await
+    }
+
+    /// Where the first byte is that of TLS, it begins at once (XEP-0368): one port serves both.
+    async fn direct_tls(&mut self) -> Result<(), End> {
+        let Some(link) = self.link.take() else { return Err(End::Broken(Broken::Closed)) };
         let plain = link.into_plain()?;
+        let mut first = [0];
+        let stop = self.servers.xmpp.shutdown.clone();
+        let seen = tokio::select! {
+            () = stop.cancelled() => return Err(Broken::Closed.into()),
+            seen = tokio::time::timeout(NEGOTIATION, plain.peek(&mut first)) => seen,
+        };
+        seen.map_err(|_| Broken::TimedOut)?.map_err(Broken::from)?;
+        if first[0] == TLS_HANDSHAKE {
+            return self.encrypt(plain).await;
+        }
+        self.link = Some(Link::new(Io::Plain(plain)));
+        Ok(())
+    }
+
+    async fn encrypt(&mut self, plain: TcpStream) -> Result<(), End> {
         let accepting = self.servers.acceptor.accept(plain);
         let tls = tokio::time::timeout(NEGOTIATION, accepting).await;
         let tls = tls.map_err(|_| Broken::TimedOut)?.map_err(Broken::from)?;

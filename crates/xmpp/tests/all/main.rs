@@ -12,6 +12,7 @@ mod commands;
 mod components;
 mod contacts;
 mod dialogue;
+mod finding;
 mod hostile;
 mod joining;
 mod log_in;

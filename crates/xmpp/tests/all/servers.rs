@@ -62,7 +62,7 @@ async fn pairs_that_find(
     pairs
 }
 
-fn pem(place: &Place) -> Vec<u8> {
+pub fn pem(place: &Place) -> Vec<u8> {
     let text = BASE64_STANDARD.encode(place.tls.tls().certificate().unwrap());
     let lines: Vec<&str> =
         text.as_bytes().chunks(64).map(|line| str::from_utf8(line).unwrap()).collect();
@@ -70,12 +70,12 @@ fn pem(place: &Place) -> Vec<u8> {
     format!("-----BEGIN CERTIFICATE-----\n{lines}\n-----END CERTIFICATE-----\n").into_bytes()
 }
 
-fn body(message: &Element) -> String {
+pub fn body(message: &Element) -> String {
     assert_eq!(message.name, "message", "{message:?}");
     message.child("body", "jabber:client").map(Element::text).unwrap_or_default()
 }
 
-async fn available(app: &mut App) {
+pub async fn available(app: &mut App) {
     app.send("<presence/>").await;
     app.until_ping().await;
 }

@@ -57,13 +57,15 @@ async fn move_group(inner: &Arc<Inner>, group: i64) -> Result<Option<Moved>, Err
         if !shared.nodes.is_leader(tx)? {
             return Ok(None);
         }
-        let rows = promote(tx, now, group)?;
+        let mut rows = promote(tx, now, group)?;
         let next: Option<Timestamp> =
             tx.value("SELECT due_at FROM jobs_later ORDER BY due_at, id LIMIT 1", &[])?;
         let took_ns = i64::try_from(tx.elapsed().as_nanos()).unwrap_or(i64::MAX);
         let moved = Moved { count: i64::try_from(rows.len()).unwrap_or(i64::MAX), took_ns };
         let shared = shared.clone();
         tx.after_commit(move || {
+            // Lane by lane; here, since the thread that writes has more to do.
+            rows.sort_unstable();
             shared.added(&rows);
             if let Some(next) = next {
                 shared.later.due(next);
@@ -78,7 +80,7 @@ async fn move_group(inner: &Arc<Inner>, group: i64) -> Result<Option<Moved>, Err
     promoted
 }
 
-/// The rows that were moved, sorted by queue and lane.
+/// Moves them, and tells which those are.
 fn promote(tx: &mut Tx, now: Timestamp, group: i64) -> Result<Vec<(String, String, Id)>, Error> {
     let last: Option<(Timestamp, Id)> = tx.query_opt(
         "SELECT due_at, id FROM jobs_later WHERE due_at <= ?1
@@ -87,7 +89,7 @@ fn promote(tx: &mut Tx, now: Timestamp, group: i64) -> Result<Vec<(String, Strin
         |row| Ok((row.get(0)?, row.get(1)?)),
     )?;
     let (due_at, id) = last.unwrap_or((now, Id::MAX));
-    let mut moved: Vec<(String, String, Id)> = tx.query(
+    let moved = tx.query(
         "INSERT INTO jobs (id, queue, lane, kind, failures, enqueued_at, unique_key, payload,
            batch_id, expires_at)
          SELECT id, queue, lane, kind, failures, enqueued_at, unique_key, payload, batch_id,
@@ -98,6 +100,5 @@ fn promote(tx: &mut Tx, now: Timestamp, group: i64) -> Result<Vec<(String, Strin
         |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
     )?;
     tx.run("DELETE FROM jobs_later WHERE (due_at, id) <= (?1, ?2)", params![due_at, id])?;
-    moved.sort_unstable();
     Ok(moved)
 }

@@ -156,6 +156,56 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(6))]
+
+    /// A lane whose jobs are longer than its part of a round has one in every few rounds.
+    #[test]
+    fn a_round_over_all_lanes_is_less_than_a_second_of_work_however_many_they_are(
+        costs_us in proptest::collection::vec(20..2_000_i64, 1..1_500),
+        budget in 1..64_usize,
+    ) {
+        const SECOND_NS: i64 = 1_000_000_000;
+        let mut turns = Turns::new();
+        let count = costs_us.len() as i64;
+        let names: Vec<Arc<str>> = (0..count).map(|lane| lane.to_string().into()).collect();
+        let mut next = 0;
+        for name in &names {
+            turns.found(name, &(next..next + 100).collect::<Vec<_>>());
+            next += 100;
+        }
+        let mut last_ns = vec![0; names.len()];
+        let (mut now_ns, mut rounds) = (0, 0);
+        // At first the costs are measured.
+        while rounds < 7 {
+            let mut unseen: BTreeSet<usize> = (0..names.len()).collect();
+            while !unseen.is_empty() {
+                let picks = turns.select(if rounds < 3 { 1 } else { budget });
+                prop_assert!(!picks.is_empty());
+                for pick in picks {
+                    let lane: usize = pick.lane.parse().unwrap();
+                    if rounds > 4 {
+                        let gap_ns = now_ns - last_ns[lane];
+                        let in_rounds = 2 + costs_us[lane] * 1_000 / turns.quantum_ns();
+                        prop_assert!(gap_ns < in_rounds * SECOND_NS, "{gap_ns} ns, {in_rounds}");
+                    }
+                    let took_ns = pick.ids.len() as i64 * costs_us[lane] * 1_000;
+                    now_ns += took_ns;
+                    last_ns[lane] = now_ns;
+                    unseen.remove(&lane);
+                    turns.finished(&pick.lane, pick.ids.len(), took_ns);
+                    turns.settled(&pick.lane, pick.ids.len());
+                    // No lane ever empties.
+                    let more = pick.ids.len() as i64;
+                    turns.added(&pick.lane, &(next..next + more).collect::<Vec<_>>());
+                    next += more;
+                }
+            }
+            rounds += 1;
+        }
+    }
+}
+
 #[test]
 fn the_first_job_of_a_quiet_lane_is_the_next_to_be_taken() {
     let mut model = Model::new(Order::OldestFirst, true, 1_000);

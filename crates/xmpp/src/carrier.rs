@@ -46,7 +46,7 @@ async fn send(xmpp: &Xmpp, wanted: Outgoing) -> Result<weir_base::Id, Error> {
     message.element = message.element.with_child(body);
     let (told, fate) = oneshot::channel();
     let author = Some(Author { account: wanted.from, told });
-    xmpp.lanes.put(Parcel { session: None, message, kept: Kept::Archived, author });
+    xmpp.lanes.put(Parcel { author, ..Parcel::new(message, Kept::Archived) });
     match fate.await {
         Ok(Ok(Fate::Kept { id, .. })) => Ok(id),
         Ok(Ok(Fate::Nobody | Fate::Gone)) => Err(Error::NotFound("Account")),

@@ -26,7 +26,7 @@ fn set(asked: &Asked, on: bool) -> Answer {
 
 /// Which way the copied message went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub enum Way {
     /// Another resource sent it.
     Sent,
     /// It came for another resource.
@@ -47,7 +47,7 @@ pub(super) fn copy(
         if !session.state().has_carbons || is_left_out(session) {
             continue;
         }
-        if copy.is_none() && !rules::is_copied(message) {
+        if copy.is_none() && !rules::is_copied(message, way) {
             return;
         }
         let copy = copy.get_or_insert_with(|| wrapped(message, text, way));

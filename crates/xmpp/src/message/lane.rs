@@ -21,7 +21,7 @@ use crate::face::{Xmpp, fault};
 use crate::limits;
 use crate::route::Place;
 use crate::router::{Here, Session};
-use crate::wire::{Element, Stanza, StanzaError, ns, write};
+use crate::wire::{Element, Jid, Stanza, StanzaError, ns, write};
 
 /// So much of a message's text somebody is told on a device.
 const TOLD_CHARACTERS_MAX: usize = 140;
@@ -36,6 +36,15 @@ pub(crate) struct Parcel {
     pub kept: Kept,
     /// Who wrote it outside of chat.
     pub author: Option<Author>,
+    /// Other full addresses of the same account where it goes.
+    pub also: Vec<Jid>,
+}
+
+impl Parcel {
+    /// A message of nobody in particular of here.
+    pub(crate) fn new(message: Stanza, kept: Kept) -> Self {
+        Self { session: None, message, kept, author: None, also: Vec::new() }
+    }
 }
 
 /// Somebody of here who writes without a session.
@@ -127,13 +136,19 @@ async fn run(xmpp: Xmpp, lane: Arc<Lane>) {
     }
 }
 
-/// Makes a batch durable, then passes each on in order.
-async fn work(xmpp: &Xmpp, batch: Vec<Parcel>) {
+/// Makes one message durable, and leaves it to whoever asks to pass it on.
+pub(super) async fn keep_one(xmpp: &Xmpp, parcel: &Parcel) -> Result<Fate, StanzaError> {
+    let fates = durable(xmpp, std::slice::from_ref(parcel)).await?;
+    Ok(fates.first().copied().unwrap_or(Fate::Passed))
+}
+
+/// What becomes of each, once those that are kept are durable.
+async fn durable(xmpp: &Xmpp, batch: &[Parcel]) -> Result<Vec<Fate>, StanzaError> {
     let on_the_way = xmpp.env().chat_writing.begin(&xmpp.env().ids);
     let prepared: Vec<Prepared> = batch.iter().map(|parcel| prepare(xmpp, parcel)).collect();
     let writes = prepared.iter().any(|one| one.new.is_some() || one.is_open);
     metrics::histogram!("weir_xmpp_batch_messages").record(batch.len() as f64);
-    let fates = match writes {
+    let fates: Result<Vec<Fate>, StanzaError> = match writes {
         false => Ok(prepared.into_iter().map(|one| one.fate.unwrap_or(Fate::Passed)).collect()),
         true => {
             let prepared = Arc::new(prepared);
@@ -142,7 +157,12 @@ async fn work(xmpp: &Xmpp, batch: Vec<Parcel>) {
         }
     };
     drop(on_the_way);
-    let refused: Result<Vec<Fate>, StanzaError> = fates;
+    fates
+}
+
+/// Makes a batch durable, then passes each on in order.
+async fn work(xmpp: &Xmpp, batch: Vec<Parcel>) {
+    let refused = durable(xmpp, &batch).await;
     for (at, mut parcel) in batch.into_iter().enumerate() {
         let author = parcel.author.take();
         let fate = match &refused {
@@ -160,7 +180,8 @@ async fn work(xmpp: &Xmpp, batch: Vec<Parcel>) {
         if let Fate::Kept { waits: true, .. } = fate {
             xmpp.pushes.wake(&parcel.message);
         }
-        let work = complete(xmpp, parcel.session.as_ref(), &parcel.message, parcel.kept, fate);
+        let Parcel { session, message, kept, also, .. } = &parcel;
+        let work = complete(xmpp, session.as_ref(), message, also, (*kept, fate));
         xmpp.spawn(work);
         settle(&parcel);
         if let Some(author) = author {
@@ -178,7 +199,7 @@ fn settle(parcel: &Parcel) {
 
 fn prepare(xmpp: &Xmpp, parcel: &Parcel) -> Prepared {
     let message = &parcel.message;
-    let side = |account: Option<Id>, jid: Option<&crate::wire::Jid>| {
+    let side = |account: Option<Id>, jid: Option<&Jid>| {
         let jid = jid.map(ToString::to_string).unwrap_or_default();
         Side { account, jid }
     };

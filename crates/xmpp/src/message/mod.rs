@@ -60,7 +60,7 @@ pub(crate) fn answer_in_order(xmpp: &Xmpp, session: &Arc<Session>, answer: Stanz
         return;
     }
     let session = Some(session.clone());
-    xmpp.lanes.put(Parcel { session, author: None, message: answer, kept: Kept::Not });
+    xmpp.lanes.put(Parcel { session, ..Parcel::new(answer, Kept::Not) });
 }
 
 /// A session sends a message.
@@ -80,25 +80,57 @@ pub(crate) fn sent(xmpp: &Xmpp, session: &Arc<Session>, mut message: Stanza) -> 
         return None;
     }
     let kept = match xmpp.place(&to) {
+        Place::Service(_) if to.resource().is_some() => {
+            return Some(Box::pin(to_occupant(xmpp.clone(), session.clone(), message)));
+        }
         Place::Host | Place::Service(_) => return xmpp.route(message),
         Place::Account | Place::Elsewhere => rules::kept(&message),
     };
     if kept == Kept::Not && session.in_flight() == 0 {
-        return pass(xmpp, Some(session), &message);
+        return complete(xmpp, Some(session), &message, &[], (kept, Fate::Passed));
     }
     let session = Some(session.clone());
-    xmpp.lanes.put(Parcel { session, message, kept, author: None });
+    xmpp.lanes.put(Parcel { session, ..Parcel::new(message, kept) });
     None
 }
 
+/// A session writes to somebody in a room of here (XEP-0045 section 7.5): the room passes it on,
+/// and what becomes of it there is another message. The session waits for it.
+async fn to_occupant(xmpp: Xmpp, session: Arc<Session>, message: Stanza) {
+    let kept = rules::kept(&message);
+    let fate = match kept {
+        Kept::Archived => {
+            let parcel = Parcel { session: Some(session.clone()), ..Parcel::new(message, kept) };
+            let fate = lane::keep_one(&xmpp, &parcel).await;
+            (fate, parcel.message)
+        }
+        Kept::Waiting | Kept::Not => (Ok(Fate::Passed), message),
+    };
+    let work = match fate {
+        (Ok(fate), message) => {
+            copy_sent(&session, &message, fate);
+            xmpp.route(message)
+        }
+        (Err(error), message) => xmpp.bounce(&message, &error),
+    };
+    if let Some(work) = work {
+        work.await;
+    }
+}
+
 /// A message for an account of here has come, from another server, a service or the server itself.
-pub(crate) fn arrived(xmpp: &Xmpp, mut message: Stanza) -> Option<Work> {
+pub(crate) fn arrived(xmpp: &Xmpp, message: Stanza) -> Option<Work> {
+    arrived_at(xmpp, message, Vec::new())
+}
+
+/// The same, for other full addresses of the account as well.
+pub(crate) fn arrived_at(xmpp: &Xmpp, mut message: Stanza, also: Vec<Jid>) -> Option<Work> {
     strip_foreign_ids(xmpp, &mut message);
     let kept = rules::kept(&message);
     if kept == Kept::Not {
-        return pass(xmpp, None, &message);
+        return complete(xmpp, None, &message, &also, (kept, Fate::Passed));
     }
-    xmpp.lanes.put(Parcel { session: None, message, kept, author: None });
+    xmpp.lanes.put(Parcel { also, ..Parcel::new(message, kept) });
     None
 }
 
@@ -120,11 +152,6 @@ fn strip_foreign_ids(xmpp: &Xmpp, message: &mut Stanza) {
     message.element.remove_children(|child| child.is("stanza-id", ns::STANZA_ID) && own(child));
 }
 
-/// A message that is not kept goes straight.
-fn pass(xmpp: &Xmpp, session: Option<&Arc<Session>>, message: &Stanza) -> Option<Work> {
-    complete(xmpp, session, message, Kept::Not, Fate::Passed)
-}
-
 /// What is at the address `to` of somebody, with what of them is here.
 pub(crate) fn target(here: Option<&Here>, to: &Jid) -> Target {
     let sessions = || here.iter().flat_map(|here| &here.sessions);
@@ -138,13 +165,14 @@ pub(crate) fn target(here: Option<&Here>, to: &Jid) -> Target {
     }
 }
 
-/// Passes a message on, once it is as durable as it has to be.
+/// Passes a message on, once it is as durable as it has to be; to the other full addresses `also`
+/// of the same account too.
 pub(crate) fn complete(
     xmpp: &Xmpp,
     session: Option<&Arc<Session>>,
     message: &Stanza,
-    kept: Kept,
-    fate: Fate,
+    also: &[Jid],
+    (kept, fate): (Kept, Fate),
 ) -> Option<Work> {
     let unavailable = StanzaError::new(Condition::ServiceUnavailable);
     match fate {
@@ -168,7 +196,7 @@ pub(crate) fn complete(
     }
     let to = message.to.as_ref()?;
     match xmpp.place(to) {
-        Place::Account => deliver(xmpp, message, to, kept, fate),
+        Place::Account => deliver(xmpp, message, (to, also), (kept, fate)),
         _ => xmpp.route(message.clone()),
     }
 }
@@ -207,7 +235,12 @@ fn stanza_id(by: &str, id: Id) -> Element {
 }
 
 /// To an account of here, by the rules of RFC 6121 section 8.5.
-fn deliver(xmpp: &Xmpp, message: &Stanza, to: &Jid, kept: Kept, fate: Fate) -> Option<Work> {
+fn deliver(
+    xmpp: &Xmpp,
+    message: &Stanza,
+    (to, also): (&Jid, &[Jid]),
+    (kept, fate): (Kept, Fate),
+) -> Option<Work> {
     let kind = Type::of(message);
     let refused = || StanzaError::new(Condition::ServiceUnavailable).text("nobody is there");
     let peer = xmpp.router.find(to.bare_str());
@@ -261,6 +294,12 @@ fn deliver(xmpp: &Xmpp, message: &Stanza, to: &Jid, kept: Kept, fate: Fate) -> O
         taken |= session.push(out.clone());
         is_asleep |= matches!(out, Out::Message(..)) && session.state().is_detached;
     }
+    for jid in also {
+        let is = |session: &&Arc<Session>| Some(session.resource()) == jid.resource();
+        if let Some(session) = there.sessions.iter().find(is) {
+            taken |= session.push(outgoing(&message.clone().to(jid.clone()), jid, fate, true));
+        }
+    }
     if is_asleep {
         xmpp.pushes.wake(message);
     }
@@ -298,7 +337,9 @@ fn outgoing(message: &Stanza, to: &Jid, fate: Fate, is_for_one: bool) -> Out {
         crate::wire::write::write(&stanza_id(to.bare_str(), id), ns::CLIENT, &mut text);
         text.push_str(END);
     }
-    Out::Message(Arc::from(text.into_bytes()), router::Kept { id, is_for_one })
+    let is_copied = rules::is_copied(message, Way::Received);
+    let kept = router::Kept { id, is_for_one, is_copied };
+    Out::Message(Arc::from(text.into_bytes()), kept)
 }
 
 /// It was stored for somebody who was there, and nobody is now: it waits.

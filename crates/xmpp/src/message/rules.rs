@@ -1,6 +1,7 @@
 //! What becomes of a message: the rules of RFC 6121 section 8.5, what is kept, and what is copied
 //! to one's other resources. Pure.
 
+use super::carbons::Way;
 use crate::wire::{Element, Stanza, ns};
 
 /// The type of a message (RFC 6121 section 5.2.2).
@@ -100,6 +101,7 @@ const WORTH_KEEPING: &[&str] = &[
     "urn:xmpp:fasten:0",
     "urn:xmpp:message-correct:0",
     "urn:xmpp:jingle-message:0",
+    "urn:xmpp:call-invites:0",
     "urn:xmpp:omemo:2",
     "eu.siacs.conversations.axolotl",
     "urn:xmpp:openpgp:0",
@@ -108,11 +110,31 @@ const WORTH_KEEPING: &[&str] = &[
     ns::MUC_USER,
 ];
 
-/// How this message is kept (XEP-0313 section 6.1.1, XEP-0160, XEP-0334).
+/// `<x/>` that says no more than that a message is a private one of a room (XEP-0045 section 7.5).
+fn is_private_mark(child: &Element) -> bool {
+    child.is("x", ns::MUC_USER) && child.children().next().is_none()
+}
+
+/// How this message to a person is kept (XEP-0313 section 6.1.1, XEP-0160, XEP-0334).
 pub fn kept(message: &Stanza) -> Kept {
-    if !matches!(Type::of(message), Type::Chat | Type::Normal) {
-        return Kept::Not;
+    match Type::of(message) {
+        Type::Chat | Type::Normal => worth(message),
+        // Those of a room are kept by the room.
+        Type::Groupchat | Type::Headline | Type::Error => Kept::Not,
     }
+}
+
+/// How a room keeps what is said to all in it: in its archive and for those who come, or for those
+/// who come alone.
+pub fn kept_by_room(message: &Stanza) -> Kept {
+    match message.element.has("subject", ns::CLIENT) {
+        true => Kept::Archived,
+        false => worth(message),
+    }
+}
+
+/// Whether people would miss it, and what it asks for itself.
+fn worth(message: &Stanza) -> Kept {
     let hint = |name: &str| message.element.has(name, ns::HINTS);
     if hint("no-store") {
         return Kept::Not;
@@ -121,6 +143,7 @@ pub fn kept(message: &Stanza) -> Kept {
         (child.name == "body" && child.ns == ns::CLIENT)
             || WORTH_KEEPING.contains(&&*child.ns)
                 && !matches!(&*child.name, "request" | "markable")
+                && !is_private_mark(child)
     };
     let is_worth = hint("store") || message.element.children().any(worth);
     match (is_worth, hint("no-permanent-store")) {
@@ -130,10 +153,14 @@ pub fn kept(message: &Stanza) -> Kept {
     }
 }
 
-/// Whether one's other resources get copies of it (XEP-0280 section 6.1).
-pub fn is_copied(message: &Stanza) -> bool {
+/// Whether one's other resources get copies of it (XEP-0280 section 6.1). A private message of a
+/// room comes to each app that is in the room by itself; who sends one does so by one app.
+pub fn is_copied(message: &Stanza, way: Way) -> bool {
     let inside = &message.element;
     if inside.has("private", ns::CARBONS) || inside.has("no-copy", ns::HINTS) {
+        return false;
+    }
+    if way == Way::Received && inside.children().any(is_private_mark) {
         return false;
     }
     match Type::of(message) {
@@ -148,10 +175,13 @@ pub fn is_copied(message: &Stanza) -> bool {
     }
 }
 
-/// Whether it may be left out where nobody looks: a chat state and nothing else.
+/// Whether it may be left out where nobody looks: a chat state and nothing else, but ids and from
+/// whom it is.
 pub fn is_passing(message: &Stanza) -> bool {
     let says_more = |child: &Element| {
-        child.ns != ns::CHAT_STATES && child.ns != ns::HINTS && child.name != "thread"
+        let is_aside =
+            matches!(&*child.ns, ns::CHAT_STATES | ns::HINTS | ns::STANZA_ID | ns::OCCUPANT_ID);
+        !is_aside && child.name != "thread" && !is_private_mark(child)
     };
     !message.element.children().any(says_more)
 }
@@ -195,14 +225,48 @@ mod tests {
             "<message><body>hi</body><no-permanent-store xmlns='urn:xmpp:hints'/></message>";
         assert_eq!(kept(&message(brief)), Kept::Waiting);
         assert_eq!(kept(&message("<message type='headline'><body>hi</body></message>")), Kept::Not);
+        let private_typing = "<message type='chat'><composing \
+                              xmlns='http://jabber.org/protocol/chatstates'/>\
+                              <x xmlns='http://jabber.org/protocol/muc#user'/></message>";
+        assert_eq!(kept(&message(private_typing)), Kept::Not);
+    }
+
+    #[test]
+    fn a_room_keeps_what_people_would_miss() {
+        let is = |inside: &str| {
+            kept_by_room(&message(&format!("<message type='groupchat'>{inside}</message>")))
+        };
+        assert_eq!(is("<body>hi</body>"), Kept::Archived);
+        assert_eq!(is("<subject>tea</subject><thread>1</thread>"), Kept::Archived);
+        for ns in [
+            "urn:xmpp:reactions:0",
+            "urn:xmpp:message-retract:1",
+            "urn:xmpp:message-correct:0",
+            "urn:xmpp:receipts",
+            "urn:xmpp:chat-markers:0",
+        ] {
+            assert_eq!(is(&format!("<it xmlns='{ns}'/>")), Kept::Archived, "{ns}");
+        }
+        assert_eq!(is("<paused xmlns='http://jabber.org/protocol/chatstates'/>"), Kept::Not);
+        assert_eq!(is("<body>hi</body><no-store xmlns='urn:xmpp:hints'/>"), Kept::Not);
+        let brief = is("<body>hi</body><no-permanent-store xmlns='urn:xmpp:hints'/>");
+        assert_eq!(brief, Kept::Waiting);
     }
 
     #[test]
     fn private_messages_are_not_copied() {
-        assert!(is_copied(&message("<message type='chat'><body>hi</body></message>")));
+        let is = |text: &str, way| is_copied(&message(text), way);
+        assert!(is("<message type='chat'><body>hi</body></message>", Way::Received));
         let private = "<message type='chat'><body/><private xmlns='urn:xmpp:carbons:2'/></message>";
-        assert!(!is_copied(&message(private)));
-        assert!(!is_copied(&message("<message type='groupchat'><body/></message>")));
-        assert!(!is_copied(&message("<message/>")));
+        assert!(!is(private, Way::Sent));
+        assert!(!is("<message type='groupchat'><body/></message>", Way::Sent));
+        assert!(!is("<message/>", Way::Sent));
+        let of_room = "<message type='chat'><body>hi</body>\
+                       <x xmlns='http://jabber.org/protocol/muc#user'/></message>";
+        assert!(is(of_room, Way::Sent));
+        assert!(!is(of_room, Way::Received));
+        let invitation = "<message><body>hi</body><x xmlns='http://jabber.org/protocol/muc#user'>\
+                          <invite/></x></message>";
+        assert!(is(invitation, Way::Received));
     }
 }

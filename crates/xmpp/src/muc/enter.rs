@@ -177,10 +177,7 @@ fn admit(
         return refuse(Condition::ServiceUnavailable, "the room is full");
     }
     let presence = shown(stanza);
-    let role = match state.role_of(affiliation) {
-        Role::Visitor if is_member => Role::Participant,
-        role => role,
-    };
+    let role = state.role_at(from, xmpp.domain());
     if let Some(occupant) = state.occupants.get_mut(nick) {
         if occupant.jids.len() >= JIDS_MAX {
             return refuse(Condition::ResourceConstraint, "too many of your apps are in this room");

@@ -18,6 +18,7 @@ mod owner;
 mod parcel;
 mod private;
 mod register;
+mod returned;
 mod room;
 mod rooms;
 mod say;
@@ -142,9 +143,8 @@ async fn message(xmpp: &Xmpp, stanza: &Stanza, from: &Jid, to: &Jid) -> Result<(
         None => return Err(missing()),
     };
     match stanza.type_() {
-        // Who does not get what is said in a room any more is not in it.
         Some("error") => {
-            enter::leave(xmpp, &room, from, None);
+            returned::returned(xmpp, &room, stanza, from);
             Ok(())
         }
         Some("groupchat") if to.resource().is_some() => {
@@ -154,7 +154,7 @@ async fn message(xmpp: &Xmpp, stanza: &Stanza, from: &Jid, to: &Jid) -> Result<(
             true => subject::change(xmpp, &room, stanza, from).await,
             false => say::say(xmpp, &room, stanza, from).await,
         },
-        _ if to.resource().is_some() => private::message(xmpp, &room, stanza, from, to),
+        _ if to.resource().is_some() => private::write(xmpp, &room, stanza, from, to),
         _ => private::to_room(xmpp, &room, stanza, from).await,
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use weir_community::chat::rooms::{self as noun, Affiliation, Config, Listed};
 
-use super::room::{Room, State, Told, status};
+use super::room::{Occupant, Role, Room, State, Told, status};
 use super::{bad, config, enter};
 use crate::face::Xmpp;
 use crate::wire::form::Form;
@@ -103,6 +103,30 @@ fn obey(xmpp: &Xmpp, room: &Room, state: &mut State, before: &Config) {
         for nick in strangers {
             enter::expel(xmpp, room, state, &nick, &told);
         }
+    }
+    if state.config.moderated != before.moderated {
+        voice(xmpp, room, state);
+    }
+}
+
+/// Who is nothing special gets the voice that newcomers have from now on, or loses it (XEP-0045
+/// §5.1.3).
+fn voice(xmpp: &Xmpp, room: &Room, state: &mut State) {
+    let differs = |one: &&Occupant| {
+        let role = one.jids.first().map(|jid| state.role_at(jid, xmpp.domain()));
+        let role = role.filter(|role| one.role < Role::Moderator && *role != one.role)?;
+        Some((one.nick.clone(), role))
+    };
+    let changed: Vec<(String, Role)> =
+        state.occupants.values().filter_map(|one| differs(&one)).collect();
+    for (nick, role) in &changed {
+        if let Some(occupant) = state.occupants.get_mut(nick) {
+            occupant.role = *role;
+            occupant.changed();
+        }
+    }
+    for occupant in changed.iter().filter_map(|(nick, _)| state.occupants.get(nick)) {
+        room.tell(xmpp, state, occupant, &Told::default(), false);
     }
 }
 

@@ -3,8 +3,9 @@
 use std::sync::{Arc, OnceLock};
 
 use crate::face::Xmpp;
+use crate::message::rules;
 use crate::router::Spliced;
-use crate::wire::{Jid, Stanza, ns, write};
+use crate::wire::{Jid, Kind, Stanza, ns, write};
 
 /// A stanza without `to`, to be sent to many.
 pub(super) struct Parcel {
@@ -44,6 +45,8 @@ impl Parcel {
             tail.push_str(kind.name());
             tail.push('>');
         }
-        Spliced { head: head.into_bytes().into(), tail: tail.into_bytes().into() }
+        let is_passing = *kind == Kind::Message && rules::is_passing(&self.stanza);
+        let (head, tail) = (head.into_bytes().into(), tail.into_bytes().into());
+        Spliced { head, tail, is_passing }
     }
 }

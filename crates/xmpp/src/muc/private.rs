@@ -9,6 +9,7 @@ use weir_community::chat::rooms::{self as noun, Affiliation, Listed, Private};
 use super::room::{Role, Room, Told};
 use super::{Answered, bad, missing, outside};
 use crate::face::Xmpp;
+use crate::message;
 use crate::wire::form::{Field, Form};
 use crate::wire::{Condition, Element, Jid, Kind, Stanza, StanzaError, ns};
 
@@ -16,15 +17,15 @@ use crate::wire::{Condition, Element, Jid, Kind, Stanza, StanzaError, ns};
 const INVITATIONS_MAX: usize = 20;
 
 /// A message to one occupant.
-pub(super) fn message(
+pub(super) fn write(
     xmpp: &Xmpp,
     room: &Arc<Room>,
     stanza: &Stanza,
     from: &Jid,
     to: &Jid,
 ) -> Result<(), StanzaError> {
-    let out: Vec<Stanza> = {
-        let state = room.state();
+    let (out, jids) = {
+        let mut state = room.state();
         let own = state.occupant(from).ok_or_else(outside)?;
         let may = match state.config.private_messages {
             Private::Anyone => true,
@@ -42,9 +43,22 @@ pub(super) fn message(
         let other = other.ok_or_else(gone)?;
         let mut out = super::say::signed(room, &state, &own.nick, from.bare_str(), stanza);
         out.element = out.element.with_child(Element::new("x", ns::MUC_USER));
-        other.jids.iter().map(|jid| out.clone().to(jid.clone())).collect()
+        // By its id it is known again when it comes back.
+        if out.id().is_none() {
+            out.element.set_attr("id", xmpp.token(8));
+        }
+        let (jids, nick) = (other.jids.clone(), other.nick.clone());
+        state.private.remember(out.id().unwrap_or_default(), &nick, from);
+        (out, jids)
     };
-    out.into_iter().for_each(|message| xmpp.send(message));
+    match jids.split_first() {
+        // One message, however many apps of the person are in the room.
+        Some((first, others)) if first.domain() == xmpp.domain() => {
+            let work = message::arrived_at(xmpp, out.to(first.clone()), others.to_vec());
+            xmpp.spawn(work);
+        }
+        _ => jids.into_iter().for_each(|jid| xmpp.send(out.clone().to(jid))),
+    }
     Ok(())
 }
 

@@ -16,6 +16,7 @@ use super::budget::{Budgets, Share};
 use super::hats::Hat;
 use super::history::{History, Said};
 use super::parcel::Parcel;
+use super::returned::Private;
 use super::say::Waiting;
 use crate::face::Xmpp;
 use crate::wire::{Condition, Element, Jid, Stanza, StanzaError, ns};
@@ -64,6 +65,8 @@ pub(super) struct State {
     pub(super) is_flushing: bool,
     /// Queries between occupants: by our id, who asked by which id, and whose answer it is.
     pub(super) relays: VecDeque<(String, Jid, String, String)>,
+    /// Private messages between occupants that may come back.
+    pub(super) private: Private,
     salt: String,
 }
 
@@ -148,6 +151,7 @@ impl Room {
             arriving: HashSet::new(),
             is_flushing: false,
             relays: VecDeque::new(),
+            private: Private::default(),
             salt,
         };
         Self { jid, state: Mutex::new(state) }
@@ -382,6 +386,13 @@ impl State {
             Affiliation::None => Role::Participant,
             Affiliation::Outcast => Role::None,
         }
+    }
+
+    /// What somebody is when they come: people of the `domain` are members of its community.
+    pub(super) fn role_at(&self, jid: &Jid, domain: &str) -> Role {
+        let role = self.role_of(self.affiliation(jid.bare_str()));
+        let is_of_community = self.of_community && jid.domain() == domain;
+        if role == Role::Visitor && is_of_community { Role::Participant } else { role }
     }
 
     /// The id of somebody in this room, whatever their nick (XEP-0421): nobody can tell from it who

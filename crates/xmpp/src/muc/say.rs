@@ -1,5 +1,6 @@
 //! What is said to all (XEP-0045 §7.4). What waits in a room at one moment is kept together, and
-//! told in that order once it is durable; each message is encoded once for everybody.
+//! told in that order once it is durable; each message is encoded once for everybody. What nobody
+//! would miss is told and kept nowhere.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use super::parcel::Parcel;
 use super::room::{Role, Room, State};
 use super::{enter, outside};
 use crate::face::Xmpp;
+use crate::message::rules::{self, Kept};
 use crate::wire::{Condition, Element, Jid, Stanza, StanzaError, ns, write};
 
 /// Messages that wait in one room at once.
@@ -27,6 +29,8 @@ pub(super) struct Waiting {
     pub(super) by: String,
     /// As all get it, without `to`.
     pub(super) stanza: Stanza,
+    /// Where it is kept.
+    pub(super) kept: Kept,
     /// It is the new subject.
     pub(super) subject: Option<Subject>,
     /// A message it takes the place of, and what stands there then.
@@ -101,7 +105,8 @@ pub(super) fn put(
     }
     metrics::counter!("weir_xmpp_room_messages_total").increment(1);
     let id = xmpp.new_id();
-    if state.id.is_some() && state.config.archive {
+    let kept = rules::kept_by_room(&stanza);
+    if state.id.is_some() && state.config.archive && kept == Kept::Archived {
         let own = Element::new("stanza-id", ns::STANZA_ID)
             .with_attr("by", room.jid.as_str())
             .with_attr("id", id.to_string());
@@ -109,7 +114,7 @@ pub(super) fn put(
     }
     let (done, answer) = oneshot::channel();
     let by = by.to_owned();
-    state.waiting.push(Waiting { id, by, stanza, subject, replaces, done });
+    state.waiting.push(Waiting { id, by, stanza, kept, subject, replaces, done });
     if !state.is_flushing {
         state.is_flushing = true;
         xmpp.spawn(Some(Box::pin(flush(xmpp.clone(), room.clone()))));
@@ -163,7 +168,8 @@ async fn keep(xmpp: &Xmpp, room: Id, keeps: bool, batch: &[Waiting]) -> Result<(
         let xml = write::to_string(&said.stanza.to_element());
         (room, RoomMessage { id: said.id, from_jid: said.by.clone(), xml })
     };
-    let rows: Vec<_> = batch.iter().filter(|_| keeps).map(row).collect();
+    let rows: Vec<_> =
+        batch.iter().filter(|said| keeps && said.kept == Kept::Archived).map(row).collect();
     let subject = batch.iter().rev().find_map(|said| said.subject.clone());
     let replaced: Vec<_> = batch.iter().filter_map(|said| said.replaces.clone()).collect();
     if rows.is_empty() && subject.is_none() && replaced.is_empty() {
@@ -188,9 +194,11 @@ fn tell(xmpp: &Xmpp, room: &Room, batch: &[Waiting]) -> HashSet<Jid> {
     let mut state = room.state();
     for said in batch {
         let parcel = Parcel::new(said.stanza.clone());
+        // Who gets no chat state, since too much waits, is there all the same.
+        let is_passing = rules::is_passing(&said.stanza);
         for jid in state.occupants.values().flat_map(|occupant| &occupant.jids) {
             let gets = !state.arriving.contains(jid);
-            if gets && !parcel.deliver(xmpp, jid) {
+            if gets && !parcel.deliver(xmpp, jid) && !is_passing {
                 lost.insert(jid.clone());
             }
         }
@@ -199,6 +207,7 @@ fn tell(xmpp: &Xmpp, room: &Room, batch: &[Waiting]) -> HashSet<Jid> {
         }
         match &said.subject {
             Some(subject) => state.subject = subject.clone(),
+            None if said.kept == Kept::Not => {}
             None => state.remember(Said { id: said.id, stanza: said.stanza.clone() }),
         }
     }

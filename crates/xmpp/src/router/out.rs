@@ -33,6 +33,8 @@ pub struct Kept {
     pub id: Id,
     /// It is for one resource; others have no more than a copy of it.
     pub is_for_one: bool,
+    /// Others that want copies get one.
+    pub is_copied: bool,
 }
 
 /// A stanza without its receiver.
@@ -41,6 +43,8 @@ pub struct Spliced {
     pub head: Box<[u8]>,
     /// What stands behind the receiver's address: `>…</message>`.
     pub tail: Box<[u8]>,
+    /// Of the moment (a chat state): may be left out.
+    pub is_passing: bool,
 }
 
 impl Out {
@@ -53,6 +57,15 @@ impl Out {
             | Self::Passing(bytes) => bytes.len(),
             Self::Presence(_, tail) => tail.len() + 96,
             Self::Spliced(stanza) => stanza.head.len() + stanza.tail.len() + 64,
+        }
+    }
+
+    /// Whether it may be left out.
+    pub(crate) fn is_passing(&self) -> bool {
+        match self {
+            Self::Passing(_) => true,
+            Self::Spliced(stanza) => stanza.is_passing,
+            _ => false,
         }
     }
 

@@ -286,7 +286,7 @@ impl State {
         }
         let size_bytes = out.size_bytes();
         if !self.has_room(size_bytes) {
-            if matches!(out, Out::Passing(_)) {
+            if out.is_passing() {
                 return (false, None);
             }
             if !matches!(self.closed, Some(Closed::With(_))) {
@@ -317,7 +317,7 @@ impl State {
 
     /// Keeps what can wait until somebody looks. Whether it waits.
     fn hold(&mut self, out: &Out) -> bool {
-        let Out::Presence(from, _) = out else { return matches!(out, Out::Passing(_)) };
+        let Out::Presence(from, _) = out else { return out.is_passing() };
         let more = self.more.get_or_insert_default();
         let same = |held: &Out| matches!(held, Out::Presence(is, _) if Arc::ptr_eq(is, from));
         more.held.retain(|held| !same(held));
@@ -343,7 +343,7 @@ impl State {
         let came_at = self.more.as_ref().map_or(Id::ZERO, |more| more.came_at);
         is_taker
             && self.closed != Some(Closed::Slow)
-            && (self.has_carbons || !message.is_for_one)
+            && (!message.is_for_one || self.has_carbons && message.is_copied)
             && came_at < message.id
     }
 

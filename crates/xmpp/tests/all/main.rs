@@ -30,6 +30,7 @@ mod resume;
 mod room_looks;
 mod rooms;
 mod rooms_rights;
+mod rooms_said;
 mod rules;
 mod servers;
 mod streams;

@@ -325,11 +325,11 @@ fn directed(xmpp: &Xmpp, session: &Arc<Session>, mut presence: Stanza) -> Option
     xmpp.route(presence)
 }
 
-/// Whether `session` showed itself to `whom` directly.
+/// Whether `session` showed itself to `whom` directly, or to the room where they are both.
 pub(crate) fn is_directed(session: &Session, whom: &Jid) -> bool {
     let state = session.state();
     let directed = state.more.iter().flat_map(|more| &more.directed);
-    directed.into_iter().any(|to| to.as_str() == whom.as_str() || to.as_str() == whom.bare_str())
+    directed.into_iter().any(|to| to.bare_str() == whom.bare_str())
 }
 
 /// Presence for an account of here has come.

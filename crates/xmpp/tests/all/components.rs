@@ -82,3 +82,26 @@ async fn one_component_serves_a_domain_at_a_time() {
     assert_eq!(first.receive().await.name, "handshake");
     assert_eq!(greet(door, "hush").await.stream_error().await, "conflict");
 }
+
+#[tokio::test]
+async fn occupants_of_a_room_elsewhere_ask_whoever_is_in_it_and_nobody_else() {
+    for mut place in places().await {
+        let door = door(&place).await;
+        let mut gateway = greet(door, "hush").await;
+        assert_eq!(gateway.receive().await.name, "handshake");
+        let mut alice = place.logged_in("alice", "phone").await;
+        alice.send("<presence to='tea@irc.weir.test/al'/>").await;
+        assert_eq!(gateway.receive().await.name, "presence");
+        let asks = |from: &str, id: &str| {
+            format!(
+                "<iq type='get' from='{from}' to='alice@weir.test/phone' id='{id}'>\
+                 <query xmlns='jabber:iq:version'/></iq>"
+            )
+        };
+        gateway.send(&asks("tea@irc.weir.test/bo", "in")).await;
+        assert_eq!(alice.receive().await.attr("id"), Some("in"), "{}", place.name);
+        gateway.send(&asks("ham@irc.weir.test/bo", "out")).await;
+        let answer = gateway.receive().await;
+        assert_eq!((answer.attr("id"), answer.attr("type")), (Some("out"), Some("error")));
+    }
+}

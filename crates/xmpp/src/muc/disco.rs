@@ -29,8 +29,7 @@ pub(super) fn of_service(payload: &Element) -> Result<Element, StanzaError> {
     if payload.attr("node").is_some() {
         return Err(StanzaError::new(Condition::ItemNotFound));
     }
-    let features =
-        [ns::DISCO_INFO, ns::DISCO_ITEMS, ns::MUC, ns::PING, ns::OCCUPANT_ID, "jabber:iq:register"];
+    let features = [ns::DISCO_INFO, ns::DISCO_ITEMS, ns::MUC, ns::PING, ns::OCCUPANT_ID];
     Ok(Element::new("query", ns::DISCO_INFO)
         .with_child(identity("Rooms"))
         .with_children(features.map(feature)))

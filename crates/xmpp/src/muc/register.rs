@@ -89,6 +89,15 @@ pub(super) async fn change(
         let row = listed.clone();
         xmpp.write(move |tx, _| noun::affiliate(tx, id, &row)).await?;
     }
-    room.state().set_listed(listed);
+    let is_new = {
+        let mut state = room.state();
+        let is_new = state.affiliation(&listed.jid) != listed.affiliation;
+        state.set_listed(listed);
+        is_new
+    };
+    // Those who are there see what everybody is, and so do those who come.
+    if is_new {
+        room.renew(xmpp, from.bare_str(), |_| true);
+    }
     Ok(())
 }

@@ -301,6 +301,9 @@ async fn who_does_not_know_the_password_of_a_room_neither_registers_nor_reads_it
          bob listens no more
          {REGISTERS}
          bob receives
+           <presence from='tea@conference.weir.test/bo'>
+           <x xmlns='http://jabber.org/protocol/muc#user'><item affiliation='member'/></x></presence>
+         bob receives
            <iq type='result' id='r'/>
          {READS}
          bob receives
@@ -413,4 +416,104 @@ async fn a_presence_that_would_fill_the_memory_of_a_room_is_refused() {
         "a".repeat(20_000)
     ))
     .await;
+}
+
+#[tokio::test]
+async fn voice_follows_what_the_room_is_configured_to_be() {
+    let moderated = configured("muc#roomconfig_moderatedroom", "1");
+    let open = configured("muc#roomconfig_moderatedroom", "0");
+    let bob_is = |role: &str| {
+        format!(
+            "<presence from='tea@conference.weir.test/bo'>
+             <x xmlns='http://jabber.org/protocol/muc#user'><item affiliation='none' role='{role}'/>
+             </x></presence>"
+        )
+    };
+    let (visitor, participant) = (bob_is("visitor"), bob_is("participant"));
+    play(&format!(
+        "{ROOM}{BOB}
+         {moderated}
+         bob receives
+           <message type='groupchat'><x xmlns='http://jabber.org/protocol/muc#user'>
+           <status code='104'/></x></message>
+         bob receives
+           {visitor}
+         alice listens no more
+         bob sends
+           <message to='tea@conference.weir.test' type='groupchat' id='m'><body>hi</body></message>
+         bob receives
+           <message type='error' id='m'/>
+         {open}
+         bob receives
+           <message type='groupchat'/>
+         bob receives
+           {participant}
+         bob sends
+           <message to='tea@conference.weir.test' type='groupchat' id='m'><body>hi</body></message>
+         alice receives
+           <message from='tea@conference.weir.test/bo'><body>hi</body></message>"
+    ))
+    .await;
+}
+
+#[tokio::test]
+async fn who_becomes_a_member_by_a_nick_is_shown_as_one() {
+    play(&format!(
+        "{ROOM}{BOB}
+         bob sends
+           <iq type='set' id='r' to='tea@conference.weir.test'><query xmlns='jabber:iq:register'>
+           <x xmlns='jabber:x:data' type='submit'><field var='FORM_TYPE'>
+           <value>http://jabber.org/protocol/muc#register</value></field>
+           <field var='muc#register_roomnick'><value>bo</value></field></x></query></iq>
+         alice receives
+           <presence from='tea@conference.weir.test/bo'>
+           <x xmlns='http://jabber.org/protocol/muc#user'>
+           <item affiliation='member' role='participant' jid='bob@weir.test/home'/></x></presence>
+         bob receives
+           <presence from='tea@conference.weir.test/bo'>
+           <x xmlns='http://jabber.org/protocol/muc#user'><item affiliation='member'/>
+           <status code='110'/></x></presence>
+         bob receives
+           <iq type='result' id='r'/>
+         carol is here
+         carol enters the room as ca
+         carol receives in any order
+           <presence from='tea@conference.weir.test/al'/>
+           <presence from='tea@conference.weir.test/bo'>
+           <x xmlns='http://jabber.org/protocol/muc#user'><item affiliation='member'/></x></presence>
+           <presence from='tea@conference.weir.test/ca'/>"
+    ))
+    .await;
+}
+
+#[tokio::test]
+async fn only_what_registers_somebody_says_so() {
+    play(&format!(
+        "{ROOM}
+         alice sends
+           <iq type='get' id='i' to='tea@conference.weir.test'>
+           <query xmlns='http://jabber.org/protocol/disco#info'/></iq>
+         alice receives
+           <iq type='result' id='i'><query xmlns='http://jabber.org/protocol/disco#info'>
+           <feature var='jabber:iq:register'/></query></iq>
+         alice sends
+           <iq type='get' id='s' to='conference.weir.test'><query xmlns='jabber:iq:register'/></iq>
+         alice receives
+           <iq type='error' id='s'><error><service-unavailable
+           xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></iq>"
+    ))
+    .await;
+    for mut place in super::place::places().await {
+        let mut alice = place.logged_in("alice", "home").await;
+        alice
+            .send(
+                "<iq type='get' id='i' to='conference.weir.test'>\
+                 <query xmlns='http://jabber.org/protocol/disco#info'/></iq>",
+            )
+            .await;
+        let told = alice.receive().await;
+        let query = told.child("query", "http://jabber.org/protocol/disco#info").unwrap();
+        let mut features = query.children().filter_map(|child| child.attr("var"));
+        assert!(features.all(|var| var != "jabber:iq:register"), "{told:?}");
+    }
 }

@@ -197,7 +197,7 @@ impl Session {
     }
 
     /// Tells its connection that it is time to look after the peer.
-    pub(crate) fn beat(&self) {
+    pub fn beat(&self) {
         let mut state = self.state.lock();
         state.beat = true;
         let waker = state.waker.take();

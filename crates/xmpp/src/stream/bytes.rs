@@ -142,6 +142,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Transport for ByteStrea
         Pin::new(&mut self.io).poll_shutdown(context)
     }
 
+    fn is_amid_element(&self) -> bool {
+        self.framer.is_amid_element()
+    }
+
     fn security(&self) -> &Security {
         self.security.as_deref().unwrap_or(&UNPROTECTED)
     }

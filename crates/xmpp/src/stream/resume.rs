@@ -7,6 +7,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
+use weir_base::Id;
 
 use super::sm::TooMuch;
 use super::transport::Transport;
@@ -21,6 +22,8 @@ use crate::wire::{Condition, Element, Jid, ns};
 
 /// How long a connection that is taken over may take to let go.
 const LET_GO: Duration = Duration::from_secs(5);
+/// Sessions that are over and still known.
+const OVER_MAX: usize = 10_000;
 
 /// The sessions that can be resumed, by what the client knows them by.
 #[derive(Default)]
@@ -28,6 +31,40 @@ pub(crate) struct Detached {
     by_id: Mutex<HashMap<Arc<str>, Entry>>,
     /// Without a connection, in the order in which they end.
     waiting: Mutex<VecDeque<(Instant, Arc<str>)>>,
+    over: Over,
+}
+
+/// Sessions that cannot be resumed any more, the newest at the end: how much of what their clients
+/// sent was done, so that these do not send it again.
+#[derive(Default)]
+struct Over(Mutex<VecDeque<Ended>>);
+
+struct Ended {
+    id: Arc<str>,
+    account: Id,
+    h: u32,
+}
+
+impl Over {
+    /// It is over, and no longer of `by_id`.
+    fn remember(&self, id: Arc<str>, session: &Session) {
+        // What is on its way to the disk may still be lost.
+        let undone = session.in_flight();
+        let received = session.state().sm().map(|sm| sm.received());
+        let Some(received) = received else { return };
+        let mut all = self.0.lock();
+        if all.len() >= OVER_MAX {
+            all.pop_front();
+        }
+        all.push_back(Ended { id, account: session.account, h: received.wrapping_sub(undone) });
+    }
+
+    /// What is told of the session by this id to who had it.
+    fn h(&self, id: &str, account: Id) -> Option<u32> {
+        let all = self.0.lock();
+        let is = |ended: &&Ended| *ended.id == *id && ended.account == account;
+        all.iter().rev().find(is).map(|ended| ended.h)
+    }
 }
 
 struct Entry {
@@ -131,7 +168,10 @@ impl Hold {
 
     /// The session is over.
     pub(crate) fn forget(self, xmpp: &Xmpp) {
-        xmpp.detached.by_id.lock().remove(&self.id);
+        let entry = xmpp.detached.by_id.lock().remove(&self.id);
+        if let Some(entry) = entry {
+            xmpp.detached.over.remember(self.id.clone(), &entry.session);
+        }
     }
 }
 
@@ -145,6 +185,7 @@ pub(crate) fn end_detached(xmpp: &Xmpp, session: &Arc<Session>) -> bool {
         }
         by_id.remove(&id);
     }
+    xmpp.detached.over.remember(id, session);
     super::session::finish(xmpp, session);
     true
 }
@@ -166,6 +207,7 @@ pub(crate) fn expire(xmpp: &Xmpp) {
         }
         let Some(entry) = by_id.remove(&id) else { continue };
         drop(by_id);
+        xmpp.detached.over.remember(id, &entry.session);
         super::session::finish(xmpp, &entry.session);
     }
 }
@@ -193,26 +235,29 @@ pub(crate) async fn resume(
     let failed = |condition: Condition| {
         Element::new("failed", ns::SM).with_child(Element::new(condition.name(), ns::STANZA_ERRORS))
     };
-    let unknown = || failed(Condition::ItemNotFound);
     let id = asked.attr("previd").unwrap_or_default();
+    let unknown = || {
+        let h = xmpp.detached.over.h(id, who.account).map(|h| h.to_string());
+        failed(Condition::ItemNotFound).with_attr_opt("h", h)
+    };
     let h = asked.attr("h").and_then(|h| h.parse().ok());
     let h: u32 = h.ok_or_else(|| failed(Condition::BadRequest))?;
-    let (id, session, attached) = {
+    let found = {
         let by_id = xmpp.detached.by_id.lock();
         // Somebody else's id is as good as none.
         let entry = by_id.get_key_value(id).filter(|(_, one)| one.session.account == who.account);
-        let (id, entry) = entry.ok_or_else(unknown)?;
-        (id.clone(), entry.session.clone(), entry.attached.clone())
+        entry.map(|(id, one)| (id.clone(), one.session.clone(), one.attached.clone()))
     };
+    let (known, session, attached) = found.ok_or_else(unknown)?;
     session.close(Closed::Resumed);
     let permit = tokio::time::timeout(LET_GO, attached.acquire_owned()).await;
     let permit = permit.ok().and_then(Result::ok).ok_or_else(unknown)?;
     {
         let mut by_id = xmpp.detached.by_id.lock();
         // It may have ended meanwhile.
-        by_id.get_mut(&id).ok_or_else(unknown)?.until = None;
+        by_id.get_mut(&known).ok_or_else(unknown)?.until = None;
     }
-    let hold = Hold { id: id.clone(), _permit: permit };
+    let hold = Hold { id: known.clone(), _permit: permit };
     let unserved = Unserved::taken_up(xmpp, session.clone(), hold);
     // What is still on its way to the disk is counted once it is there.
     while session.in_flight() > 0 {
@@ -228,7 +273,7 @@ pub(crate) async fn resume(
         state.is_inactive = false;
         state.release_held();
         state.is_by(who);
-        let sm = state.sm().ok_or_else(unknown)?;
+        let sm = state.sm().ok_or_else(|| failed(Condition::ItemNotFound))?;
         sm.acknowledge(h).map(|done| (done, sm.received()))
     };
     match acknowledged {
@@ -238,12 +283,13 @@ pub(crate) async fn resume(
             metrics::counter!("weir_xmpp_resumptions_total").increment(1);
             let answer = Element::new("resumed", ns::SM)
                 .with_attr("h", received.to_string())
-                .with_attr("previd", &*id);
+                .with_attr("previd", &*known);
             Ok(Taken { unserved, answer: Some(answer) })
         }
         Err(TooMuch { .. }) => {
             unserved.end();
-            Err(failed(Condition::UnexpectedRequest))
+            let h = xmpp.detached.over.h(id, who.account).map(|h| h.to_string());
+            Err(failed(Condition::UnexpectedRequest).with_attr_opt("h", h))
         }
     }
 }

@@ -24,6 +24,9 @@ use crate::wire::{Element, Stanza, StreamCondition, StreamError, ns};
 /// Stanzas worked before others get their turn.
 const STANZAS_AT_ONCE: usize = 32;
 
+/// Beats after which a peer is told to go that has not ended what it began to say.
+const UNFINISHED_BEATS_MAX: u8 = 2;
+
 /// The connection of a bound session. It is a future that ends with the connection.
 pub struct Connection {
     xmpp: Xmpp,
@@ -41,6 +44,8 @@ pub struct Connection {
     /// Messages that waited are being written, and are let go when they are.
     is_writing_waited: bool,
     quiet_beats: u8,
+    /// Beats since which the peer has not ended what it began to say.
+    unfinished_beats: u8,
     /// While the person arrives, its turns at the processor.
     turns: Option<Box<Turns>>,
 }
@@ -51,6 +56,8 @@ enum End {
     Closed,
     /// It is gone, or writes take too long: the session may be resumed.
     Lost,
+    /// It does not end what it began to say: it is told so, and the session may be resumed.
+    Stalled,
     /// It read so slowly that something is missing: the session ends too.
     Slow,
     /// With this error; the session ends too.
@@ -79,6 +86,7 @@ impl Connection {
             heard: true,
             is_writing_waited: false,
             quiet_beats: 0,
+            unfinished_beats: 0,
         }
     }
 
@@ -269,8 +277,18 @@ impl Connection {
             return Err(End::Lost);
         }
         if std::mem::take(&mut self.heard) {
-            self.quiet_beats = 0;
+            (self.quiet_beats, self.unfinished_beats) = (0, 0);
             return Ok(());
+        }
+        let is_reading =
+            self.work.is_none() && self.held.is_none() && self.session.in_flight() == 0;
+        let is_amid = self.transport.as_ref().is_some_and(|transport| transport.is_amid_element());
+        self.unfinished_beats = match is_amid && is_reading {
+            true => self.unfinished_beats.saturating_add(1),
+            false => 0,
+        };
+        if self.unfinished_beats >= UNFINISHED_BEATS_MAX {
+            return Err(End::Stalled);
         }
         self.quiet_beats = self.quiet_beats.saturating_add(1);
         let wants_ack = self.session.state().sm().is_some_and(Sm::wants_ack);
@@ -426,6 +444,13 @@ impl Connection {
                 }
                 finish(&xmpp, &self.session);
                 None
+            }
+            End::Stalled => {
+                match hold {
+                    Some(hold) => hold.let_go(&xmpp),
+                    None => finish(&xmpp, &self.session),
+                }
+                Some(Box::pin(part(transport, Some(StreamCondition::ConnectionTimeout.into()))))
             }
             End::Slow => {
                 hold.into_iter().for_each(|hold| hold.forget(&xmpp));

@@ -62,6 +62,11 @@ pub trait Transport: Send + Unpin + 'static {
     /// Writes a blank, or whatever else shows that we are here.
     fn keep_alive(&mut self);
 
+    /// Whether the peer has begun an element and not ended it, and nobody else sees to its end.
+    fn is_amid_element(&self) -> bool {
+        false
+    }
+
     /// Says that nothing more is written; what the peer still sends is read away by the caller.
     fn poll_shutdown(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>>;
 

@@ -157,3 +157,34 @@ async fn nothing_that_is_said_becomes_part_of_a_statement() {
     ))
     .await;
 }
+
+#[tokio::test]
+async fn who_does_not_end_what_it_began_to_say_is_told_to_go() {
+    for mut place in places().await {
+        let mut alice = place.logged_in("alice", "home").await;
+        let peer = place.xmpp.router.find("alice@weir.test").unwrap();
+        let session = peer.session("home").unwrap();
+        // Quiet is no fault, however long, and neither is an element that ends.
+        for _ in 0..4 {
+            session.beat();
+            alice.until_ping().await;
+        }
+        session.beat();
+        session.beat();
+        alice.send("<message to='bob@weir.test'><bo").await;
+        session.beat();
+        alice.send("dy>hi</body></message>").await;
+        alice.until_ping().await;
+        alice.send("<message to='bob@weir.test'><body>and th").await;
+        let beats = async {
+            loop {
+                session.beat();
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::select! {
+            end = alice.stream_error() => assert_eq!(end, "connection-timeout", "{}", place.name),
+            () = beats => {}
+        }
+    }
+}

@@ -408,3 +408,23 @@ async fn presence_waits_while_nobody_looks_and_the_newest_of_each_comes() {
         assert_eq!(shows, ["dnd"]);
     }
 }
+
+#[tokio::test]
+async fn who_comes_too_late_learns_what_of_it_was_done() {
+    for mut place in places().await {
+        let mut alice = place.logged_in("alice", "home").await;
+        let id = enable(&mut alice).await;
+        alice.send("<message to='alice@weir.test'><body>kept</body></message>").await;
+        alice.until_ping().await;
+        // Nobody acknowledges what was not sent: the session ends by that.
+        alice.send(&format!("<a xmlns='{SM}' h='100'/>")).await;
+        assert_eq!(alice.stream_error().await, "undefined-condition");
+        let (_, answer) = resume(&place, "alice", &id, 0).await;
+        assert!(answer.is("failed", SM) && answer.attr("h") == Some("2"), "{answer:?}");
+        assert!(answer.has("item-not-found", "urn:ietf:params:xml:ns:xmpp-stanzas"));
+        // Whose it was not learns nothing.
+        place.person("carol").await;
+        let (_, answer) = resume(&place, "carol", &id, 0).await;
+        assert!(answer.is("failed", SM) && answer.attr("h").is_none(), "{answer:?}");
+    }
+}

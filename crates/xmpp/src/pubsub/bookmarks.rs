@@ -1,28 +1,45 @@
 //! Bookmarks: one truth, the node of XEP-0402, also for apps that know only the older forms
-//! (XEP-0048 in a node of its own, and in private storage).
+//! (XEP-0048 in a node of its own, and in private storage; XEP-0411). What only those have, links
+//! to pages, lies beside it.
 
 use std::collections::BTreeMap;
 
 use weir_base::Id;
-use weir_community::chat::nodes as noun;
+use weir_community::chat::{nodes as noun, private};
 
 use super::{Call, Fault, notify, options, publish};
 use crate::face::Xmpp;
 use crate::wire::{Condition, Element, Jid, Scope, StanzaError, ns, parse, write};
 
+/// The paper of bookmarks that are no rooms.
+const OTHERS: &str = "storage:bookmarks storage";
+
 /// All bookmarks of `account` in the older form.
 pub(crate) async fn storage(xmpp: &Xmpp, account: Id) -> Result<Element, StanzaError> {
-    let items = xmpp
-        .read(move |tx, _| match noun::find(tx, account, ns::BOOKMARKS_2)? {
-            Some(node) => noun::items(tx, &node, &[], None, 1_000),
-            None => Ok(Vec::new()),
+    let (items, others) = xmpp
+        .read(move |tx, _| {
+            let items = match noun::find(tx, account, ns::BOOKMARKS_2)? {
+                Some(node) => noun::items(tx, &node, &[], None, 1_000)?,
+                None => Vec::new(),
+            };
+            Ok((items, private::get(tx, account, OTHERS)?))
         })
         .await?;
+    let others = others.and_then(|xml| parse::element_in(&xml, &Scope::empty()).ok());
+    let others = others.into_iter().flat_map(Element::into_children);
     let rooms = items.iter().rev().filter_map(|item| {
         let new = parse::element_in(&item.xml, &Scope::empty()).ok()?;
         Some(old_form(&item.name, &new))
     });
-    Ok(Element::new("storage", ns::BOOKMARKS).with_children(rooms))
+    let storage = Element::new("storage", ns::BOOKMARKS).with_children(rooms);
+    Ok(storage.with_children(others))
+}
+
+/// What of a `<storage/>` is no room.
+fn others_in(storage: &Element) -> String {
+    let others = storage.children().filter(|child| !child.is("conference", ns::BOOKMARKS));
+    let kept = Element::new("storage", ns::BOOKMARKS).with_children(others.cloned());
+    if kept.nodes.is_empty() { String::new() } else { write::to_string(&kept) }
 }
 
 fn old_form(jid: &str, new: &Element) -> Element {
@@ -70,6 +87,7 @@ pub(crate) async fn replace_all(
         })?;
         wanted.insert(jid.as_str().to_owned(), old.clone());
     }
+    let others = others_in(storage);
     let call = Call {
         xmpp: xmpp.clone(),
         from: host.clone(),
@@ -79,6 +97,7 @@ pub(crate) async fn replace_all(
     };
     let events = call
         .write(move |tx, env, call| {
+            private::set(tx, account, OTHERS, &others)?;
             let node = match noun::find(tx, account, ns::BOOKMARKS_2)? {
                 Some(node) => node,
                 None => {

@@ -67,3 +67,38 @@ async fn bookmarks_of_old_and_new_apps_are_the_same() {
     )
     .await;
 }
+
+#[tokio::test]
+async fn links_to_pages_stay_among_the_bookmarks() {
+    play(
+        "alice is here
+         alice sends
+           <iq type='set' id='1'><query xmlns='jabber:iq:private'>
+           <storage xmlns='storage:bookmarks'><url name='Tea' url='https://tea.test/'/>
+           <conference jid='tea@conference.weir.test'/></storage></query></iq>
+         alice receives
+           <iq type='result' id='1'/>
+         alice sends
+           <iq type='get' id='2'><query xmlns='jabber:iq:private'>
+           <storage xmlns='storage:bookmarks'/></query></iq>
+         alice receives
+           <iq type='result' id='2'><query xmlns='jabber:iq:private'>
+           <storage xmlns='storage:bookmarks'><conference jid='tea@conference.weir.test'/>
+           <url name='Tea' url='https://tea.test/'/></storage></query></iq>
+         alice sends
+           <iq type='get' id='3'><pubsub xmlns='http://jabber.org/protocol/pubsub'>
+           <items node='storage:bookmarks'/></pubsub></iq>
+         alice receives
+           <iq type='result' id='3'><pubsub xmlns='http://jabber.org/protocol/pubsub'>
+           <items node='storage:bookmarks'><item id='current'><storage xmlns='storage:bookmarks'>
+           <conference jid='tea@conference.weir.test'/><url url='https://tea.test/'/></storage>
+           </item></items></pubsub></iq>
+         alice sends
+           <iq type='get' id='4' to='alice@weir.test'>
+           <query xmlns='http://jabber.org/protocol/disco#info'/></iq>
+         alice receives
+           <iq type='result' id='4'><query xmlns='http://jabber.org/protocol/disco#info'>
+           <feature var='urn:xmpp:bookmarks-conversion:0'/></query></iq>",
+    )
+    .await;
+}

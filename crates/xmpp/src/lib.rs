@@ -58,6 +58,7 @@ const IQS: &[Handler] = &[
     iq!(ns::BLOCKING, "unblock", At::Own, iq::blocking::unblock),
     iq!(ns::PRIVATE, "query", At::Own, iq::private::query),
     iq!(ns::VCARD, "vCard", At::Account, iq::vcard::card),
+    iq!(ns::VCARD4, "vcard", At::Account, iq::vcard4::card),
     iq!(ns::PUBSUB, "pubsub", At::Account, pubsub::query),
     iq!(ns::PUBSUB_OWNER, "pubsub", At::Account, pubsub::query),
 ];
@@ -84,7 +85,9 @@ const FEATURES: &[(At, &str)] = &[
     (At::Host, ns::BLOCKING),
     (At::Host, ns::PRIVATE),
     (At::Anywhere, ns::VCARD),
+    (At::Account, ns::VCARD4),
     (At::Account, ns::AVATAR_CONVERSION),
+    (At::Account, ns::BOOKMARKS_CONVERSION),
     (At::Account, "urn:xmpp:bookmarks:1#compat"),
     (At::Account, "urn:xmpp:bookmarks:1#compat-pep"),
 ];

@@ -14,7 +14,7 @@ use weir_community::streams::Aspect;
 
 use crate::face::Xmpp;
 use crate::muc;
-use crate::pubsub::{avatar, nick};
+use crate::pubsub::{avatar, nick, vcard4};
 use crate::roster::mutuals;
 use crate::router::Router;
 use crate::wire::{Jid, StanzaError, ns};
@@ -92,7 +92,8 @@ async fn show(xmpp: &Xmpp, account: Id) -> Result<Vec<Id>, StanzaError> {
     let (bare, was_published, others) = xmpp
         .read(move |tx, env| {
             let published = nodes::find(tx, account, ns::AVATAR_METADATA)?.is_some()
-                || nodes::find(tx, account, ns::NICK)?.is_some();
+                || nodes::find(tx, account, ns::NICK)?.is_some()
+                || nodes::find(tx, account, ns::VCARD4_NODE)?.is_some();
             let others = contacts::mutual_ids(tx, account)?;
             Ok((address::of_account(tx, env, account)?, published, others))
         })
@@ -102,6 +103,7 @@ async fn show(xmpp: &Xmpp, account: Id) -> Result<Vec<Id>, StanzaError> {
     if was_published || xmpp.router.find(host.as_str()).is_some() {
         avatar::refresh(xmpp, &host).await?;
         nick::refresh(xmpp, &host).await?;
+        vcard4::refresh(xmpp, &host).await?;
     }
     muc::hats::renew(xmpp, &host).await;
     Ok(others)

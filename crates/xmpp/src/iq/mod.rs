@@ -11,6 +11,7 @@ pub mod private;
 pub mod time;
 pub mod upload;
 pub mod vcard;
+pub mod vcard4;
 pub mod version;
 
 use std::collections::HashMap;

@@ -1,5 +1,5 @@
-//! Business cards (XEP-0054, and XEP-0292 by query): what an app wrote, with the name and the
-//! picture that people have on their profile.
+//! Business cards (XEP-0054): what an app wrote, with the name and the picture that people have on
+//! their profile.
 
 use weir_base::Id;
 use weir_community::accounts::{self, DISPLAY_NAME_CHARACTERS_MAX, ProfileChange};
@@ -7,18 +7,25 @@ use weir_community::chat::address::{self, Whom};
 use weir_community::chat::private;
 
 use super::{Answer, Asked};
+use crate::face::Xmpp;
 use crate::pubsub::avatar::{self, Picture};
-use crate::wire::{Condition, Element, Scope, StanzaError, ns, parse, write};
+use crate::wire::{Condition, Element, Jid, Scope, StanzaError, ns, parse, write};
 
 /// `<vCard/>`
 pub async fn card(asked: Asked) -> Answer {
     if asked.set {
         return change(asked).await;
     }
-    let host = asked.owner();
+    shown_at(&asked.xmpp, &asked.owner()).await.map(Some)
+}
+
+/// The card of the account at `host`.
+///
+/// # Errors
+/// `service-unavailable` where there is none.
+pub(super) async fn shown_at(xmpp: &Xmpp, host: &Jid) -> Result<Element, StanzaError> {
     let jid = host.as_str().to_owned();
-    let found = asked
-        .xmpp
+    let found = xmpp
         .read(move |tx, env| {
             let Whom::Here(account) = address::whom(tx, env, &jid)? else { return Ok(None) };
             let profile = accounts::by_id(tx, account)?;
@@ -40,14 +47,14 @@ pub async fn card(asked: Asked) -> Answer {
     if !card.has("URL", ns::VCARD) {
         card = card.with_child(Element::new("URL", ns::VCARD).with_text(url));
     }
-    if let Some(picture) = avatar::current(&asked.xmpp, &host).await? {
+    if let Some(picture) = avatar::current(xmpp, host).await? {
         let text = |name: &'static str, text: &str| Element::new(name, ns::VCARD).with_text(text);
         let photo = Element::new("PHOTO", ns::VCARD)
             .with_child(text("TYPE", &picture.content_type))
             .with_child(text("BINVAL", &picture.text()));
         card = card.with_child(photo);
     }
-    Ok(Some(card))
+    Ok(card)
 }
 
 async fn change(asked: Asked) -> Answer {
@@ -82,12 +89,12 @@ async fn change(asked: Asked) -> Answer {
 }
 
 /// The name of a card as the profile shows it.
-fn shown(name: &str) -> String {
+pub(super) fn shown(name: &str) -> String {
     name.trim().chars().take(DISPLAY_NAME_CHARACTERS_MAX).collect()
 }
 
 async fn keep(
-    xmpp: &crate::Xmpp,
+    xmpp: &Xmpp,
     account: Id,
     card: &Element,
     name: Option<String>,

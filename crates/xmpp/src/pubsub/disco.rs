@@ -9,7 +9,7 @@ use crate::wire::{Element, ns, page};
 /// Nodes on a page of a list.
 const PAGE_MAX: usize = 200;
 
-fn call_of(asked: &Asked) -> Call {
+pub(super) fn call_of(asked: &Asked) -> Call {
     Call {
         xmpp: asked.xmpp.clone(),
         from: asked.from.clone(),

@@ -12,6 +12,7 @@ mod notify;
 mod options;
 mod people;
 mod publish;
+pub(crate) mod vcard4;
 
 use weir_base::Id;
 use weir_community::chat::address::{self, Whom};

@@ -19,6 +19,8 @@ pub(super) fn initial(name: &str) -> Config {
             ..Config::default()
         },
         ns::BOOKMARKS => Config { access: Access::Whitelist, ..Config::default() },
+        // Anybody may ask for a card by query too.
+        ns::VCARD4_NODE => Config { access: Access::Open, ..Config::default() },
         ns::AVATAR_DATA => Config { send_last: SendLast::Never, ..Config::default() },
         _ => Config::default(),
     }

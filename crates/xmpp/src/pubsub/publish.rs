@@ -47,6 +47,10 @@ pub(super) async fn publish(call: &Call, payload: &Element, verb: &Element) -> A
     if call.is_own() && name == ns::NICK {
         super::nick::published(&call.xmpp, call.account.unwrap_or(Id::ZERO), item).await?;
     }
+    if call.is_own() && name == ns::VCARD4_NODE {
+        let account = call.account.unwrap_or(Id::ZERO);
+        super::vcard4::published(&call.xmpp, account, &call.host, item).await?;
+    }
     Ok(Some(published(&name, &id)))
 }
 

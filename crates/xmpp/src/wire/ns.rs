@@ -135,6 +135,12 @@ namespaces! {
     COMMANDS = "http://jabber.org/protocol/commands";
     /// XEP-0054.
     VCARD = "vcard-temp";
+    /// Business cards of the newer form (XEP-0292).
+    VCARD4 = "urn:ietf:params:xml:ns:vcard-4.0";
+    /// The node where these are published.
+    VCARD4_NODE = "urn:xmpp:vcard4";
+    /// Bookmarks are the same in all their forms (XEP-0411).
+    BOOKMARKS_CONVERSION = "urn:xmpp:bookmarks-conversion:0";
     /// XEP-0059.
     PAGES = "http://jabber.org/protocol/rsm";
     /// XEP-0060.

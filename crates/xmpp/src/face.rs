@@ -25,6 +25,7 @@ use crate::log_in::{LogIns, again};
 use crate::message::lane::Lanes;
 use crate::muc::Rooms;
 use crate::profile;
+use crate::pubsub::abroad::Abroad;
 use crate::pubsub::interest::Interests;
 use crate::push::Pushes;
 use crate::roster::load::Rosters;
@@ -85,6 +86,7 @@ pub struct Inner {
     pub(crate) pushes: Pushes,
     pub(crate) detached: Detached,
     pub(crate) interests: Interests,
+    pub(crate) abroad: Abroad,
     pub(crate) rooms: Rooms,
     pub(crate) tables: Tables,
     pub(crate) caps: disco::Caps,
@@ -151,6 +153,7 @@ impl Xmpp {
             lanes: Lanes::new(setup.community.db().dialect()),
             detached: Detached::default(),
             interests: Interests::default(),
+            abroad: Abroad::default(),
             rooms: Rooms::default(),
             rosters: Rosters::default(),
             blocks_changed: blocking::Changed::default(),

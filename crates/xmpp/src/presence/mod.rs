@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::face::{Work, Xmpp};
 use crate::limits;
+use crate::pubsub::abroad::presence_arrived;
 use crate::pubsub::interest::presence_changed;
 use crate::roster;
 use crate::route::Place;
@@ -353,6 +354,16 @@ pub(crate) fn arrived(xmpp: &Xmpp, presence: Stanza) -> Option<Work> {
             for session in there.sessions.iter().filter(gets) {
                 session.push(Out::Bytes(bytes.clone()));
             }
+            // Who sees the person may want to hear of more.
+            let mut shown_to = there.contacts.iter().flat_map(|contacts| contacts.from());
+            let is_seen = shown_to.any(|contact| contact.jid() == from.bare_str());
+            let is_abroad = is_seen && !xmpp.is_of_here(from.bare_str());
+            drop(here);
+            if !is_abroad {
+                return None;
+            }
+            let heard = presence_arrived(xmpp, to.bare(), &presence);
+            xmpp.spawn(heard);
             None
         }
         Some("probe") => probed(xmpp, presence, &to),

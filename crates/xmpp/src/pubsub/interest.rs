@@ -24,7 +24,8 @@ const WANTED_MAX: usize = 100;
 /// The most features of one app.
 const FEATURES_MAX: usize = 500;
 
-type Wanted = Arc<[Box<str>]>;
+/// The nodes that somebody wants to hear of.
+pub(super) type Wanted = Arc<[Box<str>]>;
 
 /// What apps want to hear of, by the hash of their capabilities.
 pub struct Interests {
@@ -39,26 +40,31 @@ impl Default for Interests {
 
 /// The capabilities that a presence names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Caps {
-    hash: String,
-    node: String,
-    ver: String,
+pub(super) struct Caps {
+    pub(super) hash: String,
+    pub(super) node: String,
+    pub(super) ver: String,
 }
 
 impl Caps {
-    fn of(presence: &Element) -> Option<Self> {
+    pub(super) fn of(presence: &Element) -> Option<Self> {
         let caps = presence.child("c", ns::CAPS)?;
         let attr = |name: &str| caps.attr(name).map(str::to_owned);
         Some(Self { hash: attr("hash")?, node: attr("node")?, ver: attr("ver")? })
     }
 
-    fn key(&self) -> Box<str> {
+    pub(super) fn key(&self) -> Box<str> {
         format!("{} {}", self.hash, self.ver).into()
     }
 
-    /// As what they say is remembered when the hash does not fit it.
-    fn key_of(&self, session: &Session) -> Box<str> {
-        format!("{}/{} {}", session.bare(), session.resource(), self.ver).into()
+    /// As what the app at the full address `jid` says is remembered when the hash does not fit it.
+    fn key_of(&self, jid: &str) -> Box<str> {
+        format!("{jid} {}", self.ver).into()
+    }
+
+    /// How long they are.
+    pub(super) fn bytes(&self) -> usize {
+        self.hash.len() + self.node.len() + self.ver.len()
     }
 }
 
@@ -66,13 +72,14 @@ impl Interests {
     /// Whether the app of `session` wants to hear of `node`.
     pub(super) fn wants(&self, session: &Session, node: &str) -> bool {
         let Some(tail) = session.state().presence.clone() else { return false };
-        let wanted = caps_in(&tail).and_then(|caps| self.of(session, &caps));
+        let wanted = caps_in(&tail).and_then(|caps| self.of(session.jid().as_str(), &caps));
         wanted.is_some_and(|wanted| wanted.iter().any(|name| **name == *node))
     }
 
-    fn of(&self, session: &Session, caps: &Caps) -> Option<Wanted> {
+    /// What the app at the full address `jid` wants to hear of, where that is known.
+    pub(super) fn of(&self, jid: &str, caps: &Caps) -> Option<Wanted> {
         let known = self.known.get(&caps.key());
-        known.or_else(|| self.known.get(&caps.key_of(session)))
+        known.or_else(|| self.known.get(&caps.key_of(jid)))
     }
 }
 
@@ -90,7 +97,7 @@ fn caps_in(tail: &[u8]) -> Option<Caps> {
 /// asked for what it wants to hear of where that is not known, and told of what is there.
 pub fn presence_changed(xmpp: &Xmpp, session: &Arc<Session>, presence: &Element, is_new: bool) {
     let Some(caps) = Caps::of(presence) else { return };
-    let known = xmpp.interests.of(session, &caps);
+    let known = xmpp.interests.of(session.jid().as_str(), &caps);
     if known.as_ref().is_some_and(|wanted| !is_new || wanted.is_empty()) {
         return;
     }
@@ -98,10 +105,13 @@ pub fn presence_changed(xmpp: &Xmpp, session: &Arc<Session>, presence: &Element,
     xmpp.spawn(Some(Box::pin(async move {
         let wanted = match known {
             Some(wanted) => wanted,
-            None => match learn(&xmpp_then, &session, &caps).await {
-                Some(wanted) => wanted,
-                None => return,
-            },
+            None => {
+                let Ok(host) = Jid::parse(xmpp_then.domain()) else { return };
+                match learn(&xmpp_then, host, session.jid(), &caps).await {
+                    Some(wanted) => wanted,
+                    None => return,
+                }
+            }
         };
         if !wanted.is_empty() {
             notify::send_last(&xmpp_then, &session, &wanted).await;
@@ -109,16 +119,16 @@ pub fn presence_changed(xmpp: &Xmpp, session: &Arc<Session>, presence: &Element,
     })));
 }
 
-async fn learn(xmpp: &Xmpp, session: &Session, caps: &Caps) -> Option<Wanted> {
+/// Asks the app at `jid` in the name of `from`, and remembers what it wants.
+pub(super) async fn learn(xmpp: &Xmpp, from: Jid, jid: Jid, caps: &Caps) -> Option<Wanted> {
     let node = format!("{}#{}", caps.node, caps.ver);
     let query = Element::new("query", ns::DISCO_INFO).with_attr("node", node);
-    let from = Jid::parse(xmpp.domain()).ok()?;
-    let info = xmpp.ask(from, session.jid(), query).await?;
+    let info = xmpp.ask(from, jid.clone(), query).await?;
     let text = verified(&info);
     let ver = text.as_deref().and_then(|text| verification(text, &caps.hash));
     let fits = ver.is_some_and(|ver| ver == caps.ver);
     let wanted = wanted_in(text.as_deref().unwrap_or_default());
-    let key = if fits { caps.key() } else { caps.key_of(session) };
+    let key = if fits { caps.key() } else { caps.key_of(jid.as_str()) };
     xmpp.interests.known.insert(key, wanted.clone());
     Some(wanted)
 }

@@ -1,6 +1,7 @@
 //! Nodes that one publishes to (XEP-0060): those of accounts (XEP-0163), asked at their bare
 //! addresses, and those of the service at `pubsub.` below the domain.
 
+pub(crate) mod abroad;
 pub mod avatar;
 pub mod bookmarks;
 mod disco;

@@ -113,17 +113,23 @@ pub(super) fn send(xmpp: &Xmpp, event: Event) {
     if event.host.local().is_none() {
         return;
     }
-    for session in interested(xmpp, &event) {
+    let is_told = |to: &Jid| told.contains(to.bare_str()) || told.contains(to.as_str());
+    let (sessions, abroad) = interested(xmpp, &event);
+    for session in sessions {
         let to = session.jid();
-        if told.contains(to.bare_str()) || told.contains(to.as_str()) {
-            continue;
+        if !is_told(&to) {
+            session.push(Out::Bytes(message(&event.host, &to, event.inside.clone()).bytes()));
         }
-        session.push(Out::Bytes(message(&event.host, &to, event.inside.clone()).bytes()));
+    }
+    for to in abroad.iter().filter(|to| !is_told(to)) {
+        metrics::counter!("weir_xmpp_events_abroad_total").increment(1);
+        xmpp.send(message(&event.host, to, event.inside.clone()));
     }
 }
 
-/// Sessions of here that want to hear of `event` without having subscribed.
-fn interested(xmpp: &Xmpp, event: &Event) -> Vec<Arc<Session>> {
+/// Who wants to hear of `event` without having subscribed: sessions of here, and addresses of apps
+/// on other servers.
+fn interested(xmpp: &Xmpp, event: &Event) -> (Vec<Arc<Session>>, Vec<Jid>) {
     let mut peers: Vec<Arc<Peer>> = xmpp.router.find(event.host.as_str()).into_iter().collect();
     let known = peers.first().and_then(|owner| {
         let here = owner.here();
@@ -132,14 +138,26 @@ fn interested(xmpp: &Xmpp, event: &Event) -> Vec<Arc<Session>> {
         // Whom the owner blocks hears nothing of it.
         Some(from.iter().filter(|peer| !here.blocks(peer.jid())).cloned().collect::<Vec<_>>())
     });
-    match known {
-        Some(contacts) => peers.extend(contacts),
-        None => peers.extend(event.contacts.iter().filter_map(|jid| xmpp.router.find(jid))),
-    }
     let may = |jid: &str| {
         jid == event.host.as_str()
             || event.allowed.as_ref().is_none_or(|list| list.iter().any(|one| one == jid))
     };
+    let mut abroad = Vec::new();
+    let mut look_abroad = |jid: &str| {
+        if !xmpp.is_of_here(jid) && may(jid) {
+            abroad.extend(xmpp.abroad.hearing(xmpp, event.host.as_str(), jid, &event.node));
+        }
+    };
+    match known {
+        Some(contacts) => {
+            contacts.iter().for_each(|peer| look_abroad(peer.jid()));
+            peers.extend(contacts);
+        }
+        None => {
+            event.contacts.iter().for_each(|jid| look_abroad(jid));
+            peers.extend(event.contacts.iter().filter_map(|jid| xmpp.router.find(jid)));
+        }
+    }
     let mut found = Vec::new();
     for peer in peers.iter().filter(|peer| may(peer.jid())) {
         let sessions: Vec<Arc<Session>> = match peer.here().as_ref() {
@@ -148,7 +166,7 @@ fn interested(xmpp: &Xmpp, event: &Event) -> Vec<Arc<Session>> {
         };
         found.extend(sessions.into_iter().filter(|one| xmpp.interests.wants(one, &event.node)));
     }
-    found
+    (found, abroad)
 }
 
 /// Sends the last item of a node to one who has just come or subscribed.
@@ -174,8 +192,12 @@ pub(super) async fn send_last(xmpp: &Xmpp, session: &Arc<Session>, wanted: &[Box
         let here = contacts.filter(|peer| address::parts(peer.jid()).1 == xmpp.domain());
         names.extend(here.map(|peer| local(peer.jid()).to_owned()));
     }
+    send_last_of(xmpp, names, session.jid(), wanted).await;
+}
+
+/// Sends `to` the newest items of the people of here called `names`, of the `wanted` nodes.
+pub(super) async fn send_last_of(xmpp: &Xmpp, names: Vec<String>, to: Jid, wanted: &[Box<str>]) {
     let wanted: Vec<String> = wanted.iter().map(|name| name.to_string()).collect();
-    let to = session.jid();
     let asked = to.clone();
     let found = xmpp
         .read(move |tx, env| {
@@ -206,6 +228,7 @@ pub(super) async fn send_last(xmpp: &Xmpp, session: &Arc<Session>, wanted: &[Box
     }
 }
 
-fn local(bare: &str) -> &str {
+/// What stands before the `@`.
+pub(super) fn local(bare: &str) -> &str {
     address::parts(bare).0
 }

@@ -292,3 +292,82 @@ async fn a_domain_that_is_not_here_is_refused() {
     .await;
     assert_eq!(app.stream_error().await, "host-unknown");
 }
+
+/// Bob, who listens with an app that wants to hear of moods, and alice see each other.
+async fn see_each_other(alice: &mut App, bob: &mut App) {
+    available(alice).await;
+    available(bob).await;
+    alice.send("<presence to='bob@b.test' type='subscribe'/>").await;
+    until(bob, |heard| heard.attr("type") == Some("subscribe")).await;
+    bob.send("<presence to='alice@a.test' type='subscribed'/>").await;
+    bob.send("<presence to='alice@a.test' type='subscribe'/>").await;
+    until(alice, |heard| heard.attr("type") == Some("subscribe")).await;
+    alice.send("<presence to='bob@b.test' type='subscribed'/>").await;
+    until(bob, |heard| heard.attr("from") == Some("alice@a.test/phone")).await;
+}
+
+async fn until(app: &mut App, is: impl Fn(&Element) -> bool) -> Element {
+    loop {
+        let heard = app.receive().await;
+        if is(&heard) {
+            return heard;
+        }
+    }
+}
+
+#[tokio::test]
+async fn apps_of_contacts_elsewhere_hear_of_what_one_publishes_and_has_published() {
+    let publish = |mood: &str| {
+        format!(
+            "<iq type='set' id='p'><pubsub xmlns='http://jabber.org/protocol/pubsub'>\
+             <publish node='urn:mood'><item id='now'><{mood} xmlns='urn:mood'/></item></publish>\
+             </pubsub></iq>"
+        )
+    };
+    let is_told = |heard: &Element, mood: &str| {
+        let items = heard.child("event", "http://jabber.org/protocol/pubsub#event");
+        let items = items.and_then(|event| event.children().next());
+        let item = items.and_then(|items| items.children().next()).cloned();
+        heard.attr("from") == Some("alice@a.test")
+            && item.is_some_and(|item| item.has(mood, "urn:mood"))
+    };
+    for (mut a, mut b, _) in pairs(false).await {
+        let mut alice = a.logged_in("alice", "phone").await;
+        let mut bob = b.logged_in("bob", "desk").await;
+        see_each_other(&mut alice, &mut bob).await;
+        alice.send(&publish("calm")).await;
+        until(&mut alice, |heard| heard.attr("id") == Some("p")).await;
+        let caps = "<c xmlns='http://jabber.org/protocol/caps' hash='sha-1' node='urn:app' \
+                    ver='unproven'/>";
+        bob.send(&format!("<presence>{caps}</presence>")).await;
+        // Both servers ask, each in its own name.
+        let info = "<query xmlns='http://jabber.org/protocol/disco#info'>\
+                    <feature var='urn:mood+notify'/></query>";
+        let mut askers = Vec::new();
+        for _ in 0..2 {
+            let asked = until(&mut bob, |heard| heard.attr("type") == Some("get")).await;
+            let (id, from) = (asked.attr("id").unwrap(), asked.attr("from").unwrap());
+            bob.send(&format!("<iq type='result' id='{id}' to='{from}'>{info}</iq>")).await;
+            askers.push(from.to_owned());
+        }
+        askers.sort();
+        assert_eq!(askers, ["alice@a.test", "b.test"], "{}", a.name);
+        // The last of what there is, once.
+        let last = until(&mut bob, |heard| is_told(heard, "calm")).await;
+        assert!(last.has("delay", "urn:xmpp:delay"), "{last:?}");
+        // Another presence of the same app brings nothing again; what is new comes.
+        bob.send(&format!("<presence><show>away</show>{caps}</presence>")).await;
+        until(&mut alice, |heard| heard.has("show", "jabber:client")).await;
+        alice.send(&publish("glad")).await;
+        let next = until(&mut bob, |heard| heard.name == "message").await;
+        assert!(is_told(&next, "glad"), "{next:?}");
+        assert!(!next.has("delay", "urn:xmpp:delay"), "{next:?}");
+        // Who is gone hears nothing.
+        bob.send("<presence type='unavailable'/>").await;
+        until(&mut alice, |heard| heard.attr("type") == Some("unavailable")).await;
+        alice.send(&publish("sad")).await;
+        alice.send("<message to='bob@b.test/desk' type='chat'><body>bye</body></message>").await;
+        let next = until(&mut bob, |heard| heard.name == "message").await;
+        assert_eq!(body(&next), "bye");
+    }
+}

@@ -2,6 +2,7 @@
 //! addresses, and those of the service at `pubsub.` below the domain.
 
 pub(crate) mod abroad;
+mod approve;
 pub mod avatar;
 pub mod bookmarks;
 mod disco;
@@ -99,7 +100,14 @@ pub async fn query(asked: Asked) -> Answer {
 pub fn receive(xmpp: Xmpp, stanza: Stanza) -> Work {
     Box::pin(async move {
         let (Some(from), Some(to)) = (stanza.from.clone(), stanza.to.clone()) else { return };
-        if stanza.kind != Kind::Iq || stanza.is_answer() {
+        if stanza.kind == Kind::Presence || stanza.is_answer() {
+            return;
+        }
+        if stanza.kind == Kind::Message {
+            let call = Call { account: None, from, host: to.bare(), set: true, xmpp: xmpp.clone() };
+            if let Err(error) = approve::answered(&call, &stanza.element).await {
+                xmpp.send(stanza.error(&error));
+            }
             return;
         }
         let unavailable = || Err(StanzaError::new(Condition::ServiceUnavailable));

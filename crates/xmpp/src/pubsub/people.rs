@@ -2,10 +2,10 @@
 
 use weir_community::Env;
 use weir_community::chat::address;
-use weir_community::chat::nodes::{self as noun, Access, Affiliation, SendLast};
+use weir_community::chat::nodes::{self as noun, Access, Affiliation, SendLast, Subscription};
 use weir_db::Tx;
 
-use super::{Call, Fault, bad, check_read, node_name, notify, refuse};
+use super::{Call, Fault, approve, bad, check_read, node_name, notify, refuse};
 use crate::iq::Answer;
 use crate::wire::{Condition, Element, Jid, StanzaError, ns};
 
@@ -25,7 +25,7 @@ fn own_jid(call: &Call, verb: &Element) -> Result<Jid, StanzaError> {
 pub(super) async fn subscribe(call: &Call, verb: &Element) -> Answer {
     let (name, jid) = (node_name(verb)?, own_jid(call, verb)?);
     let asking = jid.clone();
-    let (node, state, last) = call
+    let (node, state, last, owners) = call
         .write(move |tx, env, call| {
             let (node, who) = call.node(tx, env, &name)?;
             let waits = node.config.access == Access::Authorize
@@ -34,12 +34,17 @@ pub(super) async fn subscribe(call: &Call, verb: &Element) -> Answer {
             if !waits {
                 check_read(&node, &who)?;
             }
+            let owners = match waits {
+                true => approve::owners(tx, &node, asking.as_str())?,
+                false => Vec::new(),
+            };
             noun::subscribe(tx, &node, asking.as_str(), waits)?;
             let wants_last = !waits && node.config.send_last != SendLast::Never;
             let last = if wants_last { noun::last(tx, &node)? } else { None };
-            Ok((node, if waits { "pending" } else { "subscribed" }, last))
+            Ok((node, if waits { "pending" } else { "subscribed" }, last, owners))
         })
         .await?;
+    approve::ask(&call.xmpp, &call.host, &node.name, &owners, &jid);
     if let Some(item) = last {
         notify::send_item(&call.xmpp, &call.host, &jid, &node, &item);
     }
@@ -132,23 +137,44 @@ fn changes(verb: &Element, entry: &str) -> Result<Vec<(Jid, String)>, StanzaErro
     Ok(all)
 }
 
+/// Of those in `changes`, whose subscription is another now, and what it is.
+fn differing(
+    changes: &[(Jid, String)],
+    before: &[Subscription],
+    after: &[Subscription],
+) -> Vec<(Jid, String)> {
+    let state = |all: &[Subscription], jid: &Jid| {
+        let found = all.iter().find(|one| one.jid == jid.as_str());
+        found.map_or_else(|| "none".to_owned(), |one| one.state.clone())
+    };
+    let all = changes.iter().map(|(jid, _)| (jid.clone(), state(before, jid), state(after, jid)));
+    all.filter(|(_, old, new)| old != new).map(|(jid, _, new)| (jid, new)).collect()
+}
+
 /// `<subscriptions/>` of a node, for its owners.
 pub(super) async fn subscriptions(call: &Call, verb: &Element) -> Answer {
     let name = node_name(verb)?;
     if call.set {
         let changes = changes(verb, "subscription")?;
-        call.write(move |tx, env, call| {
-            let node = call.owned(tx, env, &name)?;
-            for (jid, state) in &changes {
-                match state.as_str() {
-                    "subscribed" => noun::subscribe(tx, &node, jid.as_str(), false)?,
-                    "pending" => noun::subscribe(tx, &node, jid.as_str(), true)?,
-                    _ => noun::unsubscribe(tx, &node, jid.as_str()).map(|_| ())?,
+        let asked = name.clone();
+        let changed = call
+            .write(move |tx, env, call| {
+                let node = call.owned(tx, env, &asked)?;
+                let before = noun::subscribers(tx, &node)?;
+                for (jid, state) in &changes {
+                    match state.as_str() {
+                        "subscribed" => noun::subscribe(tx, &node, jid.as_str(), false)?,
+                        "pending" => noun::subscribe(tx, &node, jid.as_str(), true)?,
+                        _ => noun::unsubscribe(tx, &node, jid.as_str()).map(|_| ())?,
+                    }
                 }
-            }
-            Ok(())
-        })
-        .await?;
+                let after = noun::subscribers(tx, &node)?;
+                Ok(differing(&changes, &before, &after))
+            })
+            .await?;
+        for (jid, state) in changed {
+            approve::tell(&call.xmpp, &call.host, &name, &jid, &state);
+        }
         return Ok(None);
     }
     let asked = name.clone();
@@ -223,7 +249,11 @@ fn affiliate(
         let jid = address::bare(jid.as_str());
         noun::affiliate(tx, node.id, jid, *one)?;
         if *one == Affiliation::Outcast {
-            noun::unsubscribe(tx, &node, jid)?;
+            for subscriber in noun::subscribers(tx, &node)? {
+                if address::bare(&subscriber.jid) == jid {
+                    noun::unsubscribe(tx, &node, &subscriber.jid)?;
+                }
+            }
         }
     }
     Ok(())

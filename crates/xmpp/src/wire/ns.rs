@@ -139,6 +139,8 @@ namespaces! {
     VCARD4 = "urn:ietf:params:xml:ns:vcard-4.0";
     /// The node where these are published.
     VCARD4_NODE = "urn:xmpp:vcard4";
+    /// The form by which owners let others hear of a node.
+    PUBSUB_AUTHORIZE = "http://jabber.org/protocol/pubsub#subscribe_authorization";
     /// Bookmarks are the same in all their forms (XEP-0411).
     BOOKMARKS_CONVERSION = "urn:xmpp:bookmarks-conversion:0";
     /// XEP-0059.

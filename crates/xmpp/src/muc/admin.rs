@@ -239,7 +239,6 @@ fn apply(xmpp: &Xmpp, room: &Room, state: &mut State, change: Change, actor: &st
             let (jid, new, reason) =
                 (listed.jid.clone(), listed.affiliation, listed.reason.clone());
             state.set_listed(listed);
-            let role = state.role_of(new);
             let is_in = |one: &&super::room::Occupant| one.bare() == jid;
             let nicks: Vec<String> =
                 state.occupants.values().filter(is_in).map(|one| one.nick.clone()).collect();
@@ -261,7 +260,9 @@ fn apply(xmpp: &Xmpp, room: &Room, state: &mut State, change: Change, actor: &st
                     enter::expel(xmpp, room, state, &nick, &told);
                     continue;
                 }
-                if let Some(occupant) = state.occupants.get_mut(&nick) {
+                let jid = state.occupants.get(&nick).and_then(|one| one.jids.first());
+                let role = jid.map(|jid| state.role_at(jid, xmpp.domain()));
+                if let (Some(occupant), Some(role)) = (state.occupants.get_mut(&nick), role) {
                     occupant.role = role;
                     occupant.changed();
                 }

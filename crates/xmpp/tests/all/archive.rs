@@ -205,3 +205,74 @@ async fn a_page_ends_before_a_message_that_is_still_on_its_way() {
         assert_eq!(archived(&mut bob).await, 1);
     }
 }
+
+/// The ids on the page for which the form has these fields, beside `more`.
+async fn page(app: &mut App, fields: &[(&str, &[&str])], more: &str) -> Vec<String> {
+    let mut form = String::from("<field var='FORM_TYPE'><value>urn:xmpp:mam:2</value></field>");
+    for (var, values) in fields {
+        let values: String = values.iter().map(|value| format!("<value>{value}</value>")).collect();
+        form += &format!("<field var='{var}'>{values}</field>");
+    }
+    app.send(&format!(
+        "<iq type='set' id='m'><query xmlns='urn:xmpp:mam:2'>\
+         <x xmlns='jabber:x:data' type='submit'>{form}</x>{more}</query></iq>"
+    ))
+    .await;
+    let heard = app.until_ping().await;
+    let answer = heard.last().expect("an answer");
+    assert_eq!(answer.attr("type"), Some("result"), "{answer:?}");
+    let results = heard.iter().filter_map(|one| one.child("result", "urn:xmpp:mam:2"));
+    results.map(|result| result.attr("id").unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn a_part_of_the_archive_is_found_by_the_ids_of_messages() {
+    for mut place in places().await {
+        place.person("bob").await;
+        let mut alice = place.logged_in("alice", "home").await;
+        for number in 0..5 {
+            alice
+                .send(&format!(
+                    "<message to='bob@weir.test' type='chat'><body>{number}</body></message>"
+                ))
+                .await;
+        }
+        let all = page(&mut alice, &[], "").await;
+        assert_eq!(all.len(), 5, "{}", place.name);
+        let mut newest_first = all.clone();
+        newest_first.reverse();
+        assert_eq!(page(&mut alice, &[], "<flip-page/>").await, newest_first);
+        assert_eq!(page(&mut alice, &[("after-id", &[&all[1]])], "").await, all[2..]);
+        assert_eq!(page(&mut alice, &[("before-id", &[&all[1]])], "").await, all[..1]);
+        let between: &[(&str, &[&str])] = &[("after-id", &[&all[0]]), ("before-id", &[&all[4]])];
+        assert_eq!(page(&mut alice, between, "").await, all[1..4]);
+        let two: &[(&str, &[&str])] = &[("ids", &[&all[3], &all[0]])];
+        assert_eq!(page(&mut alice, two, "").await, [all[0].clone(), all[3].clone()]);
+        // A page of a part: the newest of what is before.
+        let last = "<set xmlns='http://jabber.org/protocol/rsm'><max>2</max><before/></set>";
+        assert_eq!(page(&mut alice, &[("before-id", &[&all[4]])], last).await, all[2..4]);
+    }
+}
+
+#[tokio::test]
+async fn an_app_asks_what_it_may_ask_the_archive_for() {
+    play(
+        "alice is here
+         alice sends
+           <iq type='get' id='f'><query xmlns='urn:xmpp:mam:2'/></iq>
+         alice receives
+           <iq type='result' id='f'><query xmlns='urn:xmpp:mam:2'>
+           <x xmlns='jabber:x:data' type='form'>
+           <field var='FORM_TYPE' type='hidden'><value>urn:xmpp:mam:2</value></field>
+           <field var='with' type='jid-single'/><field var='start' type='text-single'/>
+           <field var='end' type='text-single'/><field var='before-id'/><field var='after-id'/>
+           <field var='ids' type='list-multi'/></x></query></iq>
+         alice sends
+           <iq type='set' id='i'><query xmlns='urn:xmpp:mam:2'><x xmlns='jabber:x:data'
+           type='submit'><field var='ids'><value>12345</value></field></x></query></iq>
+         alice receives
+           <iq type='error' id='i'><error><item-not-found
+           xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></iq>",
+    )
+    .await;
+}

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use weir_base::Id;
 
 use crate::face::{Work, Xmpp};
+use crate::muc;
 use crate::route::Place;
 use crate::router::{self, Here, Out, Session};
 use crate::wire::{Condition, Element, Jid, Kind, Node, Stanza, StanzaError, ns};
@@ -80,7 +81,7 @@ pub(crate) fn sent(xmpp: &Xmpp, session: &Arc<Session>, mut message: Stanza) -> 
         return None;
     }
     let kept = match xmpp.place(&to) {
-        Place::Service(_) if to.resource().is_some() => {
+        Place::Service(service) if service.label == muc::LABEL && to.resource().is_some() => {
             return Some(Box::pin(to_occupant(xmpp.clone(), session.clone(), message)));
         }
         Place::Host | Place::Service(_) => return xmpp.route(message),

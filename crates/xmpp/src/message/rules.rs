@@ -118,7 +118,7 @@ fn is_private_mark(child: &Element) -> bool {
 /// How this message to a person is kept (XEP-0313 section 6.1.1, XEP-0160, XEP-0334).
 pub fn kept(message: &Stanza) -> Kept {
     match Type::of(message) {
-        Type::Chat | Type::Normal => worth(message),
+        Type::Chat | Type::Normal => worth(message, &["body"]),
         // Those of a room are kept by the room.
         Type::Groupchat | Type::Headline | Type::Error => Kept::Not,
     }
@@ -127,20 +127,17 @@ pub fn kept(message: &Stanza) -> Kept {
 /// How a room keeps what is said to all in it: in its archive and for those who come, or for those
 /// who come alone.
 pub fn kept_by_room(message: &Stanza) -> Kept {
-    match message.element.has("subject", ns::CLIENT) {
-        true => Kept::Archived,
-        false => worth(message),
-    }
+    worth(message, &["body", "subject"])
 }
 
-/// Whether people would miss it, and what it asks for itself.
-fn worth(message: &Stanza) -> Kept {
+/// Whether people would miss it, as they do these `texts`, and what it asks for itself.
+fn worth(message: &Stanza, texts: &[&str]) -> Kept {
     let hint = |name: &str| message.element.has(name, ns::HINTS);
     if hint("no-store") {
         return Kept::Not;
     }
     let worth = |child: &Element| {
-        (child.name == "body" && child.ns == ns::CLIENT)
+        (child.ns == ns::CLIENT && texts.contains(&&*child.name))
             || WORTH_KEEPING.contains(&&*child.ns)
                 && !matches!(&*child.name, "request" | "markable")
                 && !is_private_mark(child)

@@ -51,13 +51,21 @@ pub(super) fn write(
         state.private.remember(out.id().unwrap_or_default(), &nick, from);
         (out, jids)
     };
-    match jids.split_first() {
-        // One message, however many apps of the person are in the room.
-        Some((first, others)) if first.domain() == xmpp.domain() => {
-            let work = message::arrived_at(xmpp, out.to(first.clone()), others.to_vec());
-            xmpp.spawn(work);
-        }
-        _ => jids.into_iter().for_each(|jid| xmpp.send(out.clone().to(jid))),
+    if jids.iter().any(|jid| jid.domain() != xmpp.domain()) {
+        jids.into_iter().for_each(|jid| xmpp.send(out.clone().to(jid)));
+        return Ok(());
+    }
+    // One message, however many apps of the person are in the room; of these one may be gone.
+    let is_there = |jid: &Jid| {
+        let session = xmpp.router.find(jid.bare_str()).zip(jid.resource());
+        session.is_some_and(|(peer, resource)| peer.session(resource).is_some())
+    };
+    let (mut there, gone): (Vec<Jid>, Vec<Jid>) = jids.into_iter().partition(is_there);
+    there.extend(gone);
+    let mut jids = there.into_iter();
+    if let Some(first) = jids.next() {
+        let work = message::arrived_at(xmpp, out.to(first), jids.collect());
+        xmpp.spawn(work);
     }
     Ok(())
 }

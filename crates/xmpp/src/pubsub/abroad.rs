@@ -37,8 +37,10 @@ struct App {
 
 impl Default for Abroad {
     fn default() -> Self {
-        let weigh = |_: &Box<str>, apps: &Arc<[App]>| u32::try_from(apps.len()).unwrap_or(u32::MAX);
-        let apps = Cache::builder().max_capacity(APPS_MAX).weigher(weigh).build();
+        let apps = Cache::builder()
+            .max_capacity(APPS_MAX)
+            .weigher(|_, apps: &Arc<[App]>| u32::try_from(apps.len()).unwrap_or(u32::MAX))
+            .build();
         Self { apps, asked: Mutex::default() }
     }
 }

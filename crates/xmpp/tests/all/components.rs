@@ -105,3 +105,55 @@ async fn occupants_of_a_room_elsewhere_ask_whoever_is_in_it_and_nobody_else() {
         assert_eq!((answer.attr("id"), answer.attr("type")), (Some("out"), Some("error")));
     }
 }
+
+#[tokio::test]
+async fn who_cannot_be_told_elsewhere_is_in_a_room_no_more_and_who_blocks_stays() {
+    for mut place in places().await {
+        let door = door(&place).await;
+        let mut gateway = greet(door, "hush").await;
+        assert_eq!(gateway.receive().await.name, "handshake");
+        super::dialogue::play_at(&mut place, super::rooms::ROOM).await;
+        let mut alice = place.logged_in("alice", "phone").await;
+        let enter = |from: &str, to: &str| {
+            format!(
+                "<presence {from} to='tea@conference.weir.test/{to}'>\
+                 <x xmlns='http://jabber.org/protocol/muc'/></presence>"
+            )
+        };
+        alice.send(&enter("", "al")).await;
+        alice.until_ping().await;
+        gateway.send(&enter("from='bob@irc.weir.test/x'", "bo")).await;
+        let came = alice.receive().await;
+        assert_eq!(came.attr("from"), Some("tea@conference.weir.test/bo"), "{}", place.name);
+        alice
+            .send(
+                "<message to='tea@conference.weir.test/bo' type='chat' id='p'><body>psst</body>\
+                 </message>",
+            )
+            .await;
+        while gateway.receive().await.attr("id") != Some("p") {}
+        let error = |to: &str, id: &str| {
+            format!(
+                "<message type='error' id='{id}' from='bob@irc.weir.test/x' \
+                 to='tea@conference.weir.test{to}'><error type='cancel'><service-unavailable \
+                 xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></message>"
+            )
+        };
+        gateway.send(&error("/al", "p")).await;
+        let told = alice.receive().await;
+        assert_eq!((told.attr("type"), told.attr("id")), (Some("error"), Some("p")), "{told:?}");
+        alice
+            .send(
+                "<message to='tea@conference.weir.test' type='groupchat' id='g'><body>hi</body>\
+                 </message>",
+            )
+            .await;
+        assert_eq!(alice.receive().await.attr("id"), Some("g"));
+        // It is in the room still, and now for nobody.
+        assert_eq!(gateway.receive().await.attr("id"), Some("g"));
+        gateway.send(&error("/al", "g")).await;
+        let left = alice.receive().await;
+        assert_eq!(left.attr("type"), Some("unavailable"), "{left:?}");
+        assert_eq!(left.attr("from"), Some("tea@conference.weir.test/bo"));
+    }
+}

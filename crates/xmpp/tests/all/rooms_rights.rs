@@ -302,7 +302,8 @@ async fn who_does_not_know_the_password_of_a_room_neither_registers_nor_reads_it
          {REGISTERS}
          bob receives
            <presence from='tea@conference.weir.test/bo'>
-           <x xmlns='http://jabber.org/protocol/muc#user'><item affiliation='member'/></x></presence>
+           <x xmlns='http://jabber.org/protocol/muc#user'><item affiliation='member'/></x>
+           </presence>
          bob receives
            <iq type='result' id='r'/>
          {READS}
@@ -480,7 +481,8 @@ async fn who_becomes_a_member_by_a_nick_is_shown_as_one() {
          carol receives in any order
            <presence from='tea@conference.weir.test/al'/>
            <presence from='tea@conference.weir.test/bo'>
-           <x xmlns='http://jabber.org/protocol/muc#user'><item affiliation='member'/></x></presence>
+           <x xmlns='http://jabber.org/protocol/muc#user'><item affiliation='member'/></x>
+           </presence>
            <presence from='tea@conference.weir.test/ca'/>"
     ))
     .await;

@@ -428,3 +428,27 @@ async fn who_comes_too_late_learns_what_of_it_was_done() {
         assert!(answer.is("failed", SM) && answer.attr("h").is_none(), "{answer:?}");
     }
 }
+
+#[tokio::test]
+async fn who_was_told_to_go_amid_an_element_resumes_and_says_it_anew() {
+    for mut place in places().await {
+        let mut alice = place.logged_in("alice", "home").await;
+        let id = enable(&mut alice).await;
+        let peer = place.xmpp.router.find("alice@weir.test").unwrap();
+        let session = peer.session("home").unwrap();
+        alice.send("<message to='alice@weir.test'><body>half of").await;
+        let beats = async {
+            loop {
+                session.beat();
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::select! {
+            end = alice.stream_error() => assert_eq!(end, "connection-timeout", "{}", place.name),
+            () = beats => {}
+        }
+        let (mut alice, answer) = resume(&place, "alice", &id, 0).await;
+        assert!(answer.is("resumed", SM) && answer.attr("h") == Some("0"), "{answer:?}");
+        assert!(alice.until_ping().await.is_empty());
+    }
+}

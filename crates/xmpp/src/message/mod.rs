@@ -295,7 +295,7 @@ fn deliver(
         taken |= session.push(out.clone());
         is_asleep |= matches!(out, Out::Message(..)) && session.state().is_detached;
     }
-    for jid in also {
+    for jid in also.iter().filter(|_| action == Action::One) {
         let is = |session: &&Arc<Session>| Some(session.resource()) == jid.resource();
         if let Some(session) = there.sessions.iter().find(is) {
             taken |= session.push(outgoing(&message.clone().to(jid.clone()), jid, fate, true));

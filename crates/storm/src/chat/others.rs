@@ -1,6 +1,7 @@
 //! More people than one process has descriptors for: further processes of the same command line,
 //! each with people of its own, who come before and stay until the end.
 
+use std::io::Write as _;
 use std::process::Stdio;
 
 use anyhow::{Context as _, Result, ensure};
@@ -50,7 +51,7 @@ impl Others {
 
 /// In a further process: says that all are there, and returns when the first process is done.
 pub(super) async fn stay() -> Result<()> {
-    println!("{ALL_IN}");
+    writeln!(std::io::stdout(), "{ALL_IN}")?;
     // Nothing comes: it is closed when the first process ends, however it does.
     tokio::task::spawn_blocking(|| std::io::copy(&mut std::io::stdin(), &mut std::io::sink()))
         .await??;

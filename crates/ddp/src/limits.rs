@@ -11,8 +11,12 @@ pub struct Limits {
     pub sessions_max: usize,
     /// Subscriptions of one session.
     pub subscriptions_max: usize,
+    /// The parameters of one subscription, as JSON, in bytes; it is refused beyond.
+    pub params_bytes_max: usize,
     /// Messages of one session that wait behind a method; no more are read meanwhile.
     pub waiting_max: usize,
+    /// What these take together, in bytes; no more are read meanwhile.
+    pub waiting_bytes_max: usize,
     /// Methods of one session at work at once.
     pub methods_max: usize,
     /// Messages of one session a second, on average; no more are read meanwhile.
@@ -47,6 +51,8 @@ pub struct Limits {
     pub write_deadline: Duration,
     /// How long a session is kept after its connection broke.
     pub grace: Duration,
+    /// Over what time sessions are ended at a shutdown, at most.
+    pub parting: Duration,
     /// Messages kept for a resumption.
     pub resume_messages_max: usize,
     /// Bytes kept for a resumption.
@@ -60,7 +66,9 @@ impl Default for Limits {
         Self {
             sessions_max: 50_000,
             subscriptions_max: 256,
+            params_bytes_max: 4 * KIB,
             waiting_max: 128,
+            waiting_bytes_max: 256 * KIB,
             methods_max: 16,
             messages_per_s: 100,
             messages_burst: 1_000,
@@ -78,6 +86,7 @@ impl Default for Limits {
             message_deadline: Duration::from_secs(20),
             write_deadline: Duration::from_secs(10),
             grace: Duration::from_secs(15),
+            parting: Duration::from_secs(2),
             resume_messages_max: 100,
             resume_bytes_max: 256 * KIB,
             linger: Duration::from_secs(15),

@@ -19,10 +19,15 @@ use weir_live::socket::{SocketLimits, Sockets};
 use crate::document::{Documents, Strategy};
 use crate::limits::Limits;
 use crate::observer::{Key, Observer, Runner, Source, Work};
-use crate::session::Door;
+use crate::session::Table;
 use crate::transport::Pipes;
 use crate::typed::Typed;
 use crate::wire::Failure;
+
+/// When those for whom there is no room are to come again, in seconds.
+const RETRY_S: [u64; 2] = [5, 20];
+/// Sessions that take all of [`Limits::parting`] to end; fewer take a share of it.
+const PARTING_ALL: usize = 2_000;
 
 /// A server. Clones are the same.
 pub struct Server<A>(pub(crate) Arc<Inner<A>>);
@@ -42,7 +47,7 @@ pub(crate) struct Inner<A> {
     pub(crate) arrivals: Admission,
     /// Turns at the processor of those who arrive.
     pub(crate) pace: Pace,
-    pub(crate) sessions: Mutex<HashMap<String, Arc<Door>>>,
+    pub(crate) sessions: Mutex<Table>,
     pub(crate) pipes: Pipes,
     pub(crate) random: Random,
     pub(crate) shutdown: CancellationToken,
@@ -72,6 +77,7 @@ pub(crate) struct Meters {
     pub(crate) received: Counter,
     pub(crate) sent: Counter,
     pub(crate) slices: Counter,
+    pub(crate) waiting_bytes: Gauge,
     observers: Gauge,
     documents: Gauge,
 }
@@ -86,6 +92,7 @@ impl Meters {
             received: metrics::counter!("weir_ddp_messages_received_total"),
             sent: metrics::counter!("weir_ddp_messages_sent_total"),
             slices: metrics::counter!("weir_ddp_slices_total"),
+            waiting_bytes: metrics::gauge!("weir_ddp_waiting_bytes"),
             observers: metrics::gauge!("weir_ddp_observers"),
             documents: metrics::gauge!("weir_ddp_documents"),
         }
@@ -556,6 +563,31 @@ impl<A: Clone + Send + Sync + 'static> Server<A> {
         (self.0.guard)(&self.0.app, token.clone())
     }
 
+    /// Why nobody else may come now: in how many seconds they may come again, spread at random. As
+    /// far as is known before somebody says whether they come back.
+    pub(crate) fn busy(&self) -> Option<u64> {
+        let room = self.0.sessions.lock().has_room(self.0.limits.sessions_max);
+        if room && !self.0.shutdown.is_cancelled() {
+            return None;
+        }
+        self.0.meters.refused.increment(1);
+        Some(self.retry_s())
+    }
+
+    /// When those for whom there is no room are to come again, in seconds, spread at random.
+    pub(crate) fn retry_s(&self) -> u64 {
+        let [least, most] = RETRY_S;
+        least + self.0.random.below(most - least + 1)
+    }
+
+    /// How long a session goes on while the server ends: each as long as chance has it, few people
+    /// not long, so that not all come back in the same moment.
+    pub(crate) fn parting(&self) -> Duration {
+        let sessions = self.0.sessions.lock().len().min(PARTING_ALL);
+        let spread = self.0.limits.parting * sessions as u32 / PARTING_ALL as u32;
+        Duration::from_millis(self.0.random.below(spread.as_millis() as u64 + 1))
+    }
+
     /// Some log-ins may have lost their power, of this person or of anybody: their sessions look
     /// whether their own has.
     pub fn doubt_log_ins(&self, user: Option<Id>) {
@@ -580,7 +612,7 @@ impl<A: Clone + Send + Sync + 'static> Server<A> {
 
 impl<A> Inner<A> {
     fn doubt_log_ins(&self, user: Option<Id>) {
-        self.sessions.lock().values().for_each(|door| door.doubt(user));
+        self.sessions.lock().doors().for_each(|door| door.doubt(user));
     }
 }
 

@@ -134,6 +134,11 @@ impl View {
         self.subs.len()
     }
 
+    /// Whether the client asked for any.
+    pub fn has_asked(&self) -> bool {
+        self.subs.iter().any(|sub| !sub.silent)
+    }
+
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.subs.is_empty()

@@ -10,7 +10,7 @@ use weir_base::Id;
 
 use super::{Done, Session};
 use crate::server::{Answer, Call, Login};
-use crate::wire::{self, Failure, Incoming, Offence};
+use crate::wire::{self, Failure, Incoming, Offence, Params};
 
 impl<A: Clone + Send + Sync + 'static> Session<A> {
     /// Takes one message; false where the client leaves for good.
@@ -25,7 +25,7 @@ impl<A: Clone + Send + Sync + 'static> Session<A> {
             Ok(Some(Incoming::Connect(_))) => {
                 self.complain(&Offence::new("Already connected", text));
             }
-            Ok(Some(message)) => self.waiting.push_back(message),
+            Ok(Some(message)) => self.waiting.push(message),
             Err(offence) => self.complain(&offence),
         }
         true
@@ -42,18 +42,14 @@ impl<A: Clone + Send + Sync + 'static> Session<A> {
             if is_method && self.methods >= self.server.0.limits.methods_max {
                 return;
             }
-            match self.waiting.pop_front() {
+            match self.waiting.pop() {
                 Some(Incoming::Sub { id, name, params }) => self.subscribe(id, &name, params),
                 Some(Incoming::Unsub { id }) => self.unsubscribe(&id),
                 Some(Incoming::Method { id, method, params, random_seed }) => {
                     self.call(id, &method, params, random_seed);
                 }
                 Some(_) => {}
-                None => {
-                    // No room is kept while nothing waits.
-                    self.waiting.shrink_to(0);
-                    return;
-                }
+                None => return,
             }
         }
     }
@@ -73,7 +69,7 @@ impl<A: Clone + Send + Sync + 'static> Session<A> {
         self.slow_calls.first().map(|first| slow.window.saturating_sub(now.duration_since(*first)))
     }
 
-    fn call(&mut self, id: String, method: &str, params: Vec<Value>, random_seed: Option<Value>) {
+    fn call(&mut self, id: String, method: &str, params: Params, random_seed: Option<Value>) {
         if let Some(wait) = self.too_soon(method) {
             let failure = Failure::too_many_requests(wait);
             self.out.push(wire::result(&id, Err(&failure)));
@@ -89,7 +85,7 @@ impl<A: Clone + Send + Sync + 'static> Session<A> {
             random_seed,
             unblock: Some(unblock),
         };
-        let (work, writes) = self.server.call(method, call, params);
+        let (work, writes) = self.server.call(method, call, params.values());
         self.next_method += 1;
         let number = self.next_method;
         self.methods += 1;

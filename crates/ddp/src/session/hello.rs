@@ -37,12 +37,8 @@ where
     let mut session =
         Session::new(&server, id.clone(), Arc::new(client), connect.version != "pre1");
     let fits = {
-        let mut sessions = server.0.sessions.lock();
-        let fits = sessions.len() < server.0.limits.sessions_max;
-        if fits {
-            sessions.insert(id.clone(), session.door.clone());
-        }
-        fits
+        let most = server.0.limits.sessions_max;
+        server.0.sessions.lock().enter(&id, &session.door, most)
     };
     if !fits {
         server.0.meters.refused.increment(1);
@@ -107,7 +103,7 @@ async fn resume<A>(
     drop(earlier);
     door.bell.wake();
     // The session may just have ended without seeing this.
-    let gone = !server.0.sessions.lock().contains_key(session);
+    let gone = server.0.sessions.lock().get(session).is_none();
     if gone && let Some(back) = { door.back.lock().take() } {
         return Some(back.wire);
     }

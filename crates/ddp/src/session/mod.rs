@@ -10,8 +10,9 @@ mod hello;
 mod ring;
 mod say;
 mod subs;
+mod table;
+mod waiting;
 
-use std::collections::VecDeque;
 use std::future::Future as _;
 use std::pin::pin;
 use std::sync::Arc;
@@ -31,11 +32,13 @@ use crate::observer::{Bell, Work};
 use crate::server::{Client, Outcome, Server};
 use crate::transport::{Said, Wire};
 use crate::view::View;
-use crate::wire::{self, Incoming};
+use crate::wire;
 
 pub(crate) use hello::welcome;
 use ring::Ring;
 use subs::Sub;
+pub(crate) use table::Table;
+use waiting::Waiting;
 
 /// Where a session is reached: by its queries' bell, and by a client that comes back.
 #[derive(Default)]
@@ -48,6 +51,8 @@ pub(crate) struct Door {
     doubted: AtomicBool,
     // The client waits for what it asked for first: its session works in turns.
     arrives: AtomicBool,
+    // Its client was away, and its place is somebody else's now.
+    gave_way: AtomicBool,
 }
 
 /// A client that came back on a new connection.
@@ -67,6 +72,12 @@ impl Door {
             return;
         }
         self.doubted.store(true, Ordering::SeqCst);
+        self.bell.wake();
+    }
+
+    /// Somebody else has its place from now on.
+    fn give_way(&self) {
+        self.gave_way.store(true, Ordering::SeqCst);
         self.bell.wake();
     }
 }
@@ -92,7 +103,7 @@ pub(crate) struct Session<A> {
     view: View,
     subs: Vec<Sub>,
     next_token: u32,
-    waiting: VecDeque<Incoming>,
+    waiting: Waiting,
     working: FuturesUnordered<Work<'static, Done>>,
     methods: usize,
     // A log-in that was under way when log-ins lost their power is looked at again.
@@ -114,6 +125,10 @@ pub(crate) struct Session<A> {
     // When the client was last heard (or lost), and whether it was asked since.
     heard_at: Instant,
     asked: bool,
+    // Its place among those without a connection.
+    lost: Option<u64>,
+    // When it ends because the server does.
+    parts_at: Option<Instant>,
 }
 
 /// How many messages a client may send now.
@@ -176,7 +191,7 @@ impl<A: Clone + Send + Sync + 'static> Session<A> {
             view: View::default(),
             subs: Vec::new(),
             next_token: 0,
-            waiting: VecDeque::new(),
+            waiting: Waiting::new(server.0.meters.waiting_bytes.clone()),
             working: FuturesUnordered::new(),
             methods: 0,
             doubts_next: false,
@@ -191,6 +206,8 @@ impl<A: Clone + Send + Sync + 'static> Session<A> {
             place: None,
             heard_at: Instant::now(),
             asked: false,
+            lost: None,
+            parts_at: None,
             server: server.clone(),
         }
     }
@@ -218,8 +235,15 @@ impl<A: Clone + Send + Sync + 'static> Session<A> {
         self.open_always();
         let mut turn: Option<Work<'static, Option<Slice>>> = None;
         loop {
+            if self.is_deaf() {
+                // Its silence is ours until here.
+                (self.heard_at, self.asked) = (Instant::now(), false);
+            }
             self.hear_waiting();
             self.collect();
+            if self.wire.is_none() && !self.is_worth_keeping() {
+                break;
+            }
             // What is little goes out at once; what is much waits for its turn.
             let much = self.wire.is_some() && !self.view.is_settled() && self.is_much();
             if !much {
@@ -263,6 +287,7 @@ impl<A: Clone + Send + Sync + 'static> Session<A> {
                 }
                 Event::Said(Err(_)) => self.lose(),
                 Event::Done(done) => self.done(done),
+                Event::Bell if self.door.gave_way.load(Ordering::SeqCst) => break,
                 Event::Bell => {
                     if self.door.doubted.swap(false, Ordering::SeqCst) {
                         self.check_log_in();
@@ -281,6 +306,10 @@ impl<A: Clone + Send + Sync + 'static> Session<A> {
                     }
                 }
                 Event::Time if self.wire.is_none() => break,
+                Event::Time if self.parts_at.is_some_and(|at| at <= Instant::now()) => {
+                    self.close(1012, "The server restarts: connect again").await;
+                    break;
+                }
                 Event::Time if self.allowance.left < 1.0 => self.allowance.refill(),
                 Event::Time => {
                     if std::mem::replace(&mut self.asked, true) {
@@ -293,10 +322,8 @@ impl<A: Clone + Send + Sync + 'static> Session<A> {
                         self.lose();
                     }
                 }
-                Event::Shutdown => {
-                    self.close(1012, "The server restarts: connect again").await;
-                    break;
-                }
+                Event::Shutdown if self.wire.is_none() => break,
+                Event::Shutdown => self.parts_at = Some(Instant::now() + self.server.parting()),
             }
         }
         self.end();
@@ -312,9 +339,24 @@ impl<A: Clone + Send + Sync + 'static> Session<A> {
         if self.wire.is_none() {
             return Some(self.heard_at + limits.grace);
         }
-        let heartbeat = self.heartbeats.then_some(self.heard_at + limits.heartbeat);
+        let hears = self.heartbeats && !self.is_deaf();
+        let heartbeat = hears.then_some(self.heard_at + limits.heartbeat);
         let allowed = self.allowance.wait_until();
-        [heartbeat, allowed].into_iter().flatten().min()
+        [heartbeat, allowed, self.parts_at].into_iter().flatten().min()
+    }
+
+    /// Whether nothing more is heard until what waits was worked on.
+    fn is_deaf(&self) -> bool {
+        self.wire.is_some() && self.waiting.is_full(&self.server.0.limits)
+    }
+
+    /// Whether there is something to come back for: a log-in, a subscription, or the result of a
+    /// method, which may have been lost on its way.
+    fn is_worth_keeping(&self) -> bool {
+        self.user.is_some()
+            || self.view.has_asked()
+            || self.next_method > 0
+            || self.door.back.lock().is_some()
     }
 
     async fn next(
@@ -322,9 +364,8 @@ impl<A: Clone + Send + Sync + 'static> Session<A> {
         turn: &mut Option<Work<'static, Option<Slice>>>,
         until: Option<Instant>,
     ) -> Event {
-        let limits = &self.server.0.limits;
-        let hears = self.waiting.len() < limits.waiting_max && self.allowance.left >= 1.0;
-        let shutdown = self.server.0.shutdown.clone();
+        let hears = !self.is_deaf() && self.allowance.left >= 1.0;
+        let (shutdown, parts) = (self.server.0.shutdown.clone(), self.parts_at.is_some());
         let wire = self.wire.as_mut().filter(|_| hears);
         tokio::select! {
             biased;
@@ -338,7 +379,7 @@ impl<A: Clone + Send + Sync + 'static> Session<A> {
                 Some(turn) => turn.await,
                 None => std::future::pending().await,
             }} => Event::Turn(given),
-            () = shutdown.cancelled() => Event::Shutdown,
+            () = shutdown.cancelled(), if !parts => Event::Shutdown,
             () = async { match until {
                 Some(until) => tokio::time::sleep_until(until).await,
                 None => std::future::pending().await,
@@ -351,13 +392,18 @@ impl<A: Clone + Send + Sync + 'static> Session<A> {
         self.wire = None;
         self.place = None;
         (self.heard_at, self.asked) = (Instant::now(), false);
+        if self.lost.is_none() {
+            self.lost = Some(self.server.0.sessions.lock().lose(&self.id));
+        }
     }
 
     /// Goes on over the client's new connection; false where that can't be.
     fn take_back(&mut self, back: Back) -> bool {
+        let lost = self.lost.take();
+        let stands = lost.is_none_or(|lost| self.server.0.sessions.lock().find(lost));
         // What is kept for a resumption is compressed or not, as it was sent.
         let same = back.wire.is_deflating() == self.view.is_deflating();
-        let again = same.then(|| self.ring.rewind(back.received)).flatten();
+        let again = (same && stands).then(|| self.ring.rewind(back.received)).flatten();
         let Some(again) = again else {
             self.server.0.meters.not_resumed.increment(1);
             let _ = back.refused.send(back.wire);
@@ -382,7 +428,7 @@ impl<A: Clone + Send + Sync + 'static> Session<A> {
 
     fn end(mut self) {
         self.server.0.meters.sessions.decrement(1.0);
-        self.server.0.sessions.lock().remove(&self.id);
+        self.server.0.sessions.lock().leave(&self.id, self.lost);
         for sub in self.subs.drain(..) {
             sub.leave(&self.door.bell);
         }

@@ -2,17 +2,16 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use super::Session;
 use crate::observer::{Bell, Observer};
-use crate::wire::{self, Failure};
+use crate::wire::{self, Failure, Params};
 
 /// A subscription: what was asked for, and the query that answers.
 pub(super) struct Sub {
     token: u32,
     name: Arc<str>,
-    params: Box<[Value]>,
+    // As text: who asks for much has it parsed only while it is looked at.
+    params: Params,
     observer: Option<Arc<Observer>>,
 }
 
@@ -37,7 +36,7 @@ impl<A: Clone + Send + Sync + 'static> Session<A> {
         for name in self.server.clone().always() {
             let token = self.token();
             self.view.open_silent(token);
-            self.begin(token, name, Vec::new());
+            self.begin(token, name, Params::default());
         }
     }
 
@@ -47,15 +46,23 @@ impl<A: Clone + Send + Sync + 'static> Session<A> {
     }
 
     /// A client that comes back asks for what it has already: an id that is known is passed over.
-    pub(super) fn subscribe(&mut self, id: String, name: &str, params: Vec<Value>) {
+    pub(super) fn subscribe(&mut self, id: String, name: &str, params: Params) {
         if self.view.token_of(&id).is_some() {
             return;
         }
-        let subscriptions_max = self.server.0.limits.subscriptions_max;
-        if self.view.len() >= subscriptions_max {
+        let limits = &self.server.0.limits;
+        let refusal = if self.view.len() >= limits.subscriptions_max {
+            let most = limits.subscriptions_max;
+            Some((429, format!("A session has no more than {most} subscriptions.")))
+        } else if params.size_bytes() > limits.params_bytes_max {
+            let most = limits.params_bytes_max;
+            Some((413, format!("The parameters take more than {most} bytes.")))
+        } else {
+            None
+        };
+        if let Some((code, reason)) = refusal {
             self.server.0.meters.refused.increment(1);
-            let reason = format!("A session has no more than {subscriptions_max} subscriptions.");
-            self.out.push(wire::nosub(&id, Some(&Failure::new(429, reason))));
+            self.out.push(wire::nosub(&id, Some(&Failure::new(code, reason))));
             return;
         }
         let token = self.token();
@@ -63,19 +70,14 @@ impl<A: Clone + Send + Sync + 'static> Session<A> {
         self.begin(token, name, params);
     }
 
-    fn begin(&mut self, token: u32, name: &str, params: Vec<Value>) {
-        let observed = self.server.observe(name, self.user, &params);
-        let observer = match observed {
+    fn begin(&mut self, token: u32, name: &str, params: Params) {
+        match self.server.observe(name, self.user, &params.values()) {
             Ok(observer) => {
                 observer.listen(&self.door.bell, token);
-                Some(observer)
+                self.subs.push(Sub { token, name: name.into(), params, observer: Some(observer) });
             }
-            Err(failure) => {
-                self.view.close(token, Some(failure));
-                None
-            }
-        };
-        self.subs.push(Sub { token, name: name.into(), params: params.into(), observer });
+            Err(failure) => self.view.close(token, Some(failure)),
+        }
     }
 
     pub(super) fn unsubscribe(&mut self, id: &str) {
@@ -109,7 +111,8 @@ impl<A: Clone + Send + Sync + 'static> Session<A> {
     pub(super) fn change_reader(&mut self) {
         for at in 0..self.subs.len() {
             let (token, name) = (self.subs[at].token, self.subs[at].name.clone());
-            let observed = self.server.observe(&name, self.user, &self.subs[at].params);
+            let params = self.subs[at].params.values();
+            let observed = self.server.observe(&name, self.user, &params);
             let old = self.subs[at].observer.take();
             match observed {
                 Ok(new) if old.as_ref().is_some_and(|old| Arc::ptr_eq(old, &new)) => {

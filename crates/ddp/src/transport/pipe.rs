@@ -13,6 +13,8 @@ use super::{Gone, Said};
 
 /// Messages of a client that wait to be heard.
 const HEARD_MAX: usize = 256;
+/// What these take together, in bytes; where nothing waits any one answer's messages fit.
+const HEARD_BYTES_MAX: usize = 128 * KIB;
 /// What may wait for the client to fetch it, in bytes; an empty pipe takes any one slice.
 const WAITING_BYTES_MAX: usize = 256 * KIB;
 
@@ -29,6 +31,7 @@ pub(crate) struct Pipe {
 #[derive(Default)]
 struct State {
     heard: VecDeque<String>,
+    heard_bytes: usize,
     frames: VecDeque<Bytes>,
     bytes: usize,
     fetching: bool,
@@ -72,6 +75,7 @@ impl Pipe {
             {
                 let mut state = self.state.lock();
                 if let Some(text) = state.heard.pop_front() {
+                    state.heard_bytes -= text.len();
                     return Ok(Said::Text(text));
                 }
                 if state.closed.is_some() {
@@ -125,10 +129,13 @@ impl Pipe {
     /// The client says something; false where it has said too much that was not heard yet.
     pub(super) fn hear(&self, messages: Vec<String>) -> bool {
         let mut state = self.state.lock();
-        if state.heard.len() + messages.len() > HEARD_MAX {
+        let bytes: usize = messages.iter().map(String::len).sum();
+        let is_much = state.heard_bytes > 0 && state.heard_bytes + bytes > HEARD_BYTES_MAX;
+        if is_much || state.heard.len() + messages.len() > HEARD_MAX {
             return false;
         }
         state.heard.extend(messages);
+        state.heard_bytes += bytes;
         drop(state);
         self.said.notify_one();
         true

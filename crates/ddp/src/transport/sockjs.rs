@@ -17,10 +17,11 @@ use futures_util::stream;
 use http::{HeaderValue, Method, StatusCode, header};
 use parking_lot::Mutex;
 use weir_base::KIB;
+use weir_live::socket::close_code;
 
 use super::Wire;
 use super::pipe::{Fetching, Found, Pipe};
-use super::websocket::{client, upgrade};
+use super::websocket::{client, come_again, upgrade};
 use crate::server::Server;
 use crate::session::welcome;
 use crate::wire::{payload_of, sockjs};
@@ -125,16 +126,17 @@ fn pipe<A: Clone + Send + Sync + 'static>(
     server: &Server<A>,
     id: String,
     request: &Request,
-) -> Result<(Arc<Pipe>, bool), StatusCode> {
+) -> Result<(Arc<Pipe>, bool), Response> {
     let mut pipes = server.0.pipes.0.lock();
     if let Some(pipe) = pipes.get(&id) {
         return Ok((pipe.clone(), false));
     }
     if id.len() > ID_BYTES_MAX || id.contains('.') {
-        return Err(StatusCode::NOT_FOUND);
+        return Err(StatusCode::NOT_FOUND.into_response());
     }
-    if pipes.len() >= server.0.limits.sessions_max {
-        return Err(StatusCode::SERVICE_UNAVAILABLE);
+    let full = pipes.len() >= server.0.limits.sessions_max;
+    if let Some(retry_s) = server.busy().or_else(|| full.then(|| server.retry_s())) {
+        return Err(come_again(retry_s));
     }
     let pipe = Pipe::new(server.0.limits.write_deadline);
     pipes.insert(id.clone(), pipe.clone());
@@ -168,7 +170,7 @@ async fn poll<A: Clone + Send + Sync + 'static>(
 ) -> Response {
     let (pipe, new) = match pipe(&server, id, &request) {
         Ok(found) => found,
-        Err(status) => return status.into_response(),
+        Err(refused) => return refused,
     };
     if new {
         return text(format!("{}\n", sockjs::OPEN), SCRIPT);
@@ -223,7 +225,7 @@ fn answer<A: Clone + Send + Sync + 'static>(
 ) -> Response {
     let (pipe, new) = match pipe(server, id, request) {
         Ok(found) => found,
-        Err(status) => return status.into_response(),
+        Err(refused) => return refused,
     };
     let Some(fetching) = pipe.begin() else {
         return text(prelude + &dress(busy()), content_type);
@@ -268,6 +270,11 @@ async fn send<A: Clone + Send + Sync + 'static>(
     let Ok(messages) = sockjs::messages(&body) else {
         return (StatusCode::INTERNAL_SERVER_ERROR, "Broken JSON encoding.").into_response();
     };
+    let most = server.0.limits.message_bytes_max;
+    if messages.iter().any(|message| message.len() > most) {
+        pipe.close(close_code::TOO_BIG, "A message is too long");
+        return StatusCode::PAYLOAD_TOO_LARGE.into_response();
+    }
     if !pipe.hear(messages) {
         return StatusCode::SERVICE_UNAVAILABLE.into_response();
     }

@@ -48,6 +48,9 @@ pub(super) fn upgrade<A: Clone + Send + Sync + 'static>(
             return response;
         }
     };
+    if let Some(retry_s) = server.busy() {
+        return come_again(retry_s);
+    }
     let client = client(&request);
     let deflating = deflates && upgrade.agree_to_deflate();
     let mut response = StatusCode::SWITCHING_PROTOCOLS.into_response();
@@ -62,6 +65,13 @@ pub(super) fn upgrade<A: Clone + Send + Sync + 'static>(
         }
     });
     response
+}
+
+/// There is no room for one more: they may come again in so many seconds.
+pub(super) fn come_again(retry_s: u64) -> Response {
+    let after = [(header::RETRY_AFTER, retry_s.to_string())];
+    let said = "All sessions are taken: come again later";
+    (StatusCode::SERVICE_UNAVAILABLE, after, said).into_response()
 }
 
 /// Where a request comes from.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Ejson, parse_json};
+use super::{Ejson, Params, parse_json};
 
 /// The versions spoken here, the best first.
 pub const VERSIONS: [&str; 3] = ["1", "pre2", "pre1"];
@@ -34,7 +34,7 @@ pub enum Incoming {
         /// Which publication.
         name: String,
         /// Its parameters.
-        params: Vec<Value>,
+        params: Params,
     },
     /// `unsub`.
     Unsub {
@@ -48,12 +48,28 @@ pub enum Incoming {
         /// Which method.
         method: String,
         /// Its parameters.
-        params: Vec<Value>,
+        params: Params,
         /// From what ids are made on both sides alike.
         random_seed: Option<Value>,
     },
     /// `disconnect`: the session is not to be kept (Meteor 3.5).
     Disconnect,
+}
+
+impl Incoming {
+    /// About how much room it takes while it waits.
+    pub fn size_bytes(&self) -> usize {
+        let more = match self {
+            Self::Sub { id, name, params } => id.len() + name.len() + params.size_bytes(),
+            Self::Unsub { id } => id.len(),
+            Self::Method { id, method, params, random_seed } => {
+                let seed = random_seed.as_ref().and_then(Value::as_str).map_or(0, str::len);
+                id.len() + method.len() + params.size_bytes() + seed
+            }
+            Self::Connect(_) | Self::Ping { .. } | Self::Pong | Self::Disconnect => 0,
+        };
+        size_of::<Self>() + more
+    }
 }
 
 /// The opening of a session.
@@ -136,11 +152,11 @@ fn connect(value: &Value) -> Option<Connect> {
     })
 }
 
-fn params(value: &Value) -> Option<Vec<Value>> {
+fn params(value: &Value) -> Option<Params> {
     match value.get("params") {
-        None | Some(Value::Null) => Some(Vec::new()),
+        None | Some(Value::Null) => Some(Params::default()),
         Some(Value::Array(list)) if list.len() <= PARAMS_MAX => {
-            list.iter().all(|one| Ejson::read(one).is_ok()).then(|| list.clone())
+            list.iter().all(|one| Ejson::read(one).is_ok()).then(|| Params::of(list))
         }
         Some(_) => None,
     }

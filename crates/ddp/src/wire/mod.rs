@@ -5,6 +5,7 @@ pub mod ejson;
 mod frame;
 mod json;
 mod message;
+mod params;
 pub mod sockjs;
 
 pub use ejson::{Ejson, EjsonError};
@@ -14,3 +15,4 @@ pub(crate) use frame::{
 };
 pub use json::{DEPTH_MAX, JsonError, VALUES_MAX, parse as parse_json};
 pub use message::{Connect, Incoming, Offence, PARAMS_MAX, VERSIONS, parse};
+pub use params::Params;

@@ -43,6 +43,17 @@ impl Ddp {
         Self { socket, received: 0, session: String::new(), documents: BTreeMap::new() }
     }
 
+    /// The same where the handshake may be refused.
+    pub async fn try_open(address: SocketAddr) -> Option<Self> {
+        let stream = TcpStream::connect(address).await.unwrap();
+        let host = address.to_string();
+        let request = Request { host, path: "/websocket".into(), ..Request::default() };
+        let sockets = Sockets::default();
+        let socket = connect(stream, &sockets, &request, Random::system()).await.ok()?;
+        let (session, documents) = (String::new(), BTreeMap::new());
+        Some(Self { socket, received: 0, session, documents })
+    }
+
     /// A session.
     pub async fn connect(address: SocketAddr) -> Self {
         let mut ddp = Self::open(address).await;

@@ -131,13 +131,52 @@ async fn what_is_too_long_too_deep_or_too_much_is_refused() {
 }
 
 #[tokio::test]
-async fn more_sessions_than_there_is_room_for_are_told_to_come_again() {
-    let running = start(Limits { sessions_max: 2, ..Limits::default() }).await;
-    let _one = Ddp::connect(running.address).await;
-    let _two = Ddp::connect(running.address).await;
-    let mut three = Ddp::open(running.address).await;
-    three.say(json!({ "msg": "connect", "version": "1", "support": ["1"] })).await;
-    assert_eq!(three.next().await, None);
+async fn a_subscription_with_long_parameters_is_refused_and_the_session_goes_on() {
+    let running = start(Limits::default()).await;
+    let mut ddp = Ddp::connect(running.address).await;
+    // A hundred times as much once it is parsed.
+    let error = ddp.sub("s", "set", json!(vec![json!({ "": 0 }); 32])).await.unwrap_err();
+    assert_eq!(error["error"], 400);
+    let error = ddp.sub("s", "set", json!([vec![json!({ "": 0 }); 4_000]])).await.unwrap_err();
+    assert_eq!(error["error"], 413, "{error}");
+    assert!(error["reason"].as_str().unwrap().contains("4096 bytes"), "{error}");
+    ddp.sub("s", "set", json!(["a"])).await.unwrap();
+}
+
+#[tokio::test]
+async fn however_much_waits_behind_a_method_is_answered_in_order() {
+    let running = start(Limits { waiting_bytes_max: 1, ..Limits::default() }).await;
+    let mut ddp = Ddp::connect(running.address).await;
+    ddp.say(json!({ "msg": "method", "id": "m", "method": "hang", "params": [false] })).await;
+    for id in 0..20 {
+        let text = "x".repeat(10_000);
+        let id = id.to_string();
+        ddp.say(json!({ "msg": "method", "id": id, "method": "echo", "params": [text] })).await;
+    }
+    running.memory.gate.notify_one();
+    assert_eq!(ddp.until("result").await["id"], "m");
+    for id in 0..20 {
+        assert_eq!(ddp.until("result").await["id"], id.to_string());
+    }
+}
+
+#[tokio::test]
+async fn who_is_not_heard_because_much_waits_is_not_taken_for_silent() {
+    let (heartbeat, waiting_max) = (Duration::from_millis(50), 1);
+    let limits = Limits { heartbeat, waiting_max, ..Limits::default() };
+    let running = start(limits).await;
+    let (mut ddp, mut other) =
+        (Ddp::connect(running.address).await, Ddp::connect(running.address).await);
+    ddp.say(json!({ "msg": "method", "id": "m", "method": "hang", "params": [false] })).await;
+    ddp.say(json!({ "msg": "method", "id": "n", "method": "echo", "params": [1] })).await;
+    // By then somebody silent was cut twice.
+    for _ in 0..4 {
+        other.until("ping").await;
+        other.say(json!({ "msg": "pong" })).await;
+    }
+    running.memory.gate.notify_one();
+    assert_eq!(ddp.until("result").await["id"], "m");
+    assert_eq!(ddp.until("result").await["id"], "n");
 }
 
 /// A WebSocket of which every byte is the test's own, after its handshake.

@@ -5,6 +5,7 @@ mod chat;
 mod client;
 mod community;
 mod corpus;
+mod full;
 mod hostile;
 mod login;
 mod memory;

@@ -11,6 +11,8 @@ use unicode_segmentation::UnicodeSegmentation;
 
 /// Characters a link counts, however long it is.
 pub const LINK_CHARACTERS: usize = 23;
+/// Characters of a hashtag at most.
+pub const TAG_CHARACTERS_MAX: usize = 100;
 /// Characters of a link that are shown.
 const LINK_SHOWN_MAX: usize = 30;
 
@@ -106,7 +108,7 @@ fn hashtag(rest: &str) -> Option<&str> {
         .unwrap_or(rest.len());
     let tag = rest[..end].trim_end_matches(['\u{B7}', '\u{200C}']);
     let is_word = tag.chars().any(|c| c.is_alphabetic());
-    (is_word && tag.chars().count() <= 100).then_some(tag)
+    (is_word && tag.chars().count() <= TAG_CHARACTERS_MAX).then_some(tag)
 }
 
 /// The form under which a hashtag is kept: compatibility-composed and in lower case.

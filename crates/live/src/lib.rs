@@ -55,6 +55,6 @@ pub use hub::{Hub, Stats};
 pub use limits::{Limits, LogLimits};
 pub use log::{BadCursor, Cursor, Gone};
 pub use presence::{Moved, Presence, PresenceLimits};
-pub use session::{Full, Lost, Next, Session, TooMany};
+pub use session::{Full, Lost, Next, Resumed, Session, TooMany};
 pub use shared::{Class, FORMATS_MAX, Shared};
 pub use single_flight::SingleFlight;

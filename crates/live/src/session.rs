@@ -74,6 +74,16 @@ pub enum Next<K, E> {
     Beat,
 }
 
+/// What is to be told to somebody who comes back.
+#[derive(Debug)]
+pub struct Resumed<K, E> {
+    /// What was missed since the cursor, oldest first, each event by every topic that it names.
+    pub missed: Batch<K, E>,
+    /// What waited for this session already and does no longer, oldest first: whoever shares it
+    /// with others who listened before tells them this, and this alone.
+    pub withdrawn: Batch<K, E>,
+}
+
 /// Somebody who is here. Dropping it ends every subscription.
 pub struct Session<K: Eq + Hash + Clone, E> {
     hub: Arc<Inner<K, E>>,
@@ -134,21 +144,20 @@ impl<K: Eq + Hash + Clone, E> Session<K, E> {
         self.topics.lock().len()
     }
 
-    /// What was published to `topics` since `cursor`, oldest first; from here on the session gets
-    /// what follows, each event once. It has to listen to these topics already.
+    /// What was published to `topics` since `cursor`; from here on the session gets what follows,
+    /// each event once. It has to listen to these topics already.
     ///
     /// # Errors
     /// [`Gone`] when that is not known any more: the client has to read the state anew, and loses
     /// nothing from here on.
-    pub fn resume(&self, topics: &[K], cursor: Cursor) -> Result<Batch<K, E>, Gone> {
+    pub fn resume(&self, topics: &[K], cursor: Cursor) -> Result<Resumed<K, E>, Gone> {
         // Nothing is published while this is held: what waits is in the log, and all of it.
         let mut log = self.hub.log.lock();
         let missed = log.since(topics, cursor, self.hub.clock.now())?;
         let (withdrawn, size_bytes) = self.seat.withdraw(topics);
         drop(log);
-        drop(withdrawn);
         self.hub.outboxes_shrank(size_bytes);
-        Ok(missed)
+        Ok(Resumed { missed, withdrawn })
     }
 
     /// Waits until something is there, and takes all of it, oldest first. Dropping the future

@@ -27,7 +27,7 @@ pub(crate) const CONFIRMATIONS: Rule = Rule { name: "confirmations", most: 5, wi
 /// Finds out who asks, refuses who asks too often, and says how much is left.
 pub(crate) async fn door(State(face): State<Face>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
-    if parts.uri.path().starts_with(streaming::PATH) {
+    if streaming::is_arrival(&parts.method, parts.uri.path()) {
         // Before the token is looked up, so that a crowd stands in line for that too.
         match Arrival::enter(&face).await {
             Ok(arrival) => parts.extensions.insert(arrival),

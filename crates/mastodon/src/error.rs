@@ -40,6 +40,11 @@ impl Error {
         Self { status, body, retry_after_s: None }
     }
 
+    /// There is no stream of that name.
+    pub(crate) fn unknown_stream() -> Self {
+        Self::bad_request("Unknown stream type")
+    }
+
     /// What is asked for is not there, or not for this reader.
     pub fn not_found() -> Self {
         Self::new(StatusCode::NOT_FOUND, "Record not found")

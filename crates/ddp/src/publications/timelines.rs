@@ -358,10 +358,14 @@ pub(crate) fn public(
 /// `timelines.tag`
 pub(crate) fn tag(face: &Face, user: Option<Id>, asked: TagParams) -> Result<Opening, Failure> {
     check_visitor(face, user)?;
-    let key = text::tag_key(asked.tag.trim().trim_start_matches('#'));
-    if key.is_empty() {
+    let (name, most) = (asked.tag.trim().trim_start_matches('#'), text::TAG_CHARACTERS_MAX);
+    if name.is_empty() {
         return Err(Failure::bad_params("The hashtag has no name."));
     }
+    if name.chars().count() > most {
+        return Err(Failure::bad_params(format!("The hashtag has more than {most} characters.")));
+    }
+    let key = text::tag_key(name);
     let which = Which::Tag { key, local: asked.local.unwrap_or_default() };
     Ok(Timeline { which, reader: user, limit: limit(asked.limit) }.open(face))
 }

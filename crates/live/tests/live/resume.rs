@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use futures_util::FutureExt;
 use proptest::prelude::*;
 use weir_base::{Clock, Random, Timestamp};
-use weir_live::{Class, Cursor, Gone, Hub, Limits, LogLimits, Session, Shared};
+use weir_live::{Class, Cursor, Gone, Hub, Limits, LogLimits, Resumed, Session, Shared};
 
 fn hub(log: LogLimits) -> (Hub<u8, u32>, Clock) {
     let clock = Clock::manual(Timestamp::from_ms(1_000));
@@ -34,7 +34,7 @@ fn who_comes_back_gets_what_was_missed_in_order_and_then_goes_on() {
     let mut session = hub.session(1).unwrap();
     session.subscribe(1).unwrap();
     session.subscribe(2).unwrap();
-    let missed = session.resume(&[1, 2], cursor).unwrap();
+    let missed = session.resume(&[1, 2], cursor).unwrap().missed;
     let told: Vec<_> = missed.iter().map(|(topic, event)| (*topic, event.event)).collect();
     assert_eq!(told, [(1, 11), (2, 12), (1, 14)]);
     tell(&hub, 1, 15);
@@ -49,8 +49,8 @@ fn what_waits_already_when_somebody_resumes_comes_once() {
     (1..=3).for_each(|topic| session.subscribe(topic).unwrap());
     tell(&hub, 1, 20);
     tell(&hub, 3, 21);
-    let missed = session.resume(&[1, 2], cursor).unwrap();
-    assert_eq!(missed.len(), 1);
+    let resumed = session.resume(&[1, 2], cursor).unwrap();
+    assert_eq!((resumed.missed.len(), resumed.withdrawn.len()), (1, 1));
     assert_eq!(waiting(&mut session), [(3, 21)]);
     assert_eq!(hub.stats().outbox_bytes, 0);
 }
@@ -84,7 +84,7 @@ fn the_log_is_bounded_in_count_bytes_age_and_topics() {
         (0..6).for_each(|number| tell(&hub, number, u32::from(number)));
         assert_eq!(session.resume(&[0], first).err(), Some(Gone::TooOld), "{log:?}");
         let later = Cursor { offset: first.offset + 1, ..first };
-        assert_eq!(session.resume(&[1, 5], later).unwrap().len(), 2, "{log:?}");
+        assert_eq!(session.resume(&[1, 5], later).unwrap().missed.len(), 2, "{log:?}");
     }
     let (hub, clock) = hub(LogLimits { age_ms_max: 1_000, ..LogLimits::default() });
     let session = hub.session(1).unwrap();
@@ -128,7 +128,7 @@ fn the_moment_is_not_kept() {
     let typing = Shared::classed(1, 10, Class::Droppable);
     hub.publish(&1, typing.clone());
     assert_eq!((typing.offset(), hub.cursor()), (0, cursor));
-    assert!(session.resume(&[1], cursor).unwrap().is_empty());
+    assert!(session.resume(&[1], cursor).unwrap().missed.is_empty());
 }
 
 proptest! {
@@ -152,7 +152,7 @@ proptest! {
                     let again = hub.session(1).unwrap();
                     topics.iter().for_each(|topic| again.subscribe(*topic).unwrap());
                     match again.resume(&topics, cursor) {
-                        Ok(missed) => {
+                        Ok(Resumed { missed, .. }) => {
                             let last = missed.last().map(|(_, event)| event.offset());
                             cursor.offset = last.unwrap_or(cursor.offset);
                             told.extend(missed.iter().map(|(_, event)| event.event));

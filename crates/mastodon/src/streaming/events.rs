@@ -10,9 +10,13 @@ use weir_community::oauth::{self, Hold};
 use weir_community::statuses::View;
 use weir_community::streams::{Event, Reader, ReaderSets, Topic};
 use weir_db::Tx;
+use weir_live::admission::Admission;
 use weir_live::{Cursor, Lost, Next, Session, Shared};
 
+use super::Arrival;
+use super::frames::Frames;
 use super::render::{Payload, Rendered};
+use super::resuming::{Resuming, To};
 use super::stream::{Kind, Listener, Stream};
 use super::template::escaped;
 use super::wire::{self, Head, Wire};
@@ -20,6 +24,9 @@ use crate::{Error, Face};
 
 /// What is known of visitors: nothing.
 static VISITOR: LazyLock<Arc<ReaderSets>> = LazyLock::new(Arc::default);
+
+/// Streams of one connection.
+const STREAMS_MAX: usize = 256;
 
 /// Events with the topics they came by.
 pub(crate) type Batch = Vec<(Topic, Arc<Shared<Event>>)>;
@@ -34,16 +41,6 @@ pub(crate) struct Events {
     pub(super) wire: Wire,
     /// What is open by the token is known, for when it may have lost its power unheard.
     _hold: Option<Hold>,
-}
-
-/// Where a stream begins.
-#[derive(Default)]
-pub(crate) struct Begun {
-    missed: Batch,
-    complete: bool,
-    /// The place it goes on from where not all was told. None within a connection that listens to
-    /// other streams: these may still owe what is before it.
-    at: Option<Cursor>,
 }
 
 /// An event cannot be told before something was read.
@@ -111,43 +108,54 @@ impl Events {
         tag: &str,
         list: &str,
         cursor: Option<Cursor>,
-    ) -> Result<Begun, Error> {
+    ) -> Result<Resuming, Error> {
         // Before it listens: what comes after this place is told.
         let now = self.streams.is_empty().then(|| self.face.env().streams.hub().cursor());
         let stream = Stream::open(&self.face, &self.listener, name, tag, list).await?;
         let topics = stream.topics.clone();
         if !self.streams.contains(&stream) {
-            for topic in &topics {
-                let subscribed = self.session.subscribe(topic.clone());
-                subscribed.map_err(|many| Error::bad_request(&many.to_string()))?;
+            if self.streams.len() >= STREAMS_MAX {
+                let many = format!("There are {STREAMS_MAX} streams on this connection: leave one");
+                return Err(Error::bad_request(&many));
             }
-            self.streams.push(stream);
+            let joined = topics.iter().try_for_each(|one| self.session.subscribe(one.clone()));
+            if let Err(many) = joined {
+                self.leave(&topics);
+                return Err(Error::bad_request(&many.to_string()));
+            }
+            self.streams.push(stream.clone());
         }
-        let missed = cursor.map(|cursor| self.session.resume(&topics, cursor));
-        Ok(match missed {
-            Some(Ok(missed)) => Begun { missed, complete: true, at: None },
-            _ => Begun { missed: Batch::new(), complete: false, at: now },
+        let resumed = cursor.map(|cursor| self.session.resume(&topics, cursor));
+        Ok(match resumed {
+            Some(Ok(resumed)) => Resuming::after(stream, resumed),
+            _ => Resuming::anew(stream, now),
         })
     }
 
-    /// Listens to it no more.
-    ///
-    /// # Errors
-    /// As [`Stream::open`].
-    pub(crate) async fn unsubscribe(
-        &mut self,
-        name: &str,
-        tag: &str,
-        list: &str,
-    ) -> Result<(), Error> {
-        let stream = Stream::open(&self.face, &self.listener, name, tag, list).await?;
-        self.streams.retain(|one| *one != stream);
-        for topic in &stream.topics {
+    /// Listens no more to those of these topics that no stream is about.
+    fn leave(&self, topics: &[Topic]) {
+        for topic in topics {
             if !self.streams.iter().any(|one| one.topics.contains(topic)) {
                 self.session.unsubscribe(topic);
             }
         }
-        Ok(())
+    }
+
+    /// Listens to it no more, whatever became meanwhile of what it is about.
+    ///
+    /// # Errors
+    /// 400 for an unknown name.
+    pub(crate) fn unsubscribe(&mut self, name: &str, tag: &str, list: &str) -> Result<(), Error> {
+        let same = |one: &Stream| one.is(name, tag, list);
+        // Of hashtags that differ in how they are written, the one that is written so.
+        let written = |one: &Stream| same(one) && one.label.last().is_some_and(|of| of == tag);
+        let at = self.streams.iter().position(written);
+        let at = at.or_else(|| self.streams.iter().position(same));
+        if let Some(at) = at {
+            let stream = self.streams.remove(at);
+            self.leave(&stream.topics);
+        }
+        if Stream::is_known(name) { Ok(()) } else { Err(Error::unknown_stream()) }
     }
 
     /// What has happened since, or that it is time to look after the connection.
@@ -162,30 +170,51 @@ impl Events {
     pub(crate) async fn outgoing(&self, batch: &Batch) -> Vec<Bytes> {
         let mut out = Vec::with_capacity(batch.len());
         for (topic, shared) in batch {
-            let told = match self.tell_now(topic, shared, &mut out) {
-                Some(told) => told,
-                None => Box::pin(self.tell(topic, shared, &mut out)).await,
-            };
-            if let Err(error) = told {
-                tracing::warn!(%error, "an event could not be told to a listener");
-            }
+            self.tell(topic, shared, None, &mut out).await;
         }
         out
     }
 
-    /// What was missed, then that this is all, or that it is not.
-    pub(crate) async fn resumed(&self, begun: Begun) -> Vec<Bytes> {
-        let mut out = self.outgoing(&begun.missed).await;
-        let label = self.streams.last().map_or(&[][..], |stream| &stream.label);
-        let head = Head { label, event: "resumed", id: begun.at };
-        let payload = format!("{{\"complete\":{}}}", begun.complete);
-        out.push(match self.wire {
+    /// Puts into `out` how an event is told, to all streams or to some.
+    pub(super) async fn tell(
+        &self,
+        topic: &Topic,
+        shared: &Arc<Shared<Event>>,
+        to: Option<&To<'_>>,
+        out: &mut Vec<Bytes>,
+    ) {
+        let told = match self.tell_now(topic, shared, to, out) {
+            Some(told) => told,
+            None => Box::pin(self.tell_read(topic, shared, to, out)).await,
+        };
+        if let Err(error) = told {
+            tracing::warn!(%error, "an event could not be told to a listener");
+        }
+    }
+
+    /// Stands in line with those who arrive.
+    ///
+    /// # Errors
+    /// 503 when too many do.
+    pub(crate) async fn arrive(&self) -> Result<Arrival, Error> {
+        Arrival::enter(&self.face).await
+    }
+
+    /// The line of those who arrive.
+    pub(super) fn admission(&self) -> &Admission {
+        self.face.env().streams.hub().admission()
+    }
+
+    /// That all that a stream missed was told, or that it is not known.
+    pub(super) fn resumed(&self, stream: &Stream, complete: bool, at: Option<Cursor>) -> Bytes {
+        let head = Head { label: &stream.label, event: "resumed", id: at };
+        let payload = format!("{{\"complete\":{complete}}}");
+        match self.wire {
             Wire::Sse => wire::sse(&head, Some(&payload)),
             Wire::Socket { .. } => {
                 wire::message(&head, escaped(&payload).ok().as_deref()).bytes(false)
             }
-        });
-        out
+        }
     }
 
     /// Tells an event without waiting for anything; none where something is to be read first.
@@ -193,13 +222,14 @@ impl Events {
         &self,
         topic: &Topic,
         shared: &Arc<Shared<Event>>,
+        to: Option<&To<'_>>,
         out: &mut Vec<Bytes>,
     ) -> Option<Result<(), Error>> {
         let sets = match &self.reader {
             None => &VISITOR,
             Some(reader) => &reader.current(self.face.env().clock.now())?,
         };
-        match self.put(topic, shared, sets, out) {
+        match self.put((topic, to), shared, sets, out) {
             Ok(Ok(())) => Some(Ok(())),
             Ok(Err(_)) => None,
             Err(error) => Some(Err(error)),
@@ -207,10 +237,11 @@ impl Events {
     }
 
     /// Tells an event after reading what it needs.
-    async fn tell(
+    async fn tell_read(
         &self,
         topic: &Topic,
         shared: &Arc<Shared<Event>>,
+        to: Option<&To<'_>>,
         out: &mut Vec<Bytes>,
     ) -> Result<(), Error> {
         let sets = match &self.reader {
@@ -220,10 +251,10 @@ impl Events {
                 readers.sets(&self.face.community, reader).await?
             }
         };
-        if let Err(lacks) = self.put(topic, shared, &sets, out)? {
+        if let Err(lacks) = self.put((topic, to), shared, &sets, out)? {
             self.face.payloads.make(&self.face, shared, lacks.author).await?;
             // What still lacks is of something that is gone.
-            let _ = self.put(topic, shared, &sets, out)?;
+            let _ = self.put((topic, to), shared, &sets, out)?;
         }
         Ok(())
     }
@@ -232,14 +263,15 @@ impl Events {
     /// something is to be read first.
     fn put(
         &self,
-        topic: &Topic,
+        (topic, to): (&Topic, Option<&To<'_>>),
         shared: &Arc<Shared<Event>>,
         sets: &ReaderSets,
         out: &mut Vec<Bytes>,
     ) -> Result<Result<(), Lacks>, Error> {
         let begin = out.len();
         let id = self.wire.has_ids().then(|| self.face.env().streams.hub().cursor_of(shared));
-        for stream in self.streams.iter().filter(|one| one.topics.contains(topic)) {
+        let told = |one: &&Stream| one.topics.contains(topic) && to.is_none_or(|to| to.takes(one));
+        for stream in self.streams.iter().filter(told) {
             let head = |event| Head { label: &stream.label, event, id };
             let put = match &shared.event {
                 Event::Created(view) => {
@@ -249,27 +281,32 @@ impl Events {
                     self.post(stream, &head("status.update"), view, shared, sets, out)?
                 }
                 Event::Deleted(id) if stream.kind != Kind::Notifications => {
-                    out.push(self.text(&head("delete"), Some(&id.to_string()))?);
+                    out.push(self.said(stream, &head("delete"), shared, Some(&id.to_string()))?);
                     Ok(())
                 }
                 Event::Notification { .. } if stream.notifications => {
-                    self.payload(&head("notification"), shared, out)?
+                    self.payload(stream, &head("notification"), shared, out)?
                 }
-                Event::Conversation { .. } => self.payload(&head("conversation"), shared, out)?,
-                Event::Announcement(_) => self.payload(&head("announcement"), shared, out)?,
+                Event::Conversation { .. } => {
+                    self.payload(stream, &head("conversation"), shared, out)?
+                }
+                Event::Announcement(_) => {
+                    self.payload(stream, &head("announcement"), shared, out)?
+                }
                 Event::AnnouncementReaction { .. } => {
-                    self.payload(&head("announcement.reaction"), shared, out)?
+                    self.payload(stream, &head("announcement.reaction"), shared, out)?
                 }
                 Event::AnnouncementDeleted(id) => {
-                    out.push(self.text(&head("announcement.delete"), Some(&id.to_string()))?);
+                    let head = head("announcement.delete");
+                    out.push(self.said(stream, &head, shared, Some(&id.to_string()))?);
                     Ok(())
                 }
                 Event::FiltersChanged if stream.kind == Kind::User => {
-                    out.push(self.text(&head("filters_changed"), None)?);
+                    out.push(self.said(stream, &head("filters_changed"), shared, None)?);
                     Ok(())
                 }
                 Event::NotificationsMerged if stream.notifications => {
-                    out.push(self.text(&head("notifications_merged"), None)?);
+                    out.push(self.said(stream, &head("notifications_merged"), shared, None)?);
                     Ok(())
                 }
                 _ => Ok(()),
@@ -318,6 +355,7 @@ impl Events {
 
     fn payload(
         &self,
+        stream: &Stream,
         head: &Head<'_>,
         shared: &Arc<Shared<Event>>,
         out: &mut Vec<Bytes>,
@@ -326,9 +364,24 @@ impl Events {
             return Ok(Err(Lacks { author: None }));
         };
         if let Some(payload) = payload {
-            out.push(self.text(head, Some(payload))?);
+            out.push(self.said(stream, head, shared, Some(payload))?);
         }
         Ok(Ok(()))
+    }
+
+    /// What says `payload` to everybody who listens to `stream` alike.
+    fn said(
+        &self,
+        stream: &Stream,
+        head: &Head<'_>,
+        shared: &Shared<Event>,
+        payload: Option<&str>,
+    ) -> Result<Bytes, Error> {
+        let made = shared.attached::<Frames>().or_else(|| shared.attach(Frames::default()));
+        match made {
+            Some(frames) => frames.saying(self.wire, &stream.label, head, payload),
+            None => self.text(head, payload),
+        }
     }
 
     fn text(&self, head: &Head<'_>, payload: Option<&str>) -> Result<Bytes, Error> {

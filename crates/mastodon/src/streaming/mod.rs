@@ -13,12 +13,15 @@
 //! | `stream` | the streams by name, and what each listens to |
 //! | `socket`, `sse` | the two ways to connect |
 //! | `events` | what of an event one connection is told |
-//! | `render`, `template`, `wire` | events as bytes |
+//! | `resuming` | what was missed, in slices |
+//! | `render`, `template`, `frames`, `wire` | events as bytes |
 //! | `payloads` | what has to be read to tell an event |
 
 mod events;
+mod frames;
 mod payloads;
 mod render;
+mod resuming;
 mod socket;
 mod sse;
 mod stream;
@@ -29,6 +32,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::routing::get;
+use http::Method;
 use weir_live::admission::Permit;
 
 use crate::{Error, Face};
@@ -37,7 +41,14 @@ pub(crate) use payloads::Payloads;
 pub(crate) use render::prepare;
 
 /// Where streaming begins.
-pub(crate) const PATH: &str = "/api/v1/streaming";
+const PATH: &str = "/api/v1/streaming";
+/// Whether streaming is served; asked by machines, which do not arrive.
+const HEALTH: &str = "/api/v1/streaming/health";
+
+/// Whether a request is of somebody who arrives.
+pub(crate) fn is_arrival(method: &Method, path: &str) -> bool {
+    path.starts_with(PATH) && path != HEALTH && method != Method::OPTIONS
+}
 
 /// The right of somebody who arrives to be worked on, from the door until they listen; let go when
 /// the last clone is dropped.
@@ -62,8 +73,8 @@ impl Arrival {
 /// The table of streaming.
 pub(crate) fn table() -> Router<Face> {
     Router::new()
-        .route("/api/v1/streaming", get(socket::serve))
-        .route("/api/v1/streaming/health", get(async || "OK"))
+        .route(PATH, get(socket::serve))
+        .route(HEALTH, get(async || "OK"))
         .route("/api/v1/streaming/user", get(sse::user))
         .route("/api/v1/streaming/user/notification", get(sse::user_notification))
         .route("/api/v1/streaming/public", get(sse::public))

@@ -1,10 +1,8 @@
 //! Events as text, made once for all who get them and attached to the event.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use parking_lot::Mutex;
 use weir_base::Id;
 use weir_community::filters::{Applied, Searched};
 use weir_community::statuses::{Touched, View};
@@ -14,14 +12,12 @@ use weir_db::Tx;
 use weir_live::Shared;
 use weir_live::socket::SharedFrame;
 
+use super::frames::Frames;
 use super::stream::{FIXED, Stream};
 use super::template::{Filling, Template};
 use super::wire::{self, Head, Wire};
 use crate::Error;
 use crate::entities::{self, ReaderPart, Status};
-
-/// Streams by hashtag and list for which the frame of one post is kept.
-const FRAMES_MAX: usize = 64;
 
 /// A post as text, with what those who are here did with it.
 pub(crate) struct Rendered {
@@ -31,8 +27,7 @@ pub(crate) struct Rendered {
     pub(super) searched: Searched,
     // By stream; the ones after with ids.
     fixed: [OnceLock<SharedFrame>; FIXED.len() * 2],
-    others: Mutex<BTreeMap<(Arc<[String]>, bool), Arc<SharedFrame>>>,
-    sse: OnceLock<Bytes>,
+    others: Frames,
     /// The post as its author sees it; nothing once it is gone.
     pub(super) own: OnceLock<Option<String>>,
 }
@@ -106,8 +101,7 @@ impl Rendered {
             touched,
             searched: Searched::of(view),
             fixed: [const { OnceLock::new() }; FIXED.len() * 2],
-            others: Mutex::default(),
-            sse: OnceLock::new(),
+            others: Frames::default(),
             own: OnceLock::new(),
         })
     }
@@ -158,8 +152,7 @@ impl Rendered {
         stream: &Stream,
     ) -> Result<Bytes, Error> {
         let Wire::Socket { deflating, ids } = wire else {
-            let sse = || wire::sse(head, Some(self.template.whole()));
-            return Ok(self.sse.get_or_init(sse).clone());
+            return Ok(self.others.sse(|| wire::sse(head, Some(self.template.whole()))));
         };
         let make = || Ok(wire::message(head, Some(&self.template.whole_escaped()?)));
         if let Some(slot) = stream.fixed.and_then(|at| self.fixed.get(at * 2 + usize::from(ids))) {
@@ -169,17 +162,7 @@ impl Rendered {
             let frame: SharedFrame = make()?;
             return Ok(slot.get_or_init(|| frame).bytes(deflating));
         }
-        let key = (stream.label.clone(), ids);
-        if let Some(frame) = self.others.lock().get(&key) {
-            return Ok(frame.bytes(deflating));
-        }
-        let frame: Result<SharedFrame, Error> = make();
-        let frame = Arc::new(frame?);
-        let mut others = self.others.lock();
-        if others.len() < FRAMES_MAX {
-            others.insert(key, frame.clone());
-        }
-        Ok(frame.bytes(deflating))
+        self.others.message(&stream.label, (deflating, ids), make)
     }
 }
 

@@ -12,6 +12,7 @@ use weir_live::{Cursor, Lost, Next};
 
 use super::Arrival;
 use super::events::{Batch, Events};
+use super::resuming::Resuming;
 use super::stream::Listener;
 use super::wire::Wire;
 use crate::{Error, Face};
@@ -58,12 +59,12 @@ pub(crate) async fn serve(
     };
     let wire = Wire::Socket { deflating: upgrade.agree_to_deflate(), ids: wish.since.is_some() };
     let mut events = Box::new(Events::open(&face, listener, wire).await?);
-    let mut first = Vec::new();
+    let mut first = Answer::default();
     if !wish.stream.is_empty() {
         let cursor = wish.cursor();
-        let begun = events.subscribe(&wish.stream, &wish.tag, &wish.list, cursor).await?;
+        let resuming = events.subscribe(&wish.stream, &wish.tag, &wish.list, cursor).await?;
         if wish.since.is_some() {
-            first = events.resumed(begun).await;
+            first = Answer::resuming(resuming, &events).await;
         }
     }
     let mut response = StatusCode::SWITCHING_PROTOCOLS.into_response();
@@ -109,6 +110,25 @@ fn token(request: &Request, protocol: Option<&str>) -> Option<String> {
     weir_http::token(&parts).or_else(|| protocol.map(str::to_owned))
 }
 
+/// What is said in answer to a client, and what follows of what it missed.
+#[derive(Default)]
+struct Answer {
+    frames: Vec<Bytes>,
+    rest: Option<Resuming>,
+}
+
+impl Answer {
+    fn of(frame: Bytes) -> Self {
+        Self { frames: vec![frame], rest: None }
+    }
+
+    /// The first slice of what was missed, for who was let in, and what is left of it.
+    async fn resuming(mut rest: Resuming, events: &Events) -> Self {
+        let frames = rest.slice(events).await;
+        Self { frames, rest: (!rest.is_over()).then_some(rest) }
+    }
+}
+
 /// One connection.
 struct Talk {
     socket: Socket<Connection>,
@@ -125,13 +145,11 @@ enum Turn {
 
 impl Talk {
     /// Until either side has enough.
-    async fn run(mut self: Box<Self>, first: Vec<Bytes>) {
-        let opened = match first.is_empty() {
-            true => Ok(()),
-            false => Box::pin(self.socket.send_many(&first)).await,
+    async fn run(mut self: Box<Self>, first: Answer) {
+        let mut talked = match first.frames.is_empty() && first.rest.is_none() {
+            true => Ok(true),
+            false => Box::pin(self.answer(first)).await,
         };
-        drop(first);
-        let mut talked = opened.map(|()| true);
         while let Ok(true) = talked {
             talked = match self.turn().await {
                 Turn::Told(Ok(Next::Events(batch))) => self.tell(batch).await,
@@ -166,6 +184,25 @@ impl Talk {
         Ok(true)
     }
 
+    /// Says an answer, and what follows of it in slices. What is new meanwhile waits behind it, so
+    /// that the ids stay in order; who takes neither in time is cut.
+    async fn answer(&mut self, answer: Answer) -> Result<bool, SocketError> {
+        if !answer.frames.is_empty() {
+            self.socket.send_many(&answer.frames).await?;
+        }
+        let Some(mut rest) = answer.rest else { return Ok(true) };
+        loop {
+            match rest.next(&self.events).await {
+                Ok(Some(slice)) => self.socket.send_many(&slice).await?,
+                Ok(None) => return Ok(true),
+                Err(busy) => {
+                    self.socket.close(close_code::TRY_LATER, &busy.to_string()).await;
+                    return Ok(false);
+                }
+            }
+        }
+    }
+
     async fn beat(&mut self) -> Result<bool, SocketError> {
         self.quiet += 1;
         if self.quiet == QUIET_MAX {
@@ -189,10 +226,7 @@ impl Talk {
         match said? {
             Message::Text(text) => {
                 let answer = obey(&mut self.events, &text).await;
-                if !answer.is_empty() {
-                    self.socket.send_many(&answer).await?;
-                }
-                Ok(true)
+                self.answer(answer).await
             }
             Message::Binary(_) => {
                 self.socket.close(close_code::UNSUPPORTED, "text only").await;
@@ -205,27 +239,36 @@ impl Talk {
 }
 
 /// Does what a message asks; what to answer, if anything.
-async fn obey(events: &mut Events, text: &str) -> Vec<Bytes> {
+async fn obey(events: &mut Events, text: &str) -> Answer {
     let wish: Wish = match serde_json::from_str(text) {
         Ok(wish) => wish,
-        Err(_) => return vec![fault("Could not parse JSON", 400)],
+        Err(_) => return Answer::of(fault("Could not parse JSON", 400)),
     };
     let done = match wish.action.as_str() {
         "subscribe" => subscribe(events, &wish).await,
         "unsubscribe" => {
-            events.unsubscribe(&wish.stream, &wish.tag, &wish.list).await.map(|()| Vec::new())
+            let left = events.unsubscribe(&wish.stream, &wish.tag, &wish.list);
+            left.map(|()| Answer::default())
         }
-        _ => return vec![fault("Unknown message type: subscribe or unsubscribe", 400)],
+        _ => return Answer::of(fault("Unknown message type: subscribe or unsubscribe", 400)),
     };
-    done.unwrap_or_else(|error| vec![fault(error.message(), error.status().as_u16())])
+    done.unwrap_or_else(|error| Answer::of(fault(error.message(), error.status().as_u16())))
 }
 
-async fn subscribe(events: &mut Events, wish: &Wish) -> Result<Vec<Bytes>, Error> {
+async fn subscribe(events: &mut Events, wish: &Wish) -> Result<Answer, Error> {
+    // Who comes back to something stands in line as those do who come back on a new connection.
+    let _place = match wish.since {
+        Some(_) => Some(events.arrive().await?),
+        None => None,
+    };
     if let (Some(_), Wire::Socket { ids, .. }) = (&wish.since, &mut events.wire) {
         *ids = true;
     }
-    let begun = events.subscribe(&wish.stream, &wish.tag, &wish.list, wish.cursor()).await?;
-    Ok(if wish.since.is_some() { events.resumed(begun).await } else { Vec::new() })
+    let resuming = events.subscribe(&wish.stream, &wish.tag, &wish.list, wish.cursor()).await?;
+    Ok(match wish.since {
+        Some(_) => Answer::resuming(resuming, events).await,
+        None => Answer::default(),
+    })
 }
 
 fn fault(message: &str, status: u16) -> Bytes {

@@ -6,17 +6,20 @@ use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use futures_util::stream;
 use http::{HeaderMap, HeaderValue, header};
 use serde::Deserialize;
 use weir_community::streams::{Event, Topic};
 use weir_http::{Connection, TakeOver};
+use weir_live::admission::Busy;
 use weir_live::socket::SocketError;
 use weir_live::sse::{self, Feed};
 use weir_live::{Cursor, Lost, Next};
 
+use super::Arrival;
 use super::events::{Batch, Events};
+use super::resuming::Resuming;
 use super::stream::Listener;
 use super::wire::Wire;
 use crate::auth::{AnyScope, Reader};
@@ -42,6 +45,8 @@ macro_rules! endpoints {
             reader: Reader<AnyScope>,
             headers: HeaderMap,
             way: Option<Extension<TakeOver>>,
+            // Held until it listens.
+            _arrival: Option<Extension<Arrival>>,
             Query(asked): Query<Asked>,
         ) -> Result<Response, Error> {
             let way = way.map(|Extension(way)| way);
@@ -85,17 +90,15 @@ async fn serve(
     let since = last.or(asked.since.as_deref());
     let cursor: Option<Cursor> = since.and_then(|since| since.parse().ok());
     let mut events = Events::open(&face, listener, Wire::Sse).await?;
-    let begun = events.subscribe(&name, &asked.tag, &asked.list, cursor).await?;
-    let mut first = BytesMut::from(&sse::comment(")")[..]);
-    if since.is_some() {
-        let resumed = events.resumed(begun).await;
-        resumed.iter().for_each(|bytes| first.extend_from_slice(bytes));
-    }
-    let first = first.freeze();
+    let resuming = events.subscribe(&name, &asked.tag, &asked.list, cursor).await?;
+    let missed = match since {
+        Some(_) => Some(Missed::begin(resuming, &events).await),
+        None => None,
+    };
     let taken_over = way.is_some();
     let body = match way {
-        Some(way) => over_the_connection(&face, way, first, events),
-        None => over_http(first, events),
+        Some(way) => over_the_connection(&face, way, events, missed),
+        None => over_http(events, missed),
     };
     let mut response = body.into_response();
     let headers = response.headers_mut();
@@ -109,15 +112,42 @@ async fn serve(
     Ok(response)
 }
 
-/// The body goes on without HTTP once its head is out, with no buffer.
-fn over_the_connection(face: &Face, way: TakeOver, first: Bytes, events: Events) -> Body {
-    let (body, connection) = way.begin(first);
+/// What was missed, on its way: the slice that was made for who was let in, and the rest.
+struct Missed {
+    slice: Vec<Bytes>,
+    rest: Resuming,
+}
+
+impl Missed {
+    async fn begin(mut rest: Resuming, events: &Events) -> Self {
+        let slice = rest.slice(events).await;
+        Self { slice, rest }
+    }
+
+    /// The next slice; none after the last one, and an error where it has to come again for more.
+    async fn next(&mut self, events: &Events) -> Option<Result<Vec<Bytes>, Busy>> {
+        match std::mem::take(&mut self.slice) {
+            slice if !slice.is_empty() => Some(Ok(slice)),
+            _ => self.rest.next(events).await.transpose(),
+        }
+    }
+}
+
+/// What every stream begins with.
+fn first() -> Bytes {
+    sse::comment(")")
+}
+
+/// The body goes on without HTTP once its head is out, with no buffer: what was missed goes that
+/// way too, so that who does not take it is cut.
+fn over_the_connection(face: &Face, way: TakeOver, events: Events, missed: Option<Missed>) -> Body {
+    let (body, connection) = way.begin(first());
     let (sockets, events) = (face.sockets.clone(), Box::new(events));
     tokio::spawn(async move {
         let Some(connection) = connection.await else { return };
         let feed = Feed::new(connection, &sockets);
         // A task of its own, as small as can be: it may last for days.
-        tokio::spawn(Box::new(Tell { feed, events }).run());
+        tokio::spawn(Box::new(Tell { feed, events }).run(missed));
     });
     body
 }
@@ -130,7 +160,18 @@ struct Tell {
 
 impl Tell {
     /// Until the client is gone, or too slow, or the session ends.
-    async fn run(mut self: Box<Self>) {
+    async fn run(mut self: Box<Self>, missed: Option<Missed>) {
+        if let Some(missed) = missed {
+            match Box::pin(self.tell_missed(missed)).await {
+                Ok(true) => {}
+                // The answer ends whole, and the client comes back.
+                Ok(false) => return Box::pin(self.feed.finish()).await,
+                Err(error) => {
+                    tracing::debug!(%error, "a stream broke off");
+                    return;
+                }
+            }
+        }
         while let Some(told) = self.turn().await {
             let sent = match told {
                 Ok(Next::Events(batch)) => self.tell(batch).await,
@@ -143,6 +184,15 @@ impl Tell {
                 return;
             }
         }
+    }
+
+    /// Tells what was missed; false where there is no turn for all of it now.
+    async fn tell_missed(&mut self, mut missed: Missed) -> Result<bool, SocketError> {
+        while let Some(slice) = missed.next(&self.events).await {
+            let Ok(slice) = slice else { return Ok(false) };
+            self.feed.send_many(&slice).await?;
+        }
+        Ok(true)
     }
 
     /// What comes next; none when the client is gone.
@@ -164,20 +214,31 @@ impl Tell {
 }
 
 /// The body as HTTP sends it: over HTTP/2, where many share a connection.
-fn over_http(first: Bytes, events: Events) -> Body {
-    let first = stream::once(async move { Ok::<_, Lost>(first) });
-    let rest = stream::try_unfold(Box::new(events), |mut events| async move {
+fn over_http(events: Events, missed: Option<Missed>) -> Body {
+    let first = stream::once(async move { Ok::<_, Lost>(first()) });
+    let begun = (Box::new(events), missed.map(Box::new));
+    let rest = stream::try_unfold(begun, |(mut events, mut missed)| async move {
+        while let Some(some) = &mut missed {
+            match some.next(&events).await {
+                Some(Ok(slice)) if slice.is_empty() => {}
+                Some(Ok(slice)) => {
+                    return Ok(Some((Bytes::from(slice.concat()), (events, missed))));
+                }
+                Some(Err(_)) => return Ok(None),
+                None => missed = None,
+            }
+        }
         loop {
             // Too slow, or ended: the answer ends whole, and the client comes back.
             let Ok(next) = std::future::poll_fn(|context| events.poll_next(context)).await else {
                 return Ok(None);
             };
             let Next::Events(batch) = next else {
-                return Ok(Some((sse::comment("thump"), events)));
+                return Ok(Some((sse::comment("thump"), (events, None))));
             };
             let out = events.outgoing(&batch).await;
             if !out.is_empty() {
-                return Ok(Some((Bytes::from(out.concat()), events)));
+                return Ok(Some((Bytes::from(out.concat()), (events, None))));
             }
         }
     });

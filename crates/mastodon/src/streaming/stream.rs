@@ -95,7 +95,11 @@ impl Stream {
                 (one(Topic::List(list)), Kind::List(list))
             }
             "hashtag" | "hashtag:local" => {
-                let key = text::tag_key(tag.trim_start_matches('#'));
+                // With its sign.
+                if tag.chars().count() > text::TAG_CHARACTERS_MAX + 1 {
+                    return Err(Error::bad_request("The hashtag is too long"));
+                }
+                let key = tag_key(tag);
                 if key.is_empty() {
                     return Err(Error::bad_request("Missing tag name parameter"));
                 }
@@ -106,7 +110,7 @@ impl Stream {
             "public" | "public:media" => (one(Topic::Public), Kind::Public),
             "public:local" | "public:local:media" => (one(Topic::PublicLocal), Kind::Public),
             "public:remote" | "public:remote:media" => (one(Topic::PublicRemote), Kind::Public),
-            _ => return Err(Error::bad_request("Unknown stream type")),
+            _ => return Err(Error::unknown_stream()),
         };
         let open = face.env().instance.settings().public_timelines;
         if kind == Kind::Public && listener.is_none() && !open {
@@ -115,13 +119,36 @@ impl Stream {
         let fixed = FIXED.iter().position(|fixed| *fixed == name);
         let label = match fixed.and_then(|at| LABELS.get(at)) {
             Some(label) => label.clone(),
-            None if matches!(kind, Kind::List(_)) => Arc::from([name.to_owned(), list.to_owned()]),
-            None => Arc::from([name.to_owned(), tag.to_owned()]),
+            None => match kind {
+                Kind::List(id) => Arc::from([name.to_owned(), id.to_string()]),
+                _ => Arc::from([name.to_owned(), tag.to_owned()]),
+            },
         };
         let only_media = name.ends_with(":media");
         let notifications = needs(listener, &["read:notifications"]).is_ok();
         Ok(Self { topics: topics.into(), fixed, label, kind, only_media, notifications })
     }
+
+    /// Whether there is a stream of this name.
+    pub(crate) fn is_known(name: &str) -> bool {
+        FIXED.contains(&name) || ["hashtag", "hashtag:local", "list"].contains(&name)
+    }
+
+    /// Whether this is the stream that these words ask for.
+    pub(crate) fn is(&self, name: &str, tag: &str, list: &str) -> bool {
+        let [own, of @ ..] = &*self.label else { return false };
+        own == name
+            && match (self.kind, of.first()) {
+                (Kind::List(id), _) => list.parse() == Ok(id),
+                (_, Some(of)) => tag_key(of) == tag_key(tag),
+                (_, None) => true,
+            }
+    }
+}
+
+/// What is kept of a hashtag as somebody writes it.
+fn tag_key(tag: &str) -> String {
+    text::tag_key(tag.trim_start_matches('#'))
 }
 
 /// The person behind the token.

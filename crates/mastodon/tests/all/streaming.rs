@@ -18,10 +18,11 @@ use weir_storm::fixture::RedisServer;
 
 use crate::place::{Place, Someone, places};
 
-struct Stream(Client<TcpStream>);
+/// A stream by WebSocket.
+pub struct Stream(pub Client<TcpStream>);
 
 impl Stream {
-    async fn open(address: SocketAddr, by: Option<&Someone>, query: &str) -> Self {
+    pub async fn open(address: SocketAddr, by: Option<&Someone>, query: &str) -> Self {
         let stream = TcpStream::connect(address).await.unwrap();
         let token = by.map_or(String::new(), |one| format!("access_token={}&", one.token));
         let request = Request {
@@ -33,12 +34,12 @@ impl Stream {
         Self(connect(stream, &sockets, &request, Random::seeded(1)).await.unwrap())
     }
 
-    async fn say(&mut self, message: Value) {
+    pub async fn say(&mut self, message: Value) {
         self.0.send_text(&message.to_string()).await.unwrap();
     }
 
     /// The next event: its name, its stream's name and its payload.
-    async fn next(&mut self) -> (String, String, Value) {
+    pub async fn next(&mut self) -> (String, String, Value) {
         loop {
             if let Message::Text(text) = self.0.recv().await.unwrap() {
                 let message: Value = serde_json::from_str(&text).unwrap();
@@ -52,7 +53,7 @@ impl Stream {
     }
 }
 
-async fn follow(place: &Place, by: &Someone, target: &Someone) {
+pub async fn follow(place: &Place, by: &Someone, target: &Someone) {
     let (by, target, wish) = (by.id, target.id, FollowWish::default());
     place.write(move |tx, env| relationships::follow(tx, env, by, target, &wish)).await;
 }
@@ -227,7 +228,7 @@ async fn a_stream_without_a_token_that_it_needs_is_refused() {
     }
 }
 
-async fn ask(
+pub async fn ask(
     address: SocketAddr,
     path: &str,
     token: Option<&str>,
@@ -408,7 +409,7 @@ async fn an_announcement_is_told_to_all_alike() {
 
 impl Stream {
     /// The next message as it came.
-    async fn message(&mut self) -> Value {
+    pub async fn message(&mut self) -> Value {
         loop {
             if let Message::Text(text) = self.0.recv().await.unwrap() {
                 return serde_json::from_str(&text).unwrap();
@@ -484,7 +485,7 @@ async fn server_sent_events_resume_by_their_last_id_and_say_when_they_cannot() {
     }
 }
 
-async fn line_with(reader: &mut BufReader<TcpStream>, start: &str) -> String {
+pub async fn line_with(reader: &mut BufReader<TcpStream>, start: &str) -> String {
     let mut line = String::new();
     while !line.starts_with(start) {
         line.clear();

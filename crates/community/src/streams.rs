@@ -34,10 +34,9 @@ use audience::{Read, homes_here, public_topics};
 pub use hooks::Aspect;
 use hooks::Persons;
 pub use nodes::Nodes;
-use nodes::{hear, hear_of, pass_on, read_anew};
+use nodes::{hear, hear_of, pass_on, read_anew, tell_the_last};
 pub use reader::ReaderSets;
 pub use readers::{Reader, Readers};
-use touches::Outward;
 pub use touches::{Noun, Touches};
 
 /// Changes that may wait to be told; more are dropped and counted, and what is held in memory is
@@ -432,7 +431,8 @@ pub async fn run(community: Community, shutdown: CancellationToken) {
     run_among(community, None, shutdown).await;
 }
 
-/// [`run`], telling the other nodes what changes here and hearing what changes there.
+/// [`run`], telling the other nodes what changes here and hearing what changes there. `shutdown` is
+/// to come when nothing commits any more: what was committed before is told, then goodbye.
 pub async fn run_among(community: Community, nodes: Option<Nodes>, shutdown: CancellationToken) {
     let Some(mut receiver) = community.env().streams.receiver.lock().take() else { return };
     let mut batch = Vec::new();
@@ -446,7 +446,7 @@ pub async fn run_among(community: Community, nodes: Option<Nodes>, shutdown: Can
     let (mut missed, mut anew_at) = (false, Instant::now());
     loop {
         let done = tokio::select! {
-            () = shutdown.cancelled() => return,
+            () = shutdown.cancelled() => break,
             () = &mut beat => return,
             _ = presence.tick() => {
                 tell_who_moved(&streams.hub);
@@ -468,10 +468,7 @@ pub async fn run_among(community: Community, nodes: Option<Nodes>, shutdown: Can
             }
             () = tokio::time::sleep_until(anew_at), if missed => Ok(false),
             outward = streams.touches.outward(), if bus.is_some() => {
-                let change = match outward {
-                    Outward::Nouns(nouns) => Change::Touched(nouns.into_iter().collect()),
-                    Outward::Many => Change::Missed,
-                };
+                let change = outward.into();
                 bus.iter().for_each(|bus| pass_on(bus, std::slice::from_ref(&change)));
                 Ok(false)
             }
@@ -490,6 +487,9 @@ pub async fn run_among(community: Community, nodes: Option<Nodes>, shutdown: Can
                 }
             }
         }
+    }
+    if let Some(bus) = &bus {
+        tell_the_last(streams, bus, &mut receiver).await;
     }
 }
 

@@ -3,7 +3,8 @@
 //! These channels keep nothing: whoever is not there when something is said has missed it, and is
 //! not told so. So every message says which run of which node it is from and its place in what
 //! that run said, and each node says where it stands every moment. A listener that finds a gap, or
-//! whose connection was away, hears [`Heard::Missed`] and has to read anew what it holds.
+//! whose connection was away, hears [`Heard::Missed`] and has to read anew what it holds; so does
+//! everybody when a node falls silent that did not say goodbye.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,8 +15,8 @@ use metrics::{Counter, Gauge};
 use parking_lot::Mutex;
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use redis::{Client, RedisResult};
-use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 use weir_base::Random;
 
 /// Messages that wait for Redis; what is said beyond them is lost, and the others will know.
@@ -26,6 +27,13 @@ const HEARD_MAX: usize = 1_024;
 const BEAT: Duration = Duration::from_secs(1);
 /// Without our own beats for so long, the connection is taken for dead.
 const DEAF_MAX: Duration = Duration::from_secs(5);
+/// A node that is not heard for so long and did not say goodbye is gone, and perhaps what it said
+/// last with it.
+const SILENT_MAX: Duration = Duration::from_secs(5);
+/// How long a node that leaves tries to say what is still to be said.
+const LEAVING_MAX: Duration = Duration::from_secs(2);
+/// The place of a node that leaves, behind all others.
+const GOODBYE: u64 = u64::MAX;
 /// The wait between two tries to connect grows from the first to the second.
 const AGAIN: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 /// Nodes whose place is remembered; more than ever run together.
@@ -46,7 +54,14 @@ struct Speaking {
 struct Queue {
     /// The place of the last message, said or not.
     offset: u64,
-    sender: mpsc::Sender<Vec<u8>>,
+    sender: mpsc::Sender<Say>,
+}
+
+/// What waits for Redis.
+enum Say {
+    Message(Vec<u8>),
+    /// All before it was said, or is lost.
+    Done(oneshot::Sender<()>),
 }
 
 /// What is heard of the others.
@@ -102,8 +117,27 @@ impl Bus {
         let mut queue = self.0.queue.lock();
         queue.offset += 1;
         let message = message(self.0.node, queue.offset, payload);
-        if queue.sender.try_send(message).is_err() {
+        if queue.sender.try_send(Say::Message(message)).is_err() {
             self.0.dropped.increment(1);
+        }
+    }
+
+    /// Says goodbye behind all that was told, and waits until that was said; not longer than a
+    /// moment where Redis is away. Nothing is told afterwards.
+    pub async fn leave(&self) {
+        let sender = self.0.queue.lock().sender.clone();
+        let left = async {
+            let (done, said) = oneshot::channel();
+            let goodbye = message(self.0.node, GOODBYE, &[]);
+            for say in [Say::Message(self.beat()), Say::Message(goodbye), Say::Done(done)] {
+                if sender.send(say).await.is_err() {
+                    return;
+                }
+            }
+            let _ = said.await;
+        };
+        if timeout(LEAVING_MAX, left).await.is_err() {
+            tracing::warn!("the other nodes could not be told all before the end");
         }
     }
 
@@ -141,7 +175,7 @@ async fn speak(
     mut manager: ConnectionManager,
     channel: String,
     bus: Bus,
-    mut said: mpsc::Receiver<Vec<u8>>,
+    mut said: mpsc::Receiver<Say>,
 ) {
     let mut beat = tokio::time::interval(BEAT);
     beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
@@ -151,11 +185,19 @@ async fn speak(
             biased;
             count = said.recv_many(&mut batch, 64) => if count == 0 { return },
             // Behind all that waits, so that it never runs ahead of what will still be said.
-            _ = beat.tick() => batch.push(bus.beat()),
+            _ = beat.tick() => batch.push(Say::Message(bus.beat())),
         }
-        let mut pipe = redis::pipe();
-        for message in batch.drain(..) {
-            pipe.cmd("PUBLISH").arg(&channel).arg(message).ignore();
+        let (mut pipe, mut done) = (redis::pipe(), None);
+        for say in batch.drain(..) {
+            match say {
+                Say::Message(message) => {
+                    pipe.cmd("PUBLISH").arg(&channel).arg(message).ignore();
+                }
+                Say::Done(waits) => done = Some(waits),
+            }
+        }
+        if pipe.is_empty() {
+            pipe.cmd("PUBLISH").arg(&channel).arg(bus.beat()).ignore();
         }
         let sent: RedisResult<()> = pipe.query_async(&mut manager).await;
         if let Err(error) = sent {
@@ -163,36 +205,62 @@ async fn speak(
             tracing::debug!(%error, "the other nodes could not be told");
             sleep(AGAIN.0).await;
         }
+        if let Some(done) = done {
+            // It left: a beat behind its goodbye would bring it back.
+            let _ = done.send(());
+            return;
+        }
     }
 }
 
 /// How far each node was heard.
 struct Places {
     own: u64,
-    known: HashMap<u64, u64>,
+    known: HashMap<u64, Place>,
+}
+
+struct Place {
+    offset: u64,
+    at: Instant,
+    // It was said already that something may have been missed with it.
+    is_silent: bool,
 }
 
 impl Places {
     /// What follows from a message of `node` at `offset`; a beat says no more than its place.
-    fn hear(&mut self, node: u64, offset: u64, payload: &[u8]) -> [Option<Heard>; 2] {
+    fn hear(&mut self, node: u64, offset: u64, payload: &[u8], now: Instant) -> [Option<Heard>; 2] {
         if node == self.own {
+            return [None, None];
+        }
+        if offset == GOODBYE {
+            self.known.remove(&node);
+            metrics::gauge!("weir_live_bus_nodes").set(self.known.len() as f64);
             return [None, None];
         }
         if self.known.len() >= NODES_MAX && !self.known.contains_key(&node) {
             // Runs that ended long ago, most of them; a gap in the others' is found all the same.
             self.known.clear();
         }
-        let before = self.known.insert(node, offset);
+        let before = self.known.get(&node).map(|place| place.offset);
+        let furthest = before.map_or(offset, |before| before.max(offset));
+        self.known.insert(node, Place { offset: furthest, at: now, is_silent: false });
         if before.is_none() {
             metrics::gauge!("weir_live_bus_nodes").set(self.known.len() as f64);
         }
         let expected = if payload.is_empty() { offset } else { offset.saturating_sub(1) };
         let gap = before.is_some_and(|before| before < expected);
         let is_new = !payload.is_empty() && before.is_none_or(|before| before < offset);
-        if before.is_some_and(|before| before > offset) {
-            self.known.insert(node, before.unwrap_or(offset));
-        }
         [gap.then_some(Heard::Missed), is_new.then(|| Heard::Message(payload.to_vec()))]
+    }
+
+    /// Whether a node fell silent that did not say goodbye; of each once.
+    fn fell_silent(&mut self, now: Instant) -> bool {
+        let mut any = false;
+        for place in self.known.values_mut() {
+            let silent = now.duration_since(place.at) > SILENT_MAX;
+            any |= silent && !std::mem::replace(&mut place.is_silent, silent);
+        }
+        any
     }
 }
 
@@ -243,7 +311,11 @@ impl Hearing {
             let Some((head, payload)) = bytes.split_first_chunk::<HEAD_BYTES>() else { continue };
             let [node, offset] = [&head[..8], &head[8..]]
                 .map(|half| half.iter().fold(0, |sum, byte| (sum << 8) | u64::from(*byte)));
-            for heard in self.places.hear(node, offset, payload).into_iter().flatten() {
+            let now = Instant::now();
+            let heard = self.places.hear(node, offset, payload, now);
+            // Our own beats come too, so this is asked every moment.
+            let silent = self.places.fell_silent(now).then_some(Heard::Missed);
+            for heard in heard.into_iter().chain([silent]).flatten() {
                 if heard == Heard::Missed {
                     metrics::counter!("weir_live_bus_gaps_total").increment(1);
                 }
@@ -273,16 +345,33 @@ mod tests {
 
     #[test]
     fn what_one_said_oneself_is_not_heard() {
-        assert_eq!(places().hear(1, 5, b"x"), [None, None]);
+        assert_eq!(places().hear(1, 5, b"x", Instant::now()), [None, None]);
     }
 
     #[test]
     fn the_last_message_is_missed_by_the_beat_behind_it() {
-        let mut places = places();
-        assert_eq!(places.hear(2, 1, b"x")[1], Some(Heard::Message(b"x".to_vec())));
-        assert_eq!(places.hear(2, 1, b""), [None, None]);
-        assert_eq!(places.hear(2, 2, b""), [Some(Heard::Missed), None]);
-        assert_eq!(places.hear(2, 3, b"y"), [None, Some(Heard::Message(b"y".to_vec()))]);
+        let (mut places, now) = (places(), Instant::now());
+        assert_eq!(places.hear(2, 1, b"x", now)[1], Some(Heard::Message(b"x".to_vec())));
+        assert_eq!(places.hear(2, 1, b"", now), [None, None]);
+        assert_eq!(places.hear(2, 2, b"", now), [Some(Heard::Missed), None]);
+        assert_eq!(places.hear(2, 3, b"y", now), [None, Some(Heard::Message(b"y".to_vec()))]);
+    }
+
+    #[test]
+    fn a_node_that_falls_silent_without_a_goodbye_is_missed_once() {
+        let (mut places, start) = (places(), Instant::now());
+        let after = |s: u64| start + Duration::from_secs(s);
+        for node in [2, 3] {
+            assert_eq!(places.hear(node, 7, b"", start), [None, None]);
+        }
+        places.hear(3, GOODBYE, b"", after(1));
+        assert!(!places.fell_silent(after(5)), "a moment is no silence");
+        assert!(places.fell_silent(after(6)));
+        assert!(!places.fell_silent(after(60)), "that was said");
+        // It was only held up, and what it said meanwhile is missed as ever.
+        assert_eq!(places.hear(2, 9, b"", after(61)), [Some(Heard::Missed), None]);
+        places.hear(2, GOODBYE, b"", after(62));
+        assert!(!places.fell_silent(after(120)), "nobody is left");
     }
 
     proptest! {
@@ -292,8 +381,8 @@ mod tests {
         fn a_gap_is_known_as_soon_as_anything_is_heard_behind_it(
             heard in proptest::collection::vec((any::<bool>(), any::<bool>()), 1..100),
         ) {
-            let mut places = places();
-            places.hear(2, 0, b"");
+            let (mut places, now) = (places(), Instant::now());
+            places.hear(2, 0, b"", now);
             let (mut offset, mut owed) = (0, false);
             for (is_lost, is_beat) in heard {
                 let payload: &[u8] = if is_beat { b"" } else { b"x" };
@@ -302,7 +391,7 @@ mod tests {
                     owed |= !is_beat;
                     continue;
                 }
-                let [missed, message] = places.hear(2, offset, payload);
+                let [missed, message] = places.hear(2, offset, payload, now);
                 prop_assert_eq!(missed.is_some(), owed);
                 prop_assert_eq!(message.is_some(), !is_beat);
                 owed = false;

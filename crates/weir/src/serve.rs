@@ -206,7 +206,10 @@ async fn serve(
         let servers = xmpp::servers(checked, &chat, &outside)?;
         listeners.chat.open(checked, &chat, servers, &tasks);
     }
-    tasks.spawn(streams::run_among(parts.community.clone(), nodes, shutdown.clone()));
+    // Until nothing commits any more.
+    let committed = CancellationToken::new();
+    let telling =
+        tokio::spawn(streams::run_among(parts.community.clone(), nodes, committed.clone()));
     tasks.spawn(drain(parts.community.clone(), shutdown.clone()));
     drop(parts);
 
@@ -235,6 +238,11 @@ async fn serve(
         workers.finish(JOBS_END_MAX).await;
     }
     tasks.wait().await;
+    // Requests and jobs have ended: the other nodes hear of the last they did.
+    committed.cancel();
+    if let Err(error) = telling.await {
+        tracing::error!(%error, "the other nodes may not know what was done last");
+    }
     tracing::info!("stopped");
     Ok(())
 }

@@ -3,12 +3,14 @@
 
 use std::sync::atomic::Ordering;
 
+use tokio::sync::mpsc;
 use weir_base::Id;
 use weir_db::{Class, Tx};
 use weir_live::Shared;
 use weir_live::bus::{Bus, Ear, Heard};
 
-use super::{Change, EVENT_BYTES, Event, Topic, tell};
+use super::touches::Outward;
+use super::{Change, EVENT_BYTES, Event, Streams, Topic, tell};
 use crate::timelines::Source;
 use crate::{Community, Env, Error};
 
@@ -43,6 +45,33 @@ pub(super) fn pass_on(bus: &Bus, changes: &[Change]) {
     match serde_json::to_vec(&changes) {
         Ok(told) => bus.tell(&told),
         Err(error) => tracing::error!(%error, "a change could not be told to the other nodes"),
+    }
+}
+
+/// Tells the other nodes what is not told yet, and that this one leaves.
+pub(super) async fn tell_the_last(
+    streams: &Streams,
+    bus: &Bus,
+    receiver: &mut mpsc::Receiver<Change>,
+) {
+    let mut rest = Vec::new();
+    while let Ok(change) = receiver.try_recv() {
+        rest.push(change);
+    }
+    if streams.overflowed.load(Ordering::Acquire) {
+        rest.push(Change::Missed);
+    }
+    rest.extend(streams.touches.take_outward().map(Change::from));
+    pass_on(bus, &rest);
+    bus.leave().await;
+}
+
+impl From<Outward> for Change {
+    fn from(outward: Outward) -> Self {
+        match outward {
+            Outward::Nouns(nouns) => Self::Touched(nouns.into_iter().collect()),
+            Outward::Many => Self::Missed,
+        }
     }
 }
 

@@ -112,7 +112,8 @@ impl Touches {
         }
     }
 
-    fn take_outward(&self) -> Option<Outward> {
+    /// What other nodes are to be told now, if anything.
+    pub(super) fn take_outward(&self) -> Option<Outward> {
         let mut state = self.0.state.lock();
         let none = || Outward::Nouns(HashSet::new());
         let outward = state.outward.as_mut().filter(|outward| **outward != none())?;

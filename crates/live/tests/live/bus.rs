@@ -77,6 +77,23 @@ async fn what_one_node_says_the_others_hear_in_order_and_itself_does_not() {
 }
 
 #[tokio::test]
+async fn who_leaves_has_said_everything_and_is_not_missed() {
+    let redis = Redis::start();
+    let ((first, mut own), (second, mut other)) = (redis.node(1), redis.node(2));
+    assert_eq!(next(&mut own).await, Heard::Missed);
+    assert_eq!(next(&mut other).await, Heard::Missed);
+    for number in 0..1_000 {
+        first.tell(number.to_string().as_bytes());
+    }
+    first.leave().await;
+    drop((first, own));
+    for number in 0..1_000 {
+        assert_eq!(next(&mut other).await, said(&number.to_string()));
+    }
+    second.leave().await;
+}
+
+#[tokio::test]
 async fn what_was_said_while_redis_was_away_is_known_to_be_missed() {
     let mut redis = Redis::start();
     let ((first, _own), (_second, mut other)) = (redis.node(1), redis.node(2));

@@ -159,6 +159,7 @@ fn methods_table(to: Builder<Face>) -> Builder<Face> {
     };
     to.method::<log_in::LoginParams, log_in::LoginResult, _>("login", log_in::log_in)
         .method::<(), (), _>("logout", log_in::log_out)
+        .reading_method::<serde_json::Value, serde_json::Value, _>("echo", methods::echo)
         .method::<statuses::PostParams, IdResult, _>("statuses.post", statuses::post)
         .method::<statuses::EditParams, IdResult, _>("statuses.edit", statuses::edit)
         .method::<statuses::DeleteParams, statuses::DeleteResult, _>(

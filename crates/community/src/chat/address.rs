@@ -1,5 +1,7 @@
 //! Addresses of chat, and whom of here they mean.
 
+use std::collections::HashMap;
+
 use weir_base::Id;
 use weir_db::{Tx, params};
 
@@ -58,6 +60,29 @@ pub fn whom(tx: &mut Tx, env: &Env, jid: &str) -> Result<Whom, Error> {
         params![name],
     )?;
     Ok(found.map_or(Whom::Nobody, Whom::Here))
+}
+
+/// Those of `jids` that mean people here, as [`whom`] tells it, with one query for all.
+///
+/// # Errors
+/// The database's.
+pub fn people<'j>(
+    tx: &mut Tx,
+    env: &Env,
+    jids: impl IntoIterator<Item = &'j str>,
+) -> Result<HashMap<String, Id>, Error> {
+    let here = jids.into_iter().map(parts).filter(|(_, place)| *place == domain(env));
+    let names: Vec<&str> = here.map(|(name, _)| name).collect();
+    if names.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let sql = "SELECT username_key, id FROM accounts WHERE username_key IN texts(?1)
+                 AND domain = '' AND kind <> 'application'
+                 AND suspended_at IS NULL AND deleted_at IS NULL";
+    let found: Vec<(String, Id)> =
+        tx.query(sql, &[weir_db::texts(names)], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let of_name = |(name, id): (String, Id)| (format!("{name}@{}", domain(env)), id);
+    Ok(found.into_iter().map(of_name).collect())
 }
 
 /// The address of account `id`, of here or elsewhere; none when there is no such account.

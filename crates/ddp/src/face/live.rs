@@ -168,13 +168,15 @@ impl<Q: Query> Live<Q> {
         Ok(())
     }
 
-    /// How long until the result changes by itself.
-    fn ends_in(&self) -> Option<Duration> {
+    /// When the result changes by itself, however often that is waited for.
+    fn due_at(&self) -> Option<Instant> {
         let ends = self.ends_at.map(|at| {
             let left_ms = at.since_ms(self.face.env().clock.now()).max(0);
-            Duration::from_millis(left_ms as u64 + 1)
+            Instant::now() + Duration::from_millis(left_ms as u64 + 1)
         });
-        [ends, self.query.every()].into_iter().flatten().min()
+        let every = self.query.every();
+        let again = every.map(|every| self.read_at.unwrap_or_else(Instant::now) + every);
+        [ends, again].into_iter().flatten().min()
     }
 
     async fn whole(&mut self) -> Result<Update, Trouble> {
@@ -407,7 +409,7 @@ impl<Q: Query> Live<Q> {
         if self.has_news() {
             return;
         }
-        let ends_in = self.ends_in();
+        let due_at = self.due_at();
         loop {
             let Some(session) = &mut self.session else { return };
             tokio::select! {
@@ -436,8 +438,8 @@ impl<Q: Query> Live<Q> {
                     }
                 },
                 () = self.inbox.wait() => return,
-                () = async { match ends_in {
-                    Some(left) => tokio::time::sleep(left).await,
+                () = async { match due_at {
+                    Some(at) => tokio::time::sleep_until(at).await,
                     None => std::future::pending().await,
                 }} => {
                     self.due = true;

@@ -12,6 +12,7 @@ pub(crate) mod statuses;
 pub(crate) mod tags;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use weir_base::Id;
 use weir_community::{Env, Error};
 use weir_db::Tx;
@@ -37,6 +38,11 @@ typed! {
         /// Its id.
         pub id: Id,
     }
+}
+
+/// `echo`: gives back what it gets, to everybody and at once.
+pub(crate) async fn echo(_: Call<Face>, given: Value) -> Outcome {
+    Ok(Answer::of(&given))
 }
 
 /// Runs a use case for the person who calls, counted under the rules of the API.

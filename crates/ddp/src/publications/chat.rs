@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use weir_base::Id;
 use weir_community::Error;
 use weir_community::accounts;
-use weir_community::chat::address::{self, Whom};
+use weir_community::chat::address;
 use weir_community::chat::{blocks, carrier, contacts, messages, rooms};
 use weir_community::streams::{Event, Topic};
 
@@ -62,23 +62,19 @@ impl Query for Contacts {
     fn read(&self, face: &Face) -> Work<'static, Result<Docs, Error>> {
         let reader = self.0;
         in_one_unit(face, move |tx, env, docs| {
-            let mut all = Vec::new();
-            for one in contacts::list(tx, env, reader)?.contacts {
-                if !one.state.listed && !one.state.asked {
-                    continue;
-                }
-                let account = match address::whom(tx, env, &one.jid)? {
-                    Whom::Here(account) => Some(account),
-                    Whom::Nobody | Whom::Elsewhere => None,
-                };
-                all.push((one, account));
-            }
-            let subscribed = all.iter().filter(|(one, _)| one.state.to);
-            let subscribed: Vec<Id> = subscribed.filter_map(|(_, account)| *account).collect();
+            let mut shown = contacts::list(tx, env, reader)?.contacts;
+            shown.retain(|one| one.state.listed || one.state.asked);
+            let people = address::people(tx, env, shown.iter().map(|one| &*one.jid))?;
+            let of = |jid: &str| people.get(address::bare(jid)).copied();
+            let all: Vec<_> = shown.into_iter().map(|one| (of(&one.jid), one)).collect();
+            let ids: Vec<Id> = all.iter().filter_map(|(account, _)| *account).collect();
+            let accounts = accounts::by_ids(tx, &ids)?;
+            let subscribed = all.iter().filter(|(_, one)| one.state.to);
+            let subscribed: Vec<Id> = subscribed.filter_map(|(account, _)| *account).collect();
             let own = address::of_account(tx, env, reader)?.ok_or(Error::NotFound("Account"))?;
             let blocked_by = blocks::who_blocks(tx, env, &subscribed, &own)?;
             let blocked = blocks::list(tx, env, reader)?;
-            for (one, account) in all {
+            for (account, one) in all {
                 let state = one.state;
                 let may = state.to && !blocks::has(&blocked, &one.jid);
                 let seen = account.filter(|account| may && !blocked_by.contains(account));
@@ -97,10 +93,9 @@ impl Query for Contacts {
                     account_id: account,
                 };
                 docs.contact(&one.jid, &document, seen);
-                if let Some(account) = account {
-                    let account = accounts::by_id(tx, account)?;
-                    docs.account(env, &account);
-                }
+            }
+            for account in &accounts {
+                docs.account(env, account);
             }
             Ok(())
         })

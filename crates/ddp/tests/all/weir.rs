@@ -151,6 +151,44 @@ async fn numbers_of_the_server_are_for_administrators() {
 }
 
 #[tokio::test]
+async fn numbers_are_read_again_however_busy_their_reader_is() {
+    let place = &places().await[0];
+    let admin = place.person_with("boss", Role::Admin).await;
+    let mut ddp = place.session(admin).await;
+    ddp.sub("n", "server.stats", json!([])).await.unwrap();
+    let shown = ddp.of("server_stats");
+    let _other = Ddp::connect(place.address).await;
+    // Each call has the queries caught up, after which they wait anew.
+    let read = json!([{ "timeline": "home", "last_read_id": "1" }]);
+    for _ in 0..5_000 {
+        ddp.call("markers.set", read.clone()).await.unwrap();
+        if ddp.of("server_stats") != shown {
+            return;
+        }
+    }
+    panic!("they stayed as they were");
+}
+
+#[tokio::test]
+async fn what_echo_gets_it_gives_back_to_anybody() {
+    let place = &places().await[0];
+    let mut ddp = Ddp::connect(place.address).await;
+    assert_eq!(ddp.call("echo", json!([1])).await, Ok(json!(1)));
+}
+
+#[tokio::test]
+async fn a_hashtag_longer_than_any_is_refused() {
+    let place = &places().await[0];
+    let mut ddp = Ddp::connect(place.address).await;
+    for (length, taken) in [(100, true), (101, false)] {
+        let tag = json!([{ "tag": format!("#{}", "x".repeat(length)) }]);
+        let answer = ddp.sub(&length.to_string(), "timelines.tag", tag).await;
+        assert_eq!(answer.is_ok(), taken, "{answer:?}");
+        assert!(answer.err().is_none_or(|error| error["error"] == 400));
+    }
+}
+
+#[tokio::test]
 async fn meteor_s_own_client_finds_what_it_subscribes_to() {
     let place = &places().await[0];
     let mut ddp = Ddp::connect(place.address).await;

@@ -642,6 +642,7 @@ export interface Publications {
 export interface Methods {
   "login": (params: LoginParams) => LoginResult;
   "logout": (params: void) => void;
+  "echo": (params: unknown) => unknown;
   "statuses.post": (params: PostParams) => IdResult;
   "statuses.edit": (params: EditParams) => IdResult;
   "statuses.delete": (params: DeleteParams) => DeleteResult;

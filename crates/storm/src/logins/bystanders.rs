@@ -1,7 +1,6 @@
 //! Those who are there already: they ping and call methods at fixed moments, on a thread of their
 //! own, so that what those who arrive cost this program is not counted as the server's.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -12,6 +11,7 @@ use serde_json::Value;
 use weir_base::Turns;
 
 use super::client::{Client, Login};
+use super::door::Door;
 use crate::load::Latencies;
 
 /// When something was due, how long it took, and whether it was a call.
@@ -38,7 +38,7 @@ impl Bystanders {
     /// # Errors
     /// When the server does not let them in.
     pub(super) fn start(
-        address: SocketAddr,
+        door: Door,
         count: usize,
         every: Duration,
         logins: Vec<Login>,
@@ -57,7 +57,7 @@ impl Bystanders {
                 let mut clients = Vec::new();
                 for at in 0..count {
                     let arrived = async {
-                        let mut client = Client::open(address).await?;
+                        let mut client = Client::open(&door).await?;
                         client.arrive(&logins[at % logins.len()], &subs).await?;
                         anyhow::Ok(client)
                     };

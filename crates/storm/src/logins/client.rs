@@ -1,13 +1,12 @@
 //! One client of a DDP server, as small as it can be.
 
-use std::net::SocketAddr;
-
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use serde_json::{Value, json};
-use tokio::net::TcpStream;
-use weir_base::{MIB, Random};
-use weir_live::socket::client::{Client as Socket, Request, connect};
-use weir_live::socket::{Message, SocketLimits, Sockets, close_code};
+use weir_live::socket::client::Client as Socket;
+use weir_live::socket::{Message, close_code};
+
+use super::door::Door;
+use crate::pipe::Pipe;
 
 /// As whom a client logs in.
 #[derive(Debug, Clone)]
@@ -20,7 +19,7 @@ pub(super) enum Login {
 
 /// A connected client.
 pub(super) struct Client {
-    socket: Socket<TcpStream>,
+    socket: Socket<Box<dyn Pipe>>,
     session: String,
     received: u64,
     /// Documents that came.
@@ -37,14 +36,8 @@ pub(super) struct Cut {
 
 impl Client {
     /// A socket to a DDP server.
-    pub(super) async fn open(address: SocketAddr) -> Result<Self> {
-        let stream = TcpStream::connect(address).await.context("the server refuses connections")?;
-        stream.set_nodelay(true)?;
-        let host = address.to_string();
-        let request = Request { host, path: "/websocket".into(), ..Request::default() };
-        let limits = SocketLimits { message_bytes_max: 16 * MIB, ..SocketLimits::default() };
-        let sockets = Sockets::new(limits);
-        let socket = connect(stream, &sockets, &request, Random::system()).await?;
+    pub(super) async fn open(door: &Door) -> Result<Self> {
+        let socket = door.open().await?;
         Ok(Self { socket, session: String::new(), received: 0, documents: 0, bytes: 0 })
     }
 
@@ -143,8 +136,8 @@ impl Client {
     }
 
     /// Comes back on a new connection; whether the session is the old one.
-    pub(super) async fn come_back(address: SocketAddr, cut: &Cut) -> Result<(Self, bool)> {
-        let mut client = Self::open(address).await?;
+    pub(super) async fn come_back(door: &Door, cut: &Cut) -> Result<(Self, bool)> {
+        let mut client = Self::open(door).await?;
         client
             .say(&json!({ "msg": "connect", "version": "1", "support": ["1"],
                           "session": cut.session, "receivedCount": cut.received }))

@@ -3,6 +3,7 @@
 //!
 //! | file | what it holds |
 //! | --- | --- |
+//! | `door` | where the server is reached |
 //! | `client` | one client: connecting, logging in, subscribing, coming back |
 //! | `arrivals` | the threads on which they arrive |
 //! | `bystanders` | those who are there already, on a thread of their own |
@@ -11,6 +12,7 @@
 mod arrivals;
 mod bystanders;
 mod client;
+mod door;
 mod report;
 
 use std::sync::Arc;
@@ -26,6 +28,7 @@ use url::Url;
 use self::arrivals::Arrivals;
 use self::bystanders::Bystanders;
 use self::client::{Client, Login};
+use self::door::Door;
 use self::report::{Burst, Measured, Resumed};
 use crate::api::Api;
 use crate::findings::Files;
@@ -41,12 +44,19 @@ const QUIET: Duration = Duration::from_secs(2);
 /// What to do.
 #[derive(Debug, Clone, Args, Serialize)]
 pub struct Options {
-    /// The server under test: `ws://127.0.0.1:8090`, or `http://…`; DDP is spoken at `/websocket`.
+    /// The server under test: `ws://127.0.0.1:8090`, `wss://…`, `http://…` or `https://…`; DDP is
+    /// spoken at `/websocket`.
     #[arg(long, value_name = "URL")]
     pub target: String,
     /// How many log in at once: one burst for each number.
     #[arg(long, value_delimiter = ',', default_value = "1,4,20,50,100")]
     pub clients: Vec<usize>,
+    /// Take any certificate.
+    #[arg(long)]
+    pub insecure: bool,
+    /// How long bursts of each number are repeated, in s, in place of --rounds.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub seconds: Option<u64>,
     /// How often each burst is repeated.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=100))]
     pub rounds: u64,
@@ -82,12 +92,13 @@ pub struct Options {
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(i32).range(0..=19))]
     pub nice: i32,
     /// A method that bystanders call, with its parameters as an array; none where it is empty.
+    /// Unless said, one that Weir and the example server have, which only answers.
     #[arg(long, default_value = "echo=[1]", value_name = "NAME=JSON")]
     pub method: String,
     /// Afterwards so many connect, subscribe, are cut and come back all at once.
     #[arg(long, default_value_t = 0)]
     pub resume: usize,
-    /// What chance begins with.
+    /// What chance begins with: the masks of the clients' messages.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Where what was measured is written.
@@ -102,15 +113,12 @@ pub struct Options {
 /// When the server cannot be used, or a file cannot be written.
 pub async fn run(options: Options) -> Result<()> {
     let target: Url = options.target.parse().context("--target is no address")?;
-    let host = target.host_str().context("--target names no host")?;
-    let port = target.port_or_known_default().unwrap_or(80);
-    let address = tokio::net::lookup_host((host, port)).await?.next();
-    let address = address.context("--target has no address")?;
+    let door = Door::to(&target, options.insecure, options.seed).await?;
     let storm = Storm {
         logins: logins(&options, &target).await?,
         subs: Arc::new(subs(&options)?),
-        address,
-        pid: machine::listener(port),
+        pid: machine::listener(door.port()),
+        door,
         arrivals: Arrivals::new(options.nice)?,
         options,
     };
@@ -161,7 +169,7 @@ async fn logins(options: &Options, target: &Url) -> Result<Vec<Login>> {
     }
     let mut base = target.clone();
     let _ = base.set_scheme(if target.scheme().ends_with('s') { "https" } else { "http" });
-    let api = Api::new(base.as_str())?;
+    let api = Api::trusting(base.as_str(), options.insecure)?;
     let names: Vec<String> = (0..options.people).map(|at| format!("arrival{at}")).collect();
     eprintln!("making {} people with {} posts each", options.people, options.documents);
     let people = api.people(&names).await?;
@@ -186,7 +194,7 @@ async fn logins(options: &Options, target: &Url) -> Result<Vec<Login>> {
 
 struct Storm {
     options: Options,
-    address: std::net::SocketAddr,
+    door: Door,
     subs: Arc<Vec<(String, Value)>>,
     logins: Vec<Login>,
     arrivals: Arrivals,
@@ -199,8 +207,9 @@ impl Storm {
             "" => None,
             text => Some(named(text)?),
         };
+        let calls = method.is_some() && self.options.bystanders > 1;
         let bystanders = Bystanders::start(
-            self.address,
+            self.door.clone(),
             self.options.bystanders as usize,
             Duration::from_millis(self.options.every_ms),
             self.logins[..1].to_vec(),
@@ -210,9 +219,21 @@ impl Storm {
         let from = Instant::now();
         tokio::time::sleep(QUIET).await;
         let before = bystanders.between(from, Instant::now());
+        if before.0.count() == 0 {
+            bail!("no bystander's ping was answered: does the server speak DDP at /websocket?");
+        }
+        if calls && before.1.count() == 0 {
+            let method = &self.options.method;
+            bail!("no bystander's call was answered: does the server have the --method {method}?");
+        }
         let mut bursts = Vec::new();
         for &count in &self.options.clients {
-            for round in 0..self.options.rounds {
+            let begun = Instant::now();
+            let goes_on = |round: u64| match self.options.seconds {
+                Some(seconds) => round == 0 || begun.elapsed() < Duration::from_secs(seconds),
+                None => round < self.options.rounds,
+            };
+            for round in (0..).take_while(|round| goes_on(*round)) {
                 let burst = self.burst(count, &bystanders).await?;
                 eprintln!(
                     "{count} at once, round {}: all ready after {:.1} ms, pings p99 {:.2} ms",
@@ -242,9 +263,10 @@ impl Storm {
         let used_before = self.pid.map_or(0.0, machine::processor_s_of);
         let from = Instant::now();
         let arrivals = (0..count).map(|at| {
-            let (address, subs, login) = (self.address, self.subs.clone(), self.login(at).clone());
+            let (door, subs) = (self.door.clone(), self.subs.clone());
+            let login = self.login(at).clone();
             self.arrivals.spawn(async move {
-                let mut client = Client::open(address).await?;
+                let mut client = Client::open(&door).await?;
                 client.arrive(&login, &subs).await?;
                 let ready = from.elapsed();
                 anyhow::Ok((client, ready))
@@ -288,10 +310,10 @@ impl Storm {
         let mut clients = Vec::with_capacity(count);
         while clients.len() < count {
             let some = (0..OPENING.min(count - clients.len())).map(|at| {
-                let (address, subs, login) =
-                    (self.address, self.subs.clone(), self.login(at).clone());
+                let (door, subs) = (self.door.clone(), self.subs.clone());
+                let login = self.login(at).clone();
                 self.arrivals.spawn(async move {
-                    let mut client = Client::open(address).await?;
+                    let mut client = Client::open(&door).await?;
                     client.arrive(&login, &subs).await?;
                     anyhow::Ok(client)
                 })
@@ -302,12 +324,12 @@ impl Storm {
         }
         let rss_bytes = self.pid.map_or(0, machine::resident_bytes_of).saturating_sub(rss_before);
         eprintln!("{count} sessions stand; cutting them");
-        let address = self.address;
         let sessions: Vec<_> = clients.into_iter().map(Client::cut).collect();
         let used_before = self.pid.map_or(0.0, machine::processor_s_of);
         let from = Instant::now();
         let back = sessions.into_iter().map(|session| {
-            self.arrivals.spawn(async move { Client::come_back(address, &session).await })
+            let door = self.door.clone();
+            self.arrivals.spawn(async move { Client::come_back(&door, &session).await })
         });
         let back = tokio::time::timeout(PATIENCE, join_all(back)).await;
         let all_ms = from.elapsed().as_secs_f64() * 1e3;

@@ -50,6 +50,11 @@ fn median(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
+/// A percentile; null where nothing was measured.
+fn part(of: &Latencies, percent: f64) -> Value {
+    if of.count() == 0 { Value::Null } else { rounded(of.percentile_ms(percent)) }
+}
+
 impl Burst {
     fn last_ms(&self) -> f64 {
         self.ready_ms.iter().copied().fold(0.0, f64::max)
@@ -91,12 +96,12 @@ impl Measured {
                 "server_processor_ms_each":
                     median_of(|burst| burst.used_s * 1e3 / burst.clients as f64),
                 "rss_bytes_each": median_of(|burst| burst.rss_bytes as f64 / burst.clients as f64),
-                "ping_p50_ms": rounded(pings.percentile_ms(50.0)),
-                "ping_p99_ms": rounded(pings.percentile_ms(99.0)),
-                "ping_max_ms": rounded(pings.percentile_ms(100.0)),
-                "method_p50_ms": rounded(calls.percentile_ms(50.0)),
-                "method_p99_ms": rounded(calls.percentile_ms(99.0)),
-                "method_max_ms": rounded(calls.percentile_ms(100.0)),
+                "ping_p50_ms": part(&pings, 50.0),
+                "ping_p99_ms": part(&pings, 99.0),
+                "ping_max_ms": part(&pings, 100.0),
+                "method_p50_ms": part(&calls, 50.0),
+                "method_p99_ms": part(&calls, 99.0),
+                "method_max_ms": part(&calls, 100.0),
                 "pings": pings.count(),
                 "calls": calls.count(),
             })
@@ -108,8 +113,8 @@ impl Measured {
         let mut results = Map::new();
         let table = self.table();
         let mut add = |name: &str, value: Value| results.insert(name.to_owned(), value);
-        add("quiet_ping_p99_ms", rounded(self.before.0.percentile_ms(99.0)));
-        add("quiet_method_p99_ms", rounded(self.before.1.percentile_ms(99.0)));
+        add("quiet_ping_p99_ms", part(&self.before.0, 99.0));
+        add("quiet_method_p99_ms", part(&self.before.1, 99.0));
         if let Some(largest) = table.iter().max_by_key(|row| row["clients"].as_u64()) {
             add("all_ready_ms", largest["all_ready_ms"].clone());
             add("bystander_ping_p99_ms", largest["ping_p99_ms"].clone());

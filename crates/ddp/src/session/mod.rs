@@ -241,7 +241,7 @@ impl<A: Clone + Send + Sync + 'static> Session<A> {
             }
             self.hear_waiting();
             self.collect();
-            if self.wire.is_none() && !self.is_worth_keeping() {
+            if self.wire.is_none() && (self.parts_at.is_some() || !self.is_worth_keeping()) {
                 break;
             }
             // What is little goes out at once; what is much waits for its turn.

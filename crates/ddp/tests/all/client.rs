@@ -43,11 +43,11 @@ impl Ddp {
         Self { socket, received: 0, session: String::new(), documents: BTreeMap::new() }
     }
 
-    /// The same where the handshake may be refused.
-    pub async fn try_open(address: SocketAddr) -> Option<Self> {
+    /// The same at any path; none where the handshake is refused.
+    pub async fn open_at(address: SocketAddr, path: &str) -> Option<Self> {
         let stream = TcpStream::connect(address).await.unwrap();
         let host = address.to_string();
-        let request = Request { host, path: "/websocket".into(), ..Request::default() };
+        let request = Request { host, path: path.into(), ..Request::default() };
         let sockets = Sockets::default();
         let socket = connect(stream, &sockets, &request, Random::system()).await.ok()?;
         let (session, documents) = (String::new(), BTreeMap::new());

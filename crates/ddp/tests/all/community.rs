@@ -9,13 +9,13 @@ use serde_json::{Map, Value, json};
 use weir_base::Id;
 use weir_community::relationships::{self, FollowWish};
 use weir_community::statuses::{self, Draft, Edit, PollEdit, Visibility};
+use weir_community::users::Role;
 use weir_community::{Env, Error, lists, tags};
 use weir_db::{Class, Tx};
 
 use crate::client::Ddp;
+use crate::deeds::{self, Other, PEOPLE, REMOTE, STAFF};
 use crate::place::{Place, places};
-
-const PEOPLE: usize = 3;
 
 /// Something somebody does; numbers are taken modulo what there is.
 #[derive(Debug, Clone)]
@@ -43,12 +43,13 @@ enum Deed {
     Policy(usize),
     FollowTag(usize),
     UnfollowTag(usize),
+    Other(Other),
 }
 
 fn any_deed() -> impl Strategy<Value = Deed> {
     let who = 0..PEOPLE;
     let pair = (0..PEOPLE, 0_usize..40);
-    let two = (0..PEOPLE, 0..PEOPLE);
+    let two = (0..PEOPLE, 0..STAFF);
     prop_oneof![
         6 => (who.clone(), 0_usize..4).prop_map(|(who, how)| Deed::Post(who, how)),
         3 => (who.clone(), 0_usize..40, 0_usize..4).prop_map(|(a, b, c)| Deed::Answer(a, b, c)),
@@ -73,6 +74,7 @@ fn any_deed() -> impl Strategy<Value = Deed> {
         1 => two.prop_map(|(a, b)| Deed::Unmute(a, b)),
         1 => who.clone().prop_map(Deed::FollowTag),
         1 => who.prop_map(Deed::UnfollowTag),
+        16 => deeds::any_other().prop_map(Deed::Other),
     ]
 }
 
@@ -117,7 +119,7 @@ fn act(
             }
         }
         Deed::Edit(at, how) => {
-            if let Some((id, author)) = post(at) {
+            if let Some((id, author)) = post(at).filter(|(_, author)| *author != REMOTE) {
                 let edit = Edit {
                     text: text(how, round),
                     spoiler: String::new(),
@@ -131,7 +133,7 @@ fn act(
             }
         }
         Deed::Delete(at) => {
-            if let Some((id, author)) = post(at) {
+            if let Some((id, author)) = post(at).filter(|(_, author)| *author != REMOTE) {
                 statuses::delete(tx, env, person(author), id)?;
             }
         }
@@ -163,6 +165,9 @@ fn act(
         Deed::Follow(one, other) => {
             let wish = FollowWish::default();
             relationships::follow(tx, env, person(one), person(other), &wish)?;
+            if other == REMOTE {
+                relationships::accept_request(tx, env, person(other), person(one))?;
+            }
         }
         Deed::Unfollow(one, other) => {
             relationships::unfollow(tx, env, person(one), person(other))?;
@@ -174,7 +179,7 @@ fn act(
         }
         Deed::Unmute(one, other) => relationships::unmute(tx, env, person(one), person(other))?,
         Deed::Pin(at) => {
-            if let Some((id, author)) = post(at) {
+            if let Some((id, author)) = post(at).filter(|(_, author)| *author != REMOTE) {
                 statuses::pin(tx, env, person(author), id)?;
             }
         }
@@ -190,7 +195,8 @@ fn act(
         }
         Deed::IntoList(who) | Deed::OutOfList(who) | Deed::Policy(who) => {
             let owner = person(0);
-            let Some(list) = lists::all(tx, owner)?.pop() else { return Ok(None) };
+            let all = lists::all(tx, owner)?;
+            let Some(list) = all.iter().min_by_key(|list| list.id) else { return Ok(None) };
             match deed {
                 Deed::IntoList(_) => {
                     let wish = FollowWish::default();
@@ -208,6 +214,7 @@ fn act(
         }
         Deed::FollowTag(who) => drop(tags::follow(tx, env, person(who), "rust")?),
         Deed::UnfollowTag(who) => drop(tags::unfollow(tx, env, person(who), "rust")?),
+        Deed::Other(ref other) => return deeds::act(tx, env, other, people, posts, round),
     }
     Ok(None)
 }
@@ -223,7 +230,8 @@ async fn subscribe(ddp: &mut Ddp, people: &[Id], list: Id) {
     ddp.sub("tag", "timelines.tag", json!([{ "tag": "rust", "limit": 5 }])).await.unwrap();
     let _ = ddp.sub("list", "timelines.list", json!([{ "list_id": list, "limit": 5 }])).await;
     ddp.sub("tags", "tags.followed", json!([])).await.unwrap();
-    for (at, person) in people.iter().enumerate() {
+    ddp.sub("lists", "lists", json!([])).await.unwrap();
+    for (at, person) in people[..PEOPLE].iter().enumerate() {
         let params = json!([{ "account_id": person, "limit": 5 }]);
         ddp.sub(&format!("account{at}"), "timelines.account", params).await.unwrap();
     }
@@ -250,18 +258,24 @@ async fn run(place: &Place, deeds: &[Deed], round: usize) -> Result<(), TestCase
     for at in 0..PEOPLE {
         people.push(place.person(&format!("p{at}r{round}")).await);
     }
+    people.push(place.person(&format!("stranger{round}")).await);
+    people.push(deeds::somebody_elsewhere(place, round).await);
+    people.push(place.person_with(&format!("staff{round}"), Role::Admin).await);
     let owner = people[0];
     let list = place
         .write(move |tx, env| Ok(lists::create(tx, env, owner, "all", "list", false)?.id))
         .await;
     let mut sessions = Vec::new();
-    for person in &people {
+    for person in &people[..PEOPLE] {
         let mut ddp = place.session(*person).await;
         subscribe(&mut ddp, &people, list).await;
         sessions.push(ddp);
     }
-    let mut posts: Vec<(Id, usize)> = Vec::new();
+    let mut posts: Vec<(Id, usize)> = vec![deeds::greet(place, &people).await];
     for deed in deeds {
+        if let Deed::Other(Other::Overflow(who)) = deed {
+            deeds::overflow(place, people[*who]);
+        }
         let (deed, people, known) = (deed.clone(), people.clone(), posts.clone());
         let done = place
             .community
@@ -289,7 +303,7 @@ async fn after_any_history_a_view_is_what_a_fresh_subscription_gives() {
     for place in places().await {
         let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::default() });
         for round in 0..cases {
-            let deeds = prop::collection::vec(any_deed(), 10..60);
+            let deeds = prop::collection::vec(any_deed(), 10..80);
             let deeds = deeds.new_tree(&mut runner).unwrap().current();
             if let Err(error) = run(&place, &deeds, round).await {
                 panic!("{error}\nafter {deeds:#?}");

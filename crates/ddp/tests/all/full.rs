@@ -74,7 +74,7 @@ async fn of_those_whose_connection_broke_the_one_away_for_longest_gives_way() {
     let mut here = Ddp::connect(running.address).await;
     // Both places are taken until the first is known to be lost.
     let mut new = loop {
-        if let Some(new) = Ddp::try_open(running.address).await {
+        if let Some(new) = Ddp::open_at(running.address, "/websocket").await {
             break new;
         }
     };

@@ -153,6 +153,8 @@ pub struct Bonds {
     pub following: HashSet<Id>,
     /// Of those, whose boosts the reader does not want.
     pub boosts_hidden: HashSet<Id>,
+    /// Of those, whose posts the reader wants in these languages alone.
+    pub languages: HashMap<Id, Vec<String>>,
     /// Whom the reader blocks.
     pub blocking: HashSet<Id>,
     /// Who blocks the reader.
@@ -170,7 +172,7 @@ pub struct Bonds {
 pub fn bonds(tx: &mut Tx, reader: Id, others: &[Id], now: Timestamp) -> Result<Bonds, Error> {
     let list = ids(others);
     let rows: Vec<(i64, Id, String)> = tx.query(
-        "SELECT 1 - boosts, target_id, '' FROM follows
+        "SELECT 1 - boosts, target_id, languages FROM follows
            WHERE account_id = ?1 AND target_id IN ids(?2)
          UNION ALL SELECT 2, target_id, '' FROM blocks
            WHERE account_id = ?1 AND target_id IN ids(?2)
@@ -184,12 +186,16 @@ pub fn bonds(tx: &mut Tx, reader: Id, others: &[Id], now: Timestamp) -> Result<B
         |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
     )?;
     let mut bonds = Bonds::default();
-    for (kind, id, domain) in rows {
+    for (kind, id, text) in rows {
         match kind {
             0 | 1 => {
                 bonds.following.insert(id);
                 if kind == 1 {
                     bonds.boosts_hidden.insert(id);
+                }
+                let languages: Vec<String> = serde_json::from_str(&text).unwrap_or_default();
+                if !languages.is_empty() {
+                    bonds.languages.insert(id, languages);
                 }
             }
             2 => {
@@ -202,7 +208,7 @@ pub fn bonds(tx: &mut Tx, reader: Id, others: &[Id], now: Timestamp) -> Result<B
                 bonds.muting.insert(id);
             }
             _ => {
-                bonds.domains.insert(domain);
+                bonds.domains.insert(text);
             }
         }
     }

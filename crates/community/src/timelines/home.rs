@@ -192,6 +192,10 @@ fn belongs(view: &View, reader: Id, bonds: &Bonds, list: Option<&Replies>) -> bo
     if view.boost.is_some() && bonds.boosts_hidden.contains(&author) {
         return false;
     }
+    let spoken = bonds.languages.get(&author).zip(status.language.as_ref());
+    if spoken.is_some_and(|(wanted, language)| view.boost.is_none() && !wanted.contains(language)) {
+        return false;
+    }
     let hidden = |id: &Id| bonds.blocking.contains(id) || bonds.muting.contains(id);
     let other_hidden = hidden(&post.status.account_id)
         || bonds.blocked_by.contains(&post.status.account_id)

@@ -18,5 +18,6 @@ mod statuses;
 mod streaming;
 mod streaming_back;
 mod streaming_hostile;
+mod streaming_rules;
 mod timelines;
 mod trends;

@@ -121,22 +121,39 @@ pub(super) fn arrays(frames: &[Bytes]) -> Vec<String> {
 
 type Ids = Path<(String, String)>;
 
+/// Why a request gets no session.
+enum Refused {
+    /// No session can be called so.
+    NotFound,
+    /// There is no room for one more.
+    Full { retry_s: u64 },
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        match self {
+            Self::NotFound => StatusCode::NOT_FOUND.into_response(),
+            Self::Full { retry_s } => come_again(retry_s),
+        }
+    }
+}
+
 /// The pipe of a session, and whether it is new; a new one begins to be heard.
 fn pipe<A: Clone + Send + Sync + 'static>(
     server: &Server<A>,
     id: String,
     request: &Request,
-) -> Result<(Arc<Pipe>, bool), Response> {
+) -> Result<(Arc<Pipe>, bool), Refused> {
     let mut pipes = server.0.pipes.0.lock();
     if let Some(pipe) = pipes.get(&id) {
         return Ok((pipe.clone(), false));
     }
     if id.len() > ID_BYTES_MAX || id.contains('.') {
-        return Err(StatusCode::NOT_FOUND.into_response());
+        return Err(Refused::NotFound);
     }
     let full = pipes.len() >= server.0.limits.sessions_max;
     if let Some(retry_s) = server.busy().or_else(|| full.then(|| server.retry_s())) {
-        return Err(come_again(retry_s));
+        return Err(Refused::Full { retry_s });
     }
     let pipe = Pipe::new(server.0.limits.write_deadline);
     pipes.insert(id.clone(), pipe.clone());
@@ -170,7 +187,7 @@ async fn poll<A: Clone + Send + Sync + 'static>(
 ) -> Response {
     let (pipe, new) = match pipe(&server, id, &request) {
         Ok(found) => found,
-        Err(refused) => return refused,
+        Err(refused) => return refused.into_response(),
     };
     if new {
         return text(format!("{}\n", sockjs::OPEN), SCRIPT);
@@ -225,7 +242,7 @@ fn answer<A: Clone + Send + Sync + 'static>(
 ) -> Response {
     let (pipe, new) = match pipe(server, id, request) {
         Ok(found) => found,
-        Err(refused) => return refused,
+        Err(refused) => return refused.into_response(),
     };
     let Some(fetching) = pipe.begin() else {
         return text(prelude + &dress(busy()), content_type);

@@ -11,7 +11,7 @@ use weir_community::statuses::View;
 use weir_community::streams::{Event, Reader, ReaderSets, Topic};
 use weir_db::Tx;
 use weir_live::admission::Admission;
-use weir_live::{Cursor, Lost, Next, Session, Shared};
+use weir_live::{Cursor, Full, Lost, Next, Session, Shared};
 
 use super::Arrival;
 use super::frames::Frames;
@@ -25,6 +25,8 @@ use crate::{Error, Face};
 /// What is known of visitors: nothing.
 static VISITOR: LazyLock<Arc<ReaderSets>> = LazyLock::new(Arc::default);
 
+/// When those for whom there is no session are to come again, in seconds.
+const RETRY_S: [u64; 2] = [5, 20];
 /// Streams of one connection.
 const STREAMS_MAX: usize = 256;
 
@@ -67,8 +69,12 @@ impl Events {
     pub(crate) async fn open(face: &Face, listener: Listener, wire: Wire) -> Result<Self, Error> {
         let id = listener.as_ref().and_then(|bearer| bearer.account_id);
         let hub = face.env().streams.hub();
-        let session =
-            hub.session(id.unwrap_or(Id::ZERO).0).map_err(|full| Error::busy(full.to_string()))?;
+        let full = |full: Full| {
+            let [least, most] = RETRY_S;
+            let retry_s = least + face.env().random.below(most - least + 1);
+            Error::busy(full.to_string()).retry(retry_s)
+        };
+        let session = hub.session(id.unwrap_or(Id::ZERO).0).map_err(full)?;
         let log_ins = &face.env().log_ins;
         let hold = listener.as_ref().and_then(|bearer| log_ins.held().hold(bearer));
         if let Some(bearer) = &listener

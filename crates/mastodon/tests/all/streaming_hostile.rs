@@ -14,6 +14,9 @@ use weir_live::Shared;
 use crate::place::places;
 use crate::streaming::{Stream, ask};
 
+const STREAMING: &str = "/api/v1/streaming";
+const PUBLIC: &str = "/api/v1/streaming/public";
+
 #[tokio::test]
 async fn what_makes_no_sense_is_answered_and_the_stream_goes_on() {
     for place in places() {
@@ -131,6 +134,31 @@ async fn who_never_reads_is_cut_and_others_are_told_everything() {
 }
 
 #[tokio::test]
+async fn who_has_all_the_sessions_that_one_may_have_is_told_when_to_come_again() {
+    for place in places() {
+        let alice = place.person("alice").await;
+        let hub = place.community.env().streams.hub();
+        let mut all = Vec::new();
+        while let Ok(one) = hub.session(alice.id.0) {
+            all.push(one);
+        }
+        let answer = place.call(Method::GET, PUBLIC, Some(&alice), Value::Null).await;
+        assert_eq!(answer.status, 503);
+        let after = answer.headers["retry-after"].to_str().unwrap().parse::<u64>().unwrap();
+        assert!((5..=20).contains(&after), "{after}");
+        let socket = http::Request::get(format!("{STREAMING}?stream=public"))
+            .header("authorization", format!("Bearer {}", alice.token))
+            .header("connection", "upgrade")
+            .header("upgrade", "websocket")
+            .header("sec-websocket-version", "13")
+            .header("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==");
+        let answer = place.send(socket.body(axum::body::Body::empty()).unwrap()).await;
+        assert_eq!(answer.status, 503, "before the upgrade");
+        assert!(answer.headers.contains_key("retry-after"));
+    }
+}
+
+#[tokio::test]
 async fn while_the_line_is_full_those_who_arrive_are_sent_away_and_machines_are_answered() {
     for place in places() {
         let alice = place.person("alice").await;
@@ -149,9 +177,8 @@ async fn while_the_line_is_full_those_who_arrive_are_sent_away_and_machines_are_
         }
         let health = place.call(Method::GET, "/api/v1/streaming/health", None, Value::Null).await;
         assert_eq!(health.status, 200);
-        let path = "/api/v1/streaming/public";
-        assert!(place.call(Method::OPTIONS, path, None, Value::Null).await.status != 503);
-        let answer = place.call(Method::GET, path, Some(&alice), Value::Null).await;
+        assert!(place.call(Method::OPTIONS, PUBLIC, None, Value::Null).await.status != 503);
+        let answer = place.call(Method::GET, PUBLIC, Some(&alice), Value::Null).await;
         assert_eq!(answer.status, 503);
         let after = answer.headers["retry-after"].to_str().unwrap().parse::<u64>().unwrap();
         assert!((1..=60).contains(&after), "{after}");

@@ -1,6 +1,6 @@
 //! What every document, delivery and fetch leans on.
 
-use std::sync::Arc;
+use std::sync::{self, Arc};
 
 use tokio::runtime::Handle;
 use weir_base::Timestamp;
@@ -64,6 +64,15 @@ pub struct ActivityPub {
     inner: Arc<Inner>,
 }
 
+/// A handle that keeps nothing alive.
+pub(crate) struct Weak(sync::Weak<Inner>);
+
+impl Weak {
+    pub(crate) fn upgrade(&self) -> Option<ActivityPub> {
+        self.0.upgrade().map(|inner| ActivityPub { inner })
+    }
+}
+
 struct Inner {
     community: Community,
     fetch: Fetch,
@@ -104,6 +113,10 @@ impl ActivityPub {
             host_links: setup.host_links,
         };
         Ok(Self { inner: Arc::new(inner) })
+    }
+
+    pub(crate) fn downgrade(&self) -> Weak {
+        Weak(Arc::downgrade(&self.inner))
     }
 
     /// The nouns and the rules.

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use weir_base::Id;
-use weir_db::{Class, Tx, params};
+use weir_db::{Class, Tx, params, texts};
 
 use crate::batches::{self, Change};
 use crate::inspect::find_ready;
@@ -129,6 +129,27 @@ impl Jobs {
             self.due_now(tx);
         }
         Ok(moved)
+    }
+
+    /// Takes back those jobs of `keys` ([`enqueue_unique`](Self::enqueue_unique)) that wait in the
+    /// schedule, put off or planned, in the caller's transaction, and tells how many those are. What
+    /// is ready or runs already stays. With the jobs on Redis none is known.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn take_back(&self, tx: &mut Tx, keys: &[String]) -> Result<usize, weir_db::Error> {
+        let gone: Vec<(Id, Gone)> = tx.query(
+            "DELETE FROM jobs_later
+             WHERE state = 0 AND id IN (SELECT id FROM jobs_unique WHERE unique_key IN texts(?1))
+             RETURNING id, unique_key, batch_id",
+            &[texts(keys)],
+            |row| Ok((row.get(0)?, Gone { key: row.get(1)?, batch: row.get(2)? })),
+        )?;
+        let count = gone.len();
+        for (id, gone) in gone {
+            self.taken_back(tx, gone, id)?;
+        }
+        Ok(count)
     }
 
     /// How many jobs of `queue` were worked and wait to be so again, put off or after a failure, by

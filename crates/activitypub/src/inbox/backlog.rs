@@ -1,10 +1,90 @@
-//! What came in and is not worked yet, for what gives way to it.
+//! What came in and is not worked yet, and what gives way to it: put off once for as long as it
+//! may wait, and called back when nothing stands before it any more.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use weir_community::federation::{Fetch, Forward};
+use weir_community::{Env, Error};
+use weir_db::{Class, Tx};
+use weir_jobs::{Job, Queue};
 
 use super::work::{LATE_QUEUE, QUEUE};
 use crate::ActivityPub;
+use crate::face::Weak;
 
 /// Messages that wait from which on what comes in is behind: some tenths of a second of work.
 const BEHIND: u64 = 500;
+/// How often is looked whether something can be called back.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// Lanes that are called back by one transaction.
+const CALLED_MAX: usize = 100;
+/// Lanes that are watched at most. What is of others is not called back and waits for its time.
+const WATCHED_MAX: usize = 20_000;
+
+/// What gives way to messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Patient {
+    /// Fetches of what may be among the messages of its host.
+    Fetches,
+    /// What is to be passed on, while more waits than a moment's work.
+    Forwards,
+}
+
+impl Patient {
+    fn queue(self) -> Queue {
+        match self {
+            Self::Fetches => Fetch::QUEUE,
+            Self::Forwards => Forward::QUEUE,
+        }
+    }
+}
+
+/// The lanes of which something was put off.
+#[derive(Default)]
+pub(super) struct GivingWay(Mutex<Lanes>);
+
+#[derive(Default)]
+struct Lanes {
+    /// Whether nothing stood before them at the last look.
+    free: HashMap<(Patient, String), bool>,
+    is_watched: bool,
+}
+
+impl GivingWay {
+    /// Something of `lane` is put off; whether nobody looks after the lanes yet.
+    fn add(&self, what: Patient, lane: &str) -> bool {
+        let mut lanes = self.0.lock();
+        if lanes.free.len() < WATCHED_MAX {
+            lanes.free.insert((what, lane.to_owned()), false);
+        }
+        !std::mem::replace(&mut lanes.is_watched, true)
+    }
+
+    /// Those before which nothing stood at two looks running, some of them, which are watched no
+    /// more. At the first look a job may be on its way to where it waits, and would not be called.
+    /// None when there is nothing to look after.
+    fn look(&self, is_free: impl Fn(Patient, &str) -> bool) -> Option<Vec<(Patient, String)>> {
+        let mut lanes = self.0.lock();
+        if lanes.free.is_empty() {
+            lanes.is_watched = false;
+            return None;
+        }
+        let mut called = Vec::new();
+        for ((what, lane), was_free) in &mut lanes.free {
+            let is_free = is_free(*what, lane);
+            if is_free && *was_free && called.len() < CALLED_MAX {
+                called.push((*what, lane.clone()));
+            }
+            *was_free = is_free;
+        }
+        for lane in &called {
+            lanes.free.remove(lane);
+        }
+        Some(called)
+    }
+}
 
 impl ActivityPub {
     /// Whether messages of `host` wait, as far as this process knows.
@@ -17,5 +97,100 @@ impl ActivityPub {
     pub(crate) fn is_behind(&self) -> bool {
         let jobs = &self.community().env().jobs;
         [QUEUE, LATE_QUEUE].iter().map(|queue| jobs.depth(queue.name)).sum::<u64>() >= BEHIND
+    }
+
+    /// Has what is put off now in `lane` be called back when nothing stands before it.
+    pub(crate) fn gives_way(&self, what: Patient, lane: &str) {
+        if self.inbox().giving_way.add(what, lane) {
+            self.inbox().door.spawn(watch(self.downgrade()));
+        }
+    }
+
+    /// The same of all that was put off before this process began.
+    pub(super) fn resume_giving_way(&self) {
+        let face = self.clone();
+        self.inbox().door.spawn(async move {
+            let read = |tx: &mut Tx, env: &Env| {
+                let mut found = Vec::new();
+                for what in [Patient::Fetches, Patient::Forwards] {
+                    let lanes = env.jobs.waiting_again(tx, what.queue())?;
+                    found.extend(lanes.into_iter().map(|(lane, _)| (what, lane)));
+                }
+                Ok(found)
+            };
+            match face.community().read(Class::Housekeeping, read).await {
+                Ok(found) => {
+                    found.iter().for_each(|(what, lane)| face.gives_way(*what, lane));
+                }
+                Err(error) => tracing::warn!(%error, "what was put off waits for its time"),
+            }
+        });
+    }
+
+    async fn call_back(&self, lanes: Vec<(Patient, String)>) {
+        let call = move |tx: &mut Tx, env: &Env| {
+            for (what, lane) in &lanes {
+                env.jobs.hasten(tx, what.queue(), lane)?;
+            }
+            Ok::<_, Error>(())
+        };
+        if let Err(error) = self.community().write(Class::Outbound, call).await {
+            tracing::warn!(%error, "what was put off waits for its time");
+        }
+    }
+}
+
+/// Looks after the lanes as long as there are any, and the face is there.
+async fn watch(face: Weak) {
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        let Some(face) = face.upgrade() else { return };
+        let is_behind = face.is_behind();
+        let is_free = |what, lane: &str| match what {
+            Patient::Fetches => !face.has_unworked_of(lane),
+            Patient::Forwards => !is_behind,
+        };
+        match face.inbox().giving_way.look(is_free) {
+            None => return,
+            Some(lanes) if lanes.is_empty() => {}
+            Some(lanes) => face.call_back(lanes).await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn called(lanes: &GivingWay, is_free: bool) -> Option<usize> {
+        lanes.look(|_, _| is_free).map(|called| called.len())
+    }
+
+    #[test]
+    fn who_gives_way_is_called_when_nothing_stood_before_it_at_two_looks_running() {
+        let lanes = GivingWay::default();
+        assert!(lanes.add(Patient::Fetches, "a.example"), "nobody looks yet");
+        assert!(!lanes.add(Patient::Forwards, "a.example"), "somebody does");
+        assert_eq!(called(&lanes, true), Some(0));
+        assert_eq!(called(&lanes, false), Some(0));
+        assert_eq!(called(&lanes, true), Some(0));
+        // What was put off since the last look may be on its way to where it waits.
+        lanes.add(Patient::Fetches, "a.example");
+        assert_eq!(called(&lanes, true), Some(1));
+        assert_eq!(called(&lanes, true), Some(1));
+        assert_eq!(called(&lanes, true), None, "nothing is left to look after");
+        assert!(lanes.add(Patient::Fetches, "a.example"), "so somebody has to look again");
+    }
+
+    #[test]
+    fn many_are_called_by_and_by_and_no_more_are_watched_than_there_is_room_for() {
+        let lanes = GivingWay::default();
+        for number in 0..WATCHED_MAX + 10 {
+            lanes.add(Patient::Fetches, &format!("{number}.example"));
+        }
+        assert_eq!(lanes.0.lock().free.len(), WATCHED_MAX);
+        assert_eq!(called(&lanes, true), Some(0));
+        assert_eq!(called(&lanes, true), Some(CALLED_MAX));
+        assert_eq!(lanes.0.lock().free.len(), WATCHED_MAX - CALLED_MAX);
     }
 }

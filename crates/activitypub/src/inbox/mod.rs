@@ -25,6 +25,7 @@ mod sources;
 mod unknown;
 mod work;
 
+pub(crate) use backlog::Patient;
 pub use full::FreeDisk;
 pub use look_up::LookUp;
 pub use unknown::{RefetchKey, Unverified};
@@ -39,6 +40,7 @@ use weir_jobs::Registry;
 
 use crate::ActivityPub;
 use crate::wire::BYTES_MAX;
+use backlog::GivingWay;
 use full::Full;
 use gather::Gather;
 use meet::Meetings;
@@ -54,6 +56,7 @@ pub(crate) struct Inbox {
     known: Gather<Inbound>,
     late: Gather<Late>,
     unknown: Gather<Unverified>,
+    giving_way: GivingWay,
     /// Where messages are judged.
     door: Handle,
 }
@@ -68,6 +71,7 @@ impl Inbox {
             known: Gather::default(),
             late: Gather::default(),
             unknown: Gather::default(),
+            giving_way: GivingWay::default(),
             door,
         }
     }
@@ -89,4 +93,5 @@ pub(crate) fn register(registry: &mut Registry, face: &ActivityPub) {
     unknown::register(registry, face);
     hearsay::register(registry, face);
     look_up::register(registry, face);
+    face.resume_giving_way();
 }

@@ -7,18 +7,18 @@ use weir_community::Error;
 use weir_community::federation::outgoing::Shipment;
 use weir_community::federation::{self, Audience, Forward};
 use weir_db::{Class, Tx};
-use weir_jobs::{Claimed, Outcome, Prepared};
+use weir_jobs::{Claimed, Job, Outcome, Prepared};
 
 use super::ship::{self, Sent};
 use super::subject;
+use crate::inbox::Patient;
 use crate::{ActivityPub, wire};
 
 /// A message, handed on by each person here in whose conversation it is.
 pub struct Plan(Vec<Sent>);
 
-/// How long a message that is passed on gives way to what came in before it looks again, in ms …
-const PUT_OFF_MS: i64 = 20_000;
-/// … and for how long in all: an hour.
+/// How long a message that is passed on gives way to what came in, in ms: an hour, unless it is
+/// called back before.
 const PATIENCE_MS: i64 = 3_600_000;
 
 /// Finds out where each message goes. In a flood, to pass on what others write would take as much
@@ -27,8 +27,11 @@ pub async fn prepare(face: ActivityPub, jobs: Vec<Claimed<Forward>>) -> Vec<Prep
     let mut prepared = Vec::with_capacity(jobs.len());
     let now = face.community().env().clock.now();
     for claim in jobs {
-        if now.since_ms(claim.enqueued_at) < PATIENCE_MS && face.is_behind() {
-            let outcome = Outcome::postpone("what came in is worked first", PUT_OFF_MS);
+        let waited_ms = now.since_ms(claim.enqueued_at);
+        if waited_ms < PATIENCE_MS && face.is_behind() {
+            face.gives_way(Patient::Forwards, &claim.job.lane());
+            let why = "what came in is worked first";
+            let outcome = Outcome::postpone(why, PATIENCE_MS - waited_ms);
             prepared.push(Prepared::Not(outcome));
             continue;
         }

@@ -3,20 +3,18 @@
 use weir_community::federation::{self, DEPTH_MAX, Fetch, Wanted};
 use weir_community::statuses;
 use weir_db::Class;
-use weir_jobs::{Claimed, Failure, Registry};
+use weir_jobs::{Claimed, Failure, Job, Registry};
 
 use super::RemoteError;
 use crate::ActivityPub;
+use crate::inbox::Patient;
 use crate::wire::Uri;
 
 /// So far away from what came in by itself that nothing further is fetched.
 pub(super) const LEAF_DEPTH: u32 = DEPTH_MAX;
 
-/// How long a patient fetch waits at least before it looks again, in ms …
-const PUT_OFF_MIN_MS: i64 = 3_000;
-/// … at most …
-const PUT_OFF_MAX_MS: i64 = 60_000;
-/// … and for how long in all.
+/// How long a patient fetch waits, in ms. It is called back before, when the messages it gives way to
+/// are worked, and taken back when what it is of came with them.
 const PATIENCE_MS: i64 = 600_000;
 
 pub(crate) fn register(registry: &mut Registry, face: &ActivityPub) {
@@ -30,18 +28,13 @@ pub(crate) fn register(registry: &mut Registry, face: &ActivityPub) {
                 && waited_ms < PATIENCE_MS
                 && is_on_its_way(&face, job.wanted.uri()).await?
             {
+                face.gives_way(Patient::Fetches, &job.lane());
                 let why = "it may be among what came in";
-                return Err(Failure::postpone(why, put_off_ms(waited_ms)));
+                return Err(Failure::postpone(why, PATIENCE_MS - waited_ms));
             }
             run(&face, job).await.map_err(Failure::from)
         }
     });
-}
-
-/// What has waited long waits long again: a backlog of minutes has thousands of these beside it,
-/// and each look is work that the backlog has to stand behind.
-fn put_off_ms(waited_ms: i64) -> i64 {
-    (waited_ms / 2).clamp(PUT_OFF_MIN_MS, PUT_OFF_MAX_MS)
 }
 
 /// Whether what is wanted may be among the messages of its host that wait.

@@ -3,8 +3,10 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use weir_activitypub::signature::Form;
+use weir_community::Env;
+use weir_community::federation::{self, Wanted};
 use weir_community::statuses::{self, Visibility};
-use weir_db::Class;
+use weir_db::{Class, Tx};
 use weir_jobs::{Action, Job, Queue, Search, Set};
 
 use crate::deliveries::{came, follows};
@@ -55,6 +57,12 @@ async fn behind(place: &Place) -> (Peer, Running) {
     (peer, running)
 }
 
+/// Jobs that are to fetch something, wherever they wait.
+async fn fetches(place: &Place) -> i64 {
+    let of = async |table: &str| place.count(&format!("{table} WHERE kind = 'fetch'")).await;
+    of("jobs_later").await + of("jobs").await
+}
+
 #[tokio::test]
 async fn a_post_that_may_be_among_what_came_in_is_not_asked_for_before_that_is_worked() {
     for place in places() {
@@ -65,11 +73,68 @@ async fn a_post_that_may_be_among_what_came_in_is_not_asked_for_before_that_is_w
         until("its parent is waited for", async || place.count(put_off).await == 1).await;
         place.jobs.resume(LATE).await.unwrap();
         until("the parent is here", async || is_here(&place, peer.at("/posts/1")).await).await;
-        place.pass(30_000);
-        let waits = async |table: &str| place.count(&format!("{table} WHERE kind = 'fetch'")).await;
-        until("nothing is wanted", async || waits("jobs_later").await + waits("jobs").await == 0)
-            .await;
+        assert_eq!(fetches(&place).await, 0, "what came is not waited for any more");
         assert!(!peer.fetched().contains(&"/posts/1".to_owned()), "{:?}", peer.fetched());
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn of_posts_that_come_together_none_is_waited_for_any_more() {
+    for place in places() {
+        let (peer, running) = behind(&place).await;
+        send(&place, &peer, "/posts/3", 6, None).await;
+        send(&place, &peer, "/posts/4", 7, None).await;
+        for (answer, answered) in [("/posts/5", "/posts/1"), ("/posts/6", "/posts/3")] {
+            send(&place, &peer, answer, 0, Some(&peer.at(answered))).await;
+        }
+        let put_off = "jobs_later WHERE kind = 'fetch'";
+        until("both are waited for", async || place.count(put_off).await == 2).await;
+        place.jobs.resume(LATE).await.unwrap();
+        for path in ["/posts/1", "/posts/3", "/posts/4"] {
+            until(path, async || is_here(&place, peer.at(path)).await).await;
+        }
+        assert_eq!(fetches(&place).await, 0, "what came is not waited for any more");
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_post_that_was_not_among_what_came_in_is_asked_for_when_that_is_worked() {
+    for place in places() {
+        let (peer, running) = behind(&place).await;
+        let parent = peer.write("bob", "Long ago", None);
+        send(&place, &peer, "/posts/2", 0, Some(&parent)).await;
+        let put_off = "jobs_later WHERE kind = 'fetch'";
+        until("its parent is waited for", async || place.count(put_off).await == 1).await;
+        assert!(!is_here(&place, parent.clone()).await);
+        place.jobs.resume(LATE).await.unwrap();
+        // No time goes by: it is called.
+        until("the parent is here", async || is_here(&place, parent.clone()).await).await;
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn what_was_put_off_before_the_start_is_called_as_well() {
+    for place in places() {
+        let peer = Peer::start().await;
+        let old = peer.write("bob", "Long ago", None);
+        let wanted = Wanted::Status { uri: old.clone() };
+        let put_off = move |tx: &mut Tx, env: &Env| {
+            federation::want_patiently(tx, env, wanted.clone(), 0)?;
+            tx.run(
+                "INSERT INTO jobs_later (due_at, id, state, queue, lane, kind, failures,
+                   enqueued_at, unique_key, payload, reason)
+                 SELECT enqueued_at + 600000, id, 0, queue, lane, kind, failures, enqueued_at,
+                   unique_key, payload, 'it may be among what came in' FROM jobs",
+                &[],
+            )?;
+            Ok(tx.run("DELETE FROM jobs", &[])?)
+        };
+        place.write(put_off).await.unwrap();
+        let running = place.start();
+        until("it is here", async || is_here(&place, old.clone()).await).await;
         running.stop().await;
     }
 }
@@ -82,11 +147,9 @@ async fn a_post_that_does_not_come_by_itself_is_asked_for_in_the_end() {
         send(&place, &peer, "/posts/2", 0, Some(&parent)).await;
         let put_off = "jobs_later WHERE kind = 'fetch'";
         until("its parent is waited for", async || place.count(put_off).await == 1).await;
-        place.pass(60_000);
-        // Who has waited a minute waits half a minute more.
-        let long = "jobs_later WHERE kind = 'fetch' AND due_at - enqueued_at >= 90000";
-        until("it is waited for longer", async || place.count(long).await == 1).await;
-        place.pass(11 * 60_000);
+        let long = "jobs_later WHERE kind = 'fetch' AND due_at - enqueued_at >= 600000";
+        assert_eq!(place.count(long).await, 1, "it is put off once, and looks for itself no more");
+        place.pass(15 * 60_000);
         until("the parent is here", async || is_here(&place, parent.clone()).await).await;
         running.stop().await;
     }
@@ -121,7 +184,7 @@ async fn what_others_write_is_passed_on_when_what_came_in_is_worked() {
         assert_eq!(far.activities("Create").len(), 1);
         let earlier = Search { queue: Some(LATE.into()), ..Search::all(Set::Ready) };
         place.jobs.sweep(&earlier, Action::Delete, |_| {}).await.unwrap();
-        place.pass(40_000);
+        // No time goes by: it is called.
         until("it is passed on", async || far.activities("Create").len() == 2).await;
         running.stop().await;
     }

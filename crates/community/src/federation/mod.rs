@@ -285,6 +285,17 @@ pub struct Fetch {
     pub patient: bool,
 }
 
+impl Fetch {
+    /// By which it is asked for once.
+    fn key(&self) -> String {
+        let key = self.wanted.key();
+        // One that waits long keeps away none that somebody waits for; who comes second finds it
+        // here.
+        let key = if self.patient { format!("patient {key}") } else { key };
+        if key.len() > 255 { format!("{:x}", order::hash(&key)) } else { key }
+    }
+}
+
 impl Job for Fetch {
     const KIND: &'static str = "fetch";
     const QUEUE: Queue = Queue::new("fetch", Class::Housekeeping).newest_first();
@@ -313,17 +324,29 @@ pub fn want_patiently(tx: &mut Tx, env: &Env, wanted: Wanted, depth: u32) -> Res
     ask(tx, env, Fetch { wanted, depth, patient: true })
 }
 
+/// The posts at `uris` came by themselves: nothing waits any more to fetch them.
+///
+/// # Errors
+/// The database's.
+pub(crate) fn came(tx: &mut Tx, env: &Env, uris: &[&str]) -> Result<(), Error> {
+    let key = |uri: &&str| {
+        let wanted = Wanted::Status { uri: (*uri).to_owned() };
+        Fetch { wanted, depth: 0, patient: true }.key()
+    };
+    let keys: Vec<String> = uris.iter().map(key).collect();
+    if !keys.is_empty() {
+        env.jobs.take_back(tx, &keys)?;
+    }
+    Ok(())
+}
+
 fn ask(tx: &mut Tx, env: &Env, fetch: Fetch) -> Result<(), Error> {
     if fetch.depth > DEPTH_MAX {
         metrics::counter!("weir_community_fetches_too_deep_total").increment(1);
         return Ok(());
     }
-    let key = fetch.wanted.key();
-    // One that waits long keeps away none that somebody waits for; who comes second finds it here.
-    let key = if fetch.patient { format!("patient {key}") } else { key };
-    let key = if key.len() > 255 { format!("{:x}", order::hash(&key)) } else { key };
     let now = env.clock.now();
-    env.jobs.enqueue_unique(tx, &key, now, &fetch)?;
+    env.jobs.enqueue_unique(tx, &fetch.key(), now, &fetch)?;
     Ok(())
 }
 

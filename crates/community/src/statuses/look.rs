@@ -33,6 +33,11 @@ impl Look {
     pub(super) fn is_plain(&self) -> bool {
         !(self.known || self.buried || self.id_taken)
     }
+
+    /// Whether it may have been asked for before it came.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.answered || self.boosted
+    }
 }
 
 /// What is asked: the post's address, its author, and the id that was chosen for it.

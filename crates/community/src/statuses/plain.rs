@@ -16,7 +16,10 @@ use super::receive::{
 use super::remote::RemoteStatus;
 use super::{Cause, Status, Visibility, boosted, conversation};
 use crate::accounts::Account;
-use crate::federation::order::{self, Version};
+use crate::federation::{
+    self,
+    order::{self, Version},
+};
 use crate::{Env, Error, emojis, tags};
 
 /// A delivered post and what is known of it before the database is asked.
@@ -229,6 +232,8 @@ fn write<'w>(tx: &mut Tx, env: &Env, new: &'w mut [New<'_>]) -> Result<(), Error
         Posted { status: &one.status, mentioned: &one.named, here: &one.here, reach }
     };
     publish::announce_each(tx, env, &new.iter().map(posted).collect::<Vec<_>>())?;
+    let awaited = new.iter().filter(|one| one.look.is_awaited());
+    federation::came(tx, env, &awaited.map(|one| one.status.uri.as_str()).collect::<Vec<_>>())?;
     for one in new {
         if one.look.boosted {
             boosted::settle_waiting(tx, env, &one.status)?;

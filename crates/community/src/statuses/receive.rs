@@ -105,6 +105,9 @@ pub fn receive(
     let open = by.indexable && status.visibility == Visibility::Public;
     let reach = Reach { searchable: open || !here.is_empty(), watched: seen.watched };
     publish::announce(tx, env, &status, &named, &here, reach)?;
+    if seen.is_awaited() {
+        federation::came(tx, env, &[&status.uri])?;
+    }
     if seen.boosted {
         boosted::settle_waiting(tx, env, &status)?;
     }

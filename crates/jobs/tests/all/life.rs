@@ -31,6 +31,27 @@ async fn call_unique(house: &House, key: &'static str, in_ms: i64, number: i64) 
 }
 
 #[tokio::test]
+async fn what_waits_for_its_time_is_taken_back_by_its_key_and_what_is_ready_is_not() {
+    for house in houses() {
+        for (key, in_ms, number) in [("soon", 0, 1), ("later", 5_000, 2), ("other", 5_000, 3)] {
+            assert!(call_unique(&house, key, in_ms, number).await);
+        }
+        let (jobs, keys) = (house.jobs.clone(), ["soon", "later", "none"].map(String::from));
+        let taken = house.write(move |tx| jobs.take_back(tx, &keys)).await;
+        assert_eq!(taken, 1, "{}", house.fixture.name);
+        assert!(!call_unique(&house, "soon", 0, 4).await, "it is there");
+        assert!(call_unique(&house, "later", 5_000, 5).await, "its key is free");
+        let (registry, mut runs) = telling();
+        let running = house.start(registry);
+        assert_eq!(soon(runs.recv()).await, Some(1));
+        house.advance(5_000);
+        assert_eq!(soon(runs.recv()).await, Some(3));
+        assert_eq!(soon(runs.recv()).await, Some(5));
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
 async fn scheduled_jobs_run_in_order_of_their_time_and_not_before() {
     for house in houses() {
         let (registry, mut runs) = telling();

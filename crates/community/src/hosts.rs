@@ -295,6 +295,16 @@ pub fn covering_block(tx: &mut Tx, domain: &str) -> Result<Option<Block>, Error>
     )?)
 }
 
+/// Since when the people of `domain` are limited, if they are.
+///
+/// # Errors
+/// The database's.
+pub(crate) fn silenced_since(tx: &mut Tx, domain: &str) -> Result<Option<Timestamp>, Error> {
+    let block = covering_block(tx, domain)?;
+    let silence = block.filter(|block| block.severity == Severity::Silence.name());
+    Ok(silence.map(|block| block.id.time()))
+}
+
 /// Blocks `domain`, or changes how severely.
 ///
 /// # Errors

@@ -9,7 +9,7 @@ use crate::emojis::{self, RemoteEmoji};
 use crate::federation::order::{self, Version};
 use crate::streams::Noun;
 use crate::text::clean;
-use crate::{Env, Error, search};
+use crate::{Env, Error, hosts, search};
 
 /// The longest display name kept of others, in characters; the rest is cut off.
 const NAME_CHARACTERS_MAX: usize = 200;
@@ -221,6 +221,10 @@ fn insert(tx: &mut Tx, env: &Env, remote: &RemoteAccount, version: Version) -> R
         "INSERT INTO hosts (domain, first_seen_at) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
         params![remote.domain, env.clock.now()],
     )?;
+    // At the time of the block, so that lifting it frees this account too.
+    if let Some(since) = hosts::silenced_since(tx, &remote.domain)? {
+        tx.run("UPDATE accounts SET silenced_at = ?2 WHERE id = ?1", params![id, since])?;
+    }
     Ok(id)
 }
 

@@ -27,13 +27,17 @@ const ACCOUNTS: &str = "SELECT a.domain, a.id FROM accounts a
    WHERE a.domain <> '' AND (a.domain, a.id) > (?1, ?2) ORDER BY a.domain, a.id LIMIT ?3";
 
 /// Those of the accounts `?1` that may go, as they were learnt before `?2` (a moment) and `?3`
-/// (the same as an id).
+/// (the same as an id). Whom staff limited stays, for that would be forgotten; not who is limited
+/// with a whole server, at the time in the id of its block (65,536 ids to a millisecond): whoever
+/// comes from there again is limited again.
 const REMOVABLE: &str = "SELECT a.id, a.uri, octet_length(a.note) + octet_length(a.fields)
        + octet_length(a.display_name) + octet_length(a.uri)
    FROM accounts a WHERE a.id IN ids(?1) AND a.domain <> '' AND a.fetched_at < ?2 AND a.id < ?3
      AND (a.deleted_at IS NULL OR a.deleted_at < ?2)
      AND (a.suspended_at IS NULL OR a.suspended_by_origin = 1)
-     AND a.silenced_at IS NULL AND a.sensitized_at IS NULL
+     AND (a.silenced_at IS NULL OR EXISTS (SELECT 1 FROM domain_blocks d
+       WHERE d.id >= a.silenced_at * 65536 AND d.id < (a.silenced_at + 1) * 65536))
+     AND a.sensitized_at IS NULL
      AND NOT EXISTS (SELECT 1 FROM statuses s WHERE s.account_id = a.id)
      AND NOT EXISTS (SELECT 1 FROM mentions m WHERE m.account_id = a.id)
      AND NOT EXISTS (SELECT 1 FROM follows f WHERE f.target_id = a.id)

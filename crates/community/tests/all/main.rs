@@ -10,6 +10,7 @@ mod growth;
 mod hostile_html;
 mod housekeeping;
 mod later;
+mod limited;
 mod media;
 mod migration;
 mod order;

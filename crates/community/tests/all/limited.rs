@@ -1,0 +1,116 @@
+//! People of servers that staff limited, met after that.
+
+use weir_base::Id;
+use weir_community::accounts;
+use weir_community::federation::order::Version;
+use weir_community::hosts::{self, Severity};
+use weir_community::relationships::{self, Following};
+use weir_community::statuses::{self, Cause, RemoteMention, RemoteStatus};
+use weir_community::timelines::{self, PublicPage, Range};
+use weir_community::{Env, notifications};
+use weir_db::{Tx, params};
+
+use crate::housekeeping::{DAY_MS, actor, run};
+use crate::place::{Place, places};
+
+/// Staff limits the servers below this domain.
+async fn limit(place: &Place, domain: &'static str) {
+    let unit = move |tx: &mut Tx, env: &Env| hosts::block(tx, env, domain, Severity::Silence);
+    place.write(unit).await.unwrap();
+}
+
+async fn is_limited(place: &Place, account: Id) -> bool {
+    place.read(move |tx, _| accounts::by_id(tx, account)).await.unwrap().silenced_at.is_some()
+}
+
+/// `by`, who is remote, mentions `whom` in public.
+async fn mention(place: &Place, by: Id, whom: Id) {
+    let unit = move |tx: &mut Tx, env: &Env| {
+        let (by, whom) = (accounts::by_id(tx, by)?, accounts::by_id(tx, whom)?);
+        let note = RemoteStatus {
+            uri: format!("{}/1", by.uri),
+            content: "<p>Hello</p>".into(),
+            mentions: vec![RemoteMention { uri: whom.uri, silent: false }],
+            ..RemoteStatus::default()
+        };
+        let now = env.clock.now();
+        let version = Version { at: now, seq: env.ids.next() };
+        statuses::receive(tx, env, &by, &note.cleaned()?, version, now, Cause::Delivered)
+    };
+    place.write(unit).await.unwrap();
+}
+
+/// Authors in the public timeline.
+async fn seen(place: &Place) -> Vec<Id> {
+    let page = PublicPage::default();
+    let read = move |tx: &mut Tx, env: &Env| {
+        timelines::public(tx, env, None, page, Range { limit: 40, ..Range::default() })
+    };
+    place.read(read).await.unwrap().iter().map(|view| view.account.id).collect()
+}
+
+#[tokio::test]
+async fn who_is_met_after_their_server_was_limited_is_limited_like_those_known_before() {
+    for place in places() {
+        let alice = place.person("alice").await;
+        limit(&place, "loud.example").await;
+        let (loud, calm) = (actor(&place, "loud").await, actor(&place, "calm").await);
+        assert!(is_limited(&place, loud).await && !is_limited(&place, calm).await);
+        mention(&place, loud, alice).await;
+        mention(&place, calm, alice).await;
+        let pending =
+            place.read(move |tx, _| notifications::policy::pending(tx, alice)).await.unwrap();
+        assert_eq!(pending, (1, 1), "one person's one mention waits to be looked at");
+        assert_eq!(seen(&place).await, [calm]);
+        let asks = async |by: Id| {
+            let unit = move |tx: &mut Tx, env: &Env| {
+                relationships::receive(tx, env, by, alice, &format!("https://x.example/{by}"))
+            };
+            place.write(unit).await.unwrap()
+        };
+        assert_eq!(asks(loud).await, Some(Following::Requested));
+        assert_eq!(asks(calm).await, Some(Following::Yes));
+    }
+}
+
+#[tokio::test]
+async fn who_was_met_while_their_server_was_limited_is_free_when_that_ends() {
+    for place in places() {
+        let folder = tempfile::tempdir().unwrap();
+        let working = place.work(folder.path());
+        limit(&place, "loud.example").await;
+        let loud = actor(&place, "loud").await;
+        // Whom staff limits by hand stays so.
+        let other = actor(&place, "quiet.loud").await;
+        let by_hand = move |tx: &mut Tx, _: &Env| {
+            let sql = "UPDATE accounts SET silenced_at = 1 WHERE id = ?1";
+            Ok(tx.run(sql, params![other])?)
+        };
+        place.write(by_hand).await.unwrap();
+        place.write(|tx, env| hosts::unblock(tx, env, "loud.example")).await.unwrap();
+        place.idle().await;
+        assert!(!is_limited(&place, loud).await);
+        assert!(is_limited(&place, other).await);
+        working.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn who_is_limited_with_a_server_goes_when_nothing_is_known_of_them() {
+    for place in places() {
+        limit(&place, "loud.example").await;
+        actor(&place, "loud").await;
+        let known = actor(&place, "calm").await;
+        let by_hand = move |tx: &mut Tx, _: &Env| {
+            let sql = "UPDATE accounts SET silenced_at = 1 WHERE id = ?1";
+            Ok(tx.run(sql, params![known])?)
+        };
+        place.write(by_hand).await.unwrap();
+        place.clock.advance(31 * DAY_MS);
+        run(&place, "accounts").await;
+        let read = |tx: &mut Tx, _: &Env| {
+            Ok(tx.column::<Id>("SELECT id FROM accounts WHERE domain <> ''", &[])?)
+        };
+        assert_eq!(place.read(read).await.unwrap(), [known]);
+    }
+}

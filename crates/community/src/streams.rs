@@ -30,7 +30,7 @@ use weir_live::{Class as LiveClass, Hub, Limits, Shared};
 use crate::statuses::{Status, Touched, View, Visibility};
 use crate::{Community, Env, Error};
 
-use audience::{Read, homes_here, public_topics};
+use audience::{Awaited, Read, homes_here, public_topics};
 pub use hooks::Aspect;
 use hooks::Persons;
 pub use nodes::Nodes;
@@ -530,6 +530,7 @@ async fn tell(community: &Community, changes: Vec<Change>) -> Result<(), Error> 
         }
     };
     let (mut all, mut waiting, mut shut_out) = (Vec::new(), Vec::new(), Vec::new());
+    let awaited = Awaited::new(env);
     for change in changes {
         if let Change::To { topic: Topic::Own(account), event: Event::BondsChanged } = &change {
             env.streams.bonds_changed_of(Some(*account));
@@ -540,7 +541,8 @@ async fn tell(community: &Community, changes: Vec<Change>) -> Result<(), Error> 
             Change::LogInsChanged(account) => env.streams.log_ins_changed_of(Some(account)),
             Change::RoleChanged(account) => env.streams.role_changed_of(account),
             Change::Person(account, aspect) => env.streams.persons.heard(account, aspect),
-            change => all.extend(told(env, &read, change)),
+            Change::Deleted { .. } if nobody => {}
+            change => all.extend(told(env, &awaited, &read, change)),
         }
     }
     prepare(community, &all, moment).await;
@@ -560,10 +562,12 @@ struct Told {
     event: Arc<Shared<Event>>,
 }
 
-fn told(env: &Env, read: &Read, change: Change) -> Vec<Told> {
+fn told(env: &Env, awaited: &Awaited<'_>, read: &Read, change: Change) -> Vec<Told> {
     let told = match change {
-        Change::Created { id, mentioned } => return told_status(env, read, id, &mentioned, true),
-        Change::Edited { id } => return told_status(env, read, id, &[], false),
+        Change::Created { id, mentioned } => {
+            return told_status(env, awaited, read, id, &mentioned, true);
+        }
+        Change::Edited { id } => return told_status(env, awaited, read, id, &[], false),
         Change::Settled(_)
         | Change::AccessChanged(_)
         | Change::LogInsChanged(_)
@@ -573,7 +577,8 @@ fn told(env: &Env, read: &Read, change: Change) -> Vec<Told> {
         | Change::Touched(_)
         | Change::Missed => return Vec::new(),
         Change::Deleted { id, author, mentioned, visibility, local, tags } => {
-            let mut topics = homes_here(env, author, &mentioned, tags.iter().map(|(tag, _)| *tag));
+            let of_tags = tags.iter().map(|(tag, _)| *tag);
+            let mut topics = homes_here(env, awaited, author, &mentioned, of_tags);
             topics.extend(read.lists_of(author));
             if visibility == Visibility::Public {
                 topics.extend([Topic::Public, Topic::PublicLocal, Topic::PublicRemote]);
@@ -638,14 +643,21 @@ fn people_to_ask(env: &Env, view: &View) -> Option<Vec<Id>> {
     few.then(|| hub.awaited().into_iter().map(Id).collect())
 }
 
-fn told_status(env: &Env, read: &Read, id: Id, mentioned: &[Id], new: bool) -> Vec<Told> {
+fn told_status(
+    env: &Env,
+    awaited: &Awaited<'_>,
+    read: &Read,
+    id: Id,
+    mentioned: &[Id],
+    new: bool,
+) -> Vec<Told> {
     let Some(view) = read.views.iter().find(|view| view.status.id == id) else {
         return Vec::new();
     };
     let small = |topics, event| Told { topics, event: Shared::sized(event, EVENT_BYTES) };
     let mut told = Vec::new();
     let tags = view.post().tags.iter().map(|tag| tag.id);
-    let mut topics = homes_here(env, view.account.id, mentioned, tags);
+    let mut topics = homes_here(env, awaited, view.account.id, mentioned, tags);
     topics.extend(read.lists_of(view.account.id));
     topics.extend(public_topics(view));
     topics.push(Topic::Author(view.account.id));

@@ -44,9 +44,13 @@ impl Awaited {
     }
 
     pub(crate) fn is_empty(&self, now: Timestamp) -> bool {
+        self.len(now) == 0
+    }
+
+    pub(crate) fn len(&self, now: Timestamp) -> usize {
         let mut state = self.state.lock();
         state.expire(now, self.age_ms_max, self.count_max);
-        state.left_at.is_empty()
+        state.left_at.len()
     }
 
     pub(crate) fn all(&self, now: Timestamp) -> Vec<i64> {

@@ -325,6 +325,11 @@ where
         all
     }
 
+    /// How many [`awaited`](Self::awaited) would list, at most: who is back since counts twice.
+    pub fn awaited_max(&self) -> usize {
+        self.0.people.len() + self.0.awaited.len(self.0.clock.now())
+    }
+
     /// Whether anybody is here or awaited at all.
     pub fn awaits_anybody(&self) -> bool {
         self.0.sessions.load(Relaxed) > 0 || !self.0.awaited.is_empty(self.0.clock.now())

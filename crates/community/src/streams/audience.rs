@@ -1,12 +1,15 @@
 //! Who is told of a post: what has to be read for that, and the topics it comes by.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap};
 
 use weir_base::Id;
 use weir_db::Tx;
+use weir_live::Hub;
 
-use super::Topic;
+use super::{Event, Topic};
 use crate::statuses::{self, View, Visibility};
+use crate::timelines::{Here, Source};
 use crate::{Env, Error};
 
 /// What is read of posts that came, changed or went, once for everybody.
@@ -48,19 +51,47 @@ impl Read {
     }
 }
 
-/// The home timelines of those who are here (or may come back for it) and follow `author` or one of
-/// `tags`, are it or are mentioned: each once.
+/// Those who are here, or may come back for what they miss, while some changes are told. They are
+/// listed once, if at all: when somebody has more followers than that.
+pub(super) struct Awaited<'e> {
+    hub: &'e Hub<Topic, Event>,
+    listed: OnceCell<Vec<Id>>,
+}
+
+impl<'e> Awaited<'e> {
+    pub(super) fn new(env: &'e Env) -> Self {
+        Self { hub: env.streams.hub(), listed: OnceCell::new() }
+    }
+}
+
+impl Here for Awaited<'_> {
+    fn count(&self) -> usize {
+        self.hub.awaited_max()
+    }
+
+    fn has(&self, account: Id) -> bool {
+        self.hub.is_awaited(account.0)
+    }
+
+    fn all(&self) -> &[Id] {
+        self.listed.get_or_init(|| self.hub.awaited().into_iter().map(Id).collect())
+    }
+}
+
+/// The home timelines of those of `awaited` who follow `author` or one of `tags`, are it or are
+/// mentioned: each once.
 pub(super) fn homes_here(
     env: &Env,
+    awaited: &Awaited<'_>,
     author: Id,
     mentioned: &[Id],
     tags: impl Iterator<Item = Id>,
 ) -> Vec<Topic> {
-    let followers = env.feeds.local_followers(author);
-    let of_tags: Vec<Id> = tags.flat_map(|tag| env.feeds.tag_followers(tag)).collect();
-    let all = followers.iter().chain(mentioned).chain(std::iter::once(&author)).chain(&of_tags);
-    let here = all.filter(|account| env.streams.hub.is_awaited(account.0));
-    let mut here: Vec<Id> = here.copied().collect();
+    let sources = std::iter::once(Source::Author(author)).chain(tags.map(Source::Tag));
+    let mut here: Vec<Id> =
+        sources.flat_map(|source| env.feeds.followers_here(source, awaited)).collect();
+    let named = mentioned.iter().chain(std::iter::once(&author));
+    here.extend(named.filter(|account| awaited.has(**account)));
     here.sort();
     here.dedup();
     here.into_iter().map(Topic::Home).collect()

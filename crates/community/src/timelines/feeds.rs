@@ -14,6 +14,7 @@ use weir_db::{Dialect, Tx, Value, params};
 
 use crate::Error;
 use crate::accounts::Account;
+use crate::federation::host_of;
 
 /// Newest ids kept of one author or tag.
 const IDS_MAX: usize = 60;
@@ -105,8 +106,24 @@ struct State {
     following: Map<Id, Ids>,
     tag_followers: Map<Id, Ids>,
     followed_tags: Map<Id, Ids>,
-    /// Servers of those whom somebody here follows, or has since the start.
+    /// Servers of those whom somebody here follows, or has since the start: what their messages
+    /// come from and what they are sent to, which need not be the domain in their names.
     followed_hosts: HashSet<String>,
+}
+
+/// The hosts of all addresses that `sql` gives, three in a row.
+fn hosts_of(tx: &mut Tx, sql: &str, params: &[Value<'_>]) -> Result<HashSet<String>, Error> {
+    let mut hosts = HashSet::new();
+    tx.query(sql, params, |row| {
+        for column in 0..3 {
+            let address: String = row.get(column)?;
+            if let Some(host) = host_of(&address).filter(|host| !hosts.contains(*host)) {
+                hosts.insert(host.to_owned());
+            }
+        }
+        Ok(())
+    })?;
+    Ok(hosts)
 }
 
 /// Puts `now` in the place of what `account` follows, in both directions.
@@ -121,6 +138,25 @@ fn follow_these(account: Id, now: Vec<Id>, follows: &mut Map<Id, Ids>, back: &mu
             followers.remove(&account);
         }
     }
+}
+
+impl State {
+    fn followers_of(&self, source: Source) -> Option<&Ids> {
+        match source {
+            Source::Author(author) => self.followers.get(&author),
+            Source::Tag(tag) => self.tag_followers.get(&tag),
+        }
+    }
+}
+
+/// Some people of this server.
+pub(crate) trait Here {
+    /// How many they are at most.
+    fn count(&self) -> usize;
+    /// Whether `account` is one of them.
+    fn has(&self, account: Id) -> bool;
+    /// All of them.
+    fn all(&self) -> &[Id];
 }
 
 /// The memory; see the module.
@@ -138,9 +174,11 @@ impl Feeds {
             pair,
         )?;
         let tags = tx.query("SELECT account_id, tag_id FROM followed_tags", &[], pair)?;
-        let hosts: Vec<String> = tx.column(
-            "SELECT DISTINCT t.domain FROM follows f JOIN accounts a ON a.id = f.account_id
-             JOIN accounts t ON t.id = f.target_id WHERE a.domain = '' AND t.domain <> ''",
+        let hosts = hosts_of(
+            tx,
+            "SELECT t.uri, t.inbox, t.shared_inbox FROM accounts t WHERE t.domain <> ''
+             AND t.id IN (SELECT f.target_id FROM follows f JOIN accounts a ON a.id = f.account_id
+               WHERE a.domain = '')",
             &[],
         )?;
         let mut state = self.0.write();
@@ -165,11 +203,14 @@ impl Feeds {
     /// `account` follows `target` from this commit on. Kept for local followers only; for others
     /// it costs a few bytes until the next start.
     pub(crate) fn followed(&self, tx: &mut Tx, account: Id, target: &Account) {
-        let (target, host) = (target.id, target.domain.clone());
+        let addresses = [&target.uri, &target.inbox, &target.shared_inbox].into_iter();
+        let hosts: Vec<String> = addresses
+            .filter(|_| !target.is_local())
+            .filter_map(|address| host_of(address).map(str::to_owned))
+            .collect();
+        let target = target.id;
         self.after(tx, move |state| {
-            if !host.is_empty() {
-                state.followed_hosts.insert(host);
-            }
+            state.followed_hosts.extend(hosts);
             state.followers.entry(target).or_default().insert(account);
             state.following.entry(account).or_default().insert(target);
         });
@@ -242,24 +283,18 @@ impl Feeds {
         });
     }
 
-    /// The people here who follow `author`.
-    pub fn local_followers(&self, author: Id) -> Vec<Id> {
-        self.0
-            .read()
-            .followers
-            .get(&author)
-            .map(|set| set.iter().copied().collect())
-            .unwrap_or_default()
-    }
-
-    /// The people here who follow the tag.
-    pub fn tag_followers(&self, tag: Id) -> Vec<Id> {
-        self.0
-            .read()
-            .tag_followers
-            .get(&tag)
-            .map(|set| set.iter().copied().collect())
-            .unwrap_or_default()
+    /// Those of this server who follow `source` and are of `here`. The smaller of the two sets is
+    /// gone through.
+    pub(crate) fn followers_here(&self, source: Source, here: &impl Here) -> Vec<Id> {
+        let followers: Vec<Id> = {
+            let state = self.0.read();
+            let Some(followers) = state.followers_of(source) else { return Vec::new() };
+            if followers.len() > here.count() {
+                return here.all().iter().copied().filter(|one| followers.contains(one)).collect();
+            }
+            followers.iter().copied().collect()
+        };
+        followers.into_iter().filter(|follower| here.has(*follower)).collect()
     }
 
     /// The hashtags `account` follows.
@@ -304,7 +339,14 @@ impl Feeds {
             tx.column("SELECT target_id FROM follows WHERE account_id = ?1", params![account])?;
         let tags: Vec<Id> =
             tx.column("SELECT tag_id FROM followed_tags WHERE account_id = ?1", params![account])?;
+        let hosts = hosts_of(
+            tx,
+            "SELECT t.uri, t.inbox, t.shared_inbox FROM accounts t WHERE t.domain <> ''
+             AND t.id IN (SELECT target_id FROM follows WHERE account_id = ?1)",
+            params![account],
+        )?;
         let mut state = self.0.write();
+        state.followed_hosts.extend(hosts);
         let State { followers, following, tag_followers, followed_tags, .. } = &mut *state;
         follow_these(account, follows, following, followers);
         follow_these(account, tags, followed_tags, tag_followers);
@@ -487,4 +529,55 @@ pub(super) fn newest(
     let values =
         [Value::Int(key.0), Value::Int(above.0), Value::Int(below.0), Value::Int(limit as i64)];
     Ok(tx.column(&sql, &values)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    struct These {
+        ids: Vec<Id>,
+        /// How often somebody was looked up, and all were listed.
+        asked: Cell<(usize, usize)>,
+    }
+
+    impl Here for These {
+        fn count(&self) -> usize {
+            self.ids.len()
+        }
+
+        fn has(&self, account: Id) -> bool {
+            let (looked_up, listed) = self.asked.get();
+            self.asked.set((looked_up + 1, listed));
+            self.ids.contains(&account)
+        }
+
+        fn all(&self) -> &[Id] {
+            let (looked_up, listed) = self.asked.get();
+            self.asked.set((looked_up, listed + 1));
+            &self.ids
+        }
+    }
+
+    #[test]
+    fn of_followers_and_those_here_the_fewer_are_gone_through() {
+        let feeds = Feeds::default();
+        let (few, many, tag) = (Id(1), Id(2), Id(3));
+        {
+            let mut state = feeds.0.write();
+            state.followers.insert(few, (10..12).map(Id).collect());
+            state.followers.insert(many, (10..100_010).map(Id).collect());
+            state.tag_followers.insert(tag, (10..100_010).map(Id).collect());
+        }
+        let here = These { ids: [4, 11, 12, 13].map(Id).into(), asked: Cell::default() };
+        assert_eq!(feeds.followers_here(Source::Author(few), &here), [Id(11)]);
+        assert_eq!(here.asked.get(), (2, 0));
+        for many in [Source::Author(many), Source::Tag(tag)] {
+            assert_eq!(feeds.followers_here(many, &here), [11, 12, 13].map(Id));
+        }
+        assert_eq!(here.asked.get(), (2, 2), "nobody else was looked up");
+        assert!(feeds.followers_here(Source::Author(Id(9)), &here).is_empty());
+    }
 }

@@ -1,7 +1,8 @@
 //! Joining, proving an address, changing a password, leaving; and what staff does about people.
 
 use weir_base::Id;
-use weir_community::accounts;
+use weir_community::accounts::{self, RemoteAccount};
+use weir_community::federation::order::Version;
 use weir_community::hosts::{self, Severity};
 use weir_community::instance::Registrations;
 use weir_community::moderation::{self, Access};
@@ -11,7 +12,7 @@ use weir_community::statuses::{self, Visibility};
 use weir_community::users::{
     self, Door, KeptPassword, NewInvite, NewSession, Role, SignUp, Standing, UserChange,
 };
-use weir_community::{Env, Error, Problem};
+use weir_community::{Community, Env, Error, Problem};
 use weir_db::{Tx, params};
 
 use crate::place::{Place, places};
@@ -538,5 +539,36 @@ async fn blocking_a_server_acts_on_its_people_and_lifting_it_frees_just_those() 
         place.idle().await;
         assert_eq!((suspended(one).await, suspended(two).await), ((false, false), (true, false)));
         working.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn messages_of_whom_somebody_follows_are_known_by_the_host_they_come_from() {
+    for place in places() {
+        let alice = place.person("alice").await;
+        let remote = RemoteAccount {
+            username: "bob".into(),
+            domain: "example.com".into(),
+            uri: "https://social.example.com/users/bob".into(),
+            inbox: "https://social.example.com/users/bob/inbox".into(),
+            shared_inbox: "https://inbox.example.com/inbox".into(),
+            ..RemoteAccount::default()
+        };
+        let remote = remote.cleaned().unwrap();
+        let follow = move |tx: &mut Tx, env: &Env| {
+            let version = Version { at: env.clock.now(), seq: env.ids.next() };
+            let bob = accounts::upsert(tx, env, &remote, version)?;
+            relationships::follow(tx, env, alice, bob, &FollowWish::default())?;
+            relationships::accept_request(tx, env, bob, alice)
+        };
+        let followed =
+            |community: &Community, host: &str| community.env().feeds.is_followed_host(host);
+        let hosts = ["social.example.com", "inbox.example.com"];
+        assert!(hosts.iter().all(|host| !followed(&place.community, host)));
+        place.write(follow).await.unwrap();
+        for community in [place.community.clone(), place.known_anew()] {
+            assert!(hosts.iter().all(|host| followed(&community, host)), "{}", place.name());
+            assert!(!followed(&community, "other.example.com"));
+        }
     }
 }

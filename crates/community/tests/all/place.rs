@@ -1,5 +1,6 @@
 //! A community for a test, with people in it.
 
+use std::path::Path;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
@@ -26,23 +27,31 @@ pub fn places() -> Vec<Place> {
     fixture::databases().into_iter().map(Place::on).collect()
 }
 
+fn open(fixture: &Fixture, jobs: &Jobs, clock: &Clock, random: Random, data: &Path) -> Community {
+    let setup = Setup {
+        db: fixture.db.clone(),
+        jobs: jobs.clone(),
+        clock: clock.clone(),
+        random,
+        site: Site { domain: "weir.test".into(), base: "https://weir.test".into() },
+        data: data.to_owned(),
+    };
+    Community::open(setup).unwrap()
+}
+
 impl Place {
     fn on(fixture: Fixture) -> Self {
         let clock = Clock::manual(Timestamp::from_ms(1_700_000_000_000));
         let random = Random::seeded(7);
         let jobs = Jobs::open(fixture.db.clone(), clock.clone(), random.clone()).unwrap();
         let data = tempfile::tempdir().unwrap();
-        let site = Site { domain: "weir.test".into(), base: "https://weir.test".into() };
-        let setup = Setup {
-            db: fixture.db.clone(),
-            jobs: jobs.clone(),
-            clock: clock.clone(),
-            random,
-            site,
-            data: data.path().to_owned(),
-        };
-        let community = Community::open(setup).unwrap();
+        let community = open(&fixture, &jobs, &clock, random, data.path());
         Self { community, clock, jobs, data, fixture }
+    }
+
+    /// The same community as another process knows it that begins now.
+    pub fn known_anew(&self) -> Community {
+        open(&self.fixture, &self.jobs, &self.clock, Random::seeded(8), self.data.path())
     }
 
     /// Has jobs worked off, those that only other servers are concerned with being done already.

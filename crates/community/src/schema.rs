@@ -6,4 +6,5 @@ use weir_db::Migration;
 pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration { number: 1, name: "the first tables", sql: include_str!("schema/001.sql") },
     Migration { number: 2, name: "chat", sql: include_str!("schema/002.sql") },
+    Migration { number: 3, name: "meetings are not logged", sql: include_str!("schema/003.sql") },
 ];

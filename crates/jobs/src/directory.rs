@@ -188,6 +188,11 @@ impl QueueState {
         self.payload_bytes.store(mean.max(before - before / 8).max(1), Ordering::Relaxed);
     }
 
+    /// Whether it is worked and more jobs than so many wait in it.
+    pub(crate) fn is_deeper_than(&self, jobs: u64) -> bool {
+        !self.paused.load(Ordering::Relaxed) && self.turns.lock().depth() > jobs
+    }
+
     /// How long the oldest job that waits has waited, in ms; 0 when none waits. Never too low.
     pub(crate) fn oldest_age_ms(&self, now: Timestamp) -> i64 {
         let oldest = self.turns.lock().oldest();

@@ -23,6 +23,11 @@ use crate::slots;
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Two looks that this process's own jobs bring on are so far apart: one look for many commits.
 const LOOK_GAP: Duration = Duration::from_millis(4);
+/// The same while some queue holds so many jobs that it lacks none soon: each look takes from the
+/// database what the jobs need of it.
+const LOOK_GAP_DEEP: Duration = Duration::from_millis(25);
+/// Jobs of such a queue: what the fastest gets through in a tenth of a second.
+const DEEP: u64 = 2_000;
 
 /// Rows of newly gained slots that one look should read at most, and one statement does: read all
 /// at once, millions would take memory by the gigabyte, and longer than a statement may.
@@ -81,6 +86,9 @@ pub(crate) async fn run(inner: Arc<Inner>, stop: CancellationToken) {
         // What this process did itself it knows, but for which node its jobs belong to.
         let whole = whole_at <= began;
         let gap = match look(&inner, &mut looks, whole).await {
+            Ok(()) if inner.directory.all().iter().any(|queue| queue.is_deeper_than(DEEP)) => {
+                LOOK_GAP_DEEP
+            }
             Ok(()) => LOOK_GAP,
             Err(error) => {
                 looks.gained_max = 1;

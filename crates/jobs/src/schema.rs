@@ -12,10 +12,12 @@ pub(crate) const PART: &str = "jobs";
 /// the row's transaction, what a node has not heard of.
 /// `state` in `jobs_later`: 0 scheduled (with a `reason`: put off), 1 waits for its retry, 2 is
 /// called back by its batch.
-pub(crate) const MIGRATIONS: &[Migration] = &[Migration {
-    number: 1,
-    name: "queues, schedule, dead set",
-    sql: "
+pub(crate) const MIGRATIONS: &[Migration] = &[
+    Migration { number: 1, name: "queues, schedule, dead set", sql: TABLES },
+    Migration { number: 2, name: "jobs are not compressed", sql: NOT_COMPRESSED },
+];
+
+const TABLES: &str = "
 CREATE TABLE jobs (
 -- only: sqlite
   id INTEGER PRIMARY KEY,
@@ -142,5 +144,12 @@ CREATE TABLE jobs_cursors (
   saved_at BIGINT NOT NULL
 );
 CREATE INDEX jobs_cursors_by_time ON jobs_cursors (saved_at);
-",
-}];
+";
+
+/// A row lives for seconds: to compress it, as PostgreSQL does with rows of more than 2 KB, takes
+/// far longer than to write what that would save.
+const NOT_COMPRESSED: &str = "
+-- only: postgres
+ALTER TABLE jobs SET (toast_tuple_target = 8160);
+-- end
+";

@@ -67,19 +67,18 @@ pub(crate) fn wanted(tx: &mut Tx, env: &Env, status: &Status) -> Result<(), Erro
 ///
 /// # Errors
 /// The database's.
-pub(crate) fn changed(tx: &mut Tx, env: &Env, status: Id) -> Result<(), Error> {
-    let status = statuses::by_id(tx, status)?;
+pub(crate) fn changed(tx: &mut Tx, env: &Env, status: &Status) -> Result<(), Error> {
     let shown: Option<String> = match status.card_id {
         Some(card) => tx.value("SELECT url FROM cards WHERE id = ?1", params![card])?,
         None => None,
     };
-    let link = link_of(env, &status);
+    let link = link_of(env, status);
     if shown.is_some() && shown == link {
         return Ok(());
     }
     env.streams.touched(tx, Noun::Post(status.id));
     tx.run("UPDATE statuses SET card_id = NULL WHERE id = ?1", params![status.id])?;
-    wanted(tx, env, &status)
+    wanted(tx, env, status)
 }
 
 /// Handles the noun's job.

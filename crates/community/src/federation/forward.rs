@@ -11,6 +11,7 @@ use weir_base::{Id, Timestamp};
 use weir_db::{Class, Tx, params, texts};
 use weir_jobs::{Delay, Job, Last, Queue, Retry};
 
+use super::incoming::receive_of;
 use super::{Deed, Incoming, Senders, receive};
 use crate::accounts;
 use crate::statuses::{self, Receipt, Status};
@@ -77,7 +78,10 @@ pub fn receive_and_forward(
         }
         _ => Vec::new(),
     };
-    let receipt = receive(tx, env, senders, incoming)?;
+    let receipt = match &incoming.deed {
+        Deed::Post(_) => receive_of(tx, env, senders, incoming, before.as_ref())?,
+        _ => receive(tx, env, senders, incoming)?,
+    };
     match (&incoming.deed, receipt) {
         (Deed::Post(_), Receipt::New(id) | Receipt::Known(id)) => {
             let status = statuses::by_id(tx, id)?;
@@ -103,6 +107,23 @@ pub(super) fn forward_new(
 ) -> Result<(), Error> {
     // Nobody has boosted it yet.
     if status.in_reply_to_id.is_none() {
+        return Ok(());
+    }
+    let speakers = speakers(tx, senders, status, passable)?;
+    forward(tx, env, speakers, incoming, passable)
+}
+
+/// Has the deletion of `status`, which still stands, passed on, where that is this server's part.
+pub(super) fn forward_deletion(
+    tx: &mut Tx,
+    env: &Env,
+    senders: &mut Senders,
+    incoming: &Incoming,
+    passable: &Passable,
+    status: &Status,
+    is_boosted_here: bool,
+) -> Result<(), Error> {
+    if status.in_reply_to_id.is_none() && !is_boosted_here {
         return Ok(());
     }
     let speakers = speakers(tx, senders, status, passable)?;

@@ -225,6 +225,17 @@ pub fn receive(
     senders: &mut Senders,
     incoming: &Incoming,
 ) -> Result<Receipt, Error> {
+    receive_of(tx, env, senders, incoming, None)
+}
+
+/// [`receive`], where what stands at the address of the post it brings was read, as `known`.
+pub(super) fn receive_of(
+    tx: &mut Tx,
+    env: &Env,
+    senders: &mut Senders,
+    incoming: &Incoming,
+    known: Option<&Status>,
+) -> Result<Receipt, Error> {
     let Some(by) = senders.get(tx, &incoming.actor)?.filter(|by| !by.is_local()) else {
         return Ok(Receipt::Refused("unknown actor"));
     };
@@ -238,7 +249,7 @@ pub fn receive(
     if policy.suspended || by.suspended_at.is_some() && !is_farewell(&incoming.deed) {
         return Ok(Receipt::Refused("suspended"));
     }
-    let receipt = work(tx, env, &by, incoming, policy)?;
+    let receipt = work(tx, env, &by, incoming, policy, known)?;
     senders.worked(incoming);
     if let Receipt::Refused(why) = receipt {
         refused(why);
@@ -262,13 +273,17 @@ fn work(
     by: &Account,
     incoming: &Incoming,
     policy: hosts::Policy,
+    known: Option<&Status>,
 ) -> Result<Receipt, Error> {
     let Incoming { activity, version, arrived, .. } = incoming;
     let (version, arrived) = (*version, *arrived);
     match &incoming.deed {
         Deed::Post(post) => {
             let version = Version { at: content_time(post, version), ..version };
-            statuses::receive(tx, env, by, post, version, arrived, Cause::Delivered)
+            match known {
+                Some(known) => statuses::revise(tx, env, by, known, post, version),
+                None => statuses::receive(tx, env, by, post, version, arrived, Cause::Delivered),
+            }
         }
         Deed::Named { uri } => named(tx, env, by, uri),
         Deed::Vote { poll, choice } => statuses::receive_vote(tx, env, by, poll, choice, arrived),

@@ -1,21 +1,22 @@
-//! What most messages of a batch are, taken in together: new posts, favourites and boosts.
+//! What most messages of a batch are, taken in together: new posts, favourites, boosts, deletions.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use weir_db::Tx;
 
 use super::incoming::{boosted_at, content_time, refused};
 use super::order::Version;
-use super::{Deed, Incoming, Passable, Senders, forward};
+use super::{Deed, Incoming, Passable, Senders, forward, host_of};
 use crate::accounts::Account;
-use crate::statuses::{self, Coming, ComingMark, Receipt, Taken, Visibility};
+use crate::statuses::{self, Coming, ComingMark, Going, Receipt, Taken, Visibility};
 use crate::{Env, Error};
 
 /// How often posts are looked through: of those that answer each other one is taken each time.
 const PASSES_MAX: usize = 3;
 
 /// Takes in those of `batch` that are new posts, favourites or boosts on which nothing else here
-/// hangs, by statements for all of them; tells of which it did. What is left is for
+/// hangs, or deletions, by statements for all of them; tells of which it did. What is left is for
 /// [`receive`](super::receive) and [`receive_and_forward`](super::receive_and_forward). That these
 /// go before the others changes nothing, for the order of working never does.
 ///
@@ -34,6 +35,7 @@ pub fn receive_plain(
         }
     }
     marks(tx, env, senders, batch, &mut done)?;
+    deletions(tx, env, senders, batch, &mut done)?;
     Ok(done)
 }
 
@@ -113,6 +115,59 @@ fn marks(
         done[*at] = receipt.is_some();
     }
     Ok(())
+}
+
+/// People's deletions of their own posts.
+fn deletions(
+    tx: &mut Tx,
+    env: &Env,
+    senders: &mut Senders,
+    batch: &[(&Incoming, Option<&Passable>)],
+    done: &mut [bool],
+) -> Result<(), Error> {
+    let (mut found, mut uris) = (Vec::new(), BTreeSet::new());
+    for (at, (incoming, passable)) in batch.iter().enumerate() {
+        let Deed::Delete { uri } = &incoming.deed else { continue };
+        let Some(by) = sender(tx, senders, incoming)? else { continue };
+        let of_itself = *uri == by.uri || env.site.is_local(uri);
+        let of_its_host = host_of(uri).is_some() && host_of(uri) == host_of(&by.uri);
+        if of_its_host && !of_itself && uris.insert(uri.as_str()) {
+            found.push((at, by, uri, passable));
+        }
+    }
+    if found.len() < 2 {
+        return Ok(());
+    }
+    let uris: Vec<&str> = uris.into_iter().collect();
+    let going = Going::find(tx, &uris)?;
+    let (mut known, mut unknown) = (Vec::new(), Vec::new());
+    for (at, by, uri, passable) in found {
+        match going.at(uri) {
+            None => {
+                refused("unknown");
+                unknown.push(uri.as_str());
+            }
+            Some(post) if post.account_id == by.id && post.boost_of_id.is_none() => {
+                if let Some(passable) = passable {
+                    let boosted_here = going.is_boosted_here(post.id);
+                    let incoming = batch[at].0;
+                    forward::forward_deletion(
+                        tx,
+                        env,
+                        senders,
+                        incoming,
+                        passable,
+                        post,
+                        boosted_here,
+                    )?;
+                }
+                known.push(uri.as_str());
+            }
+            Some(_) => continue,
+        }
+        done[at] = true;
+    }
+    going.erase(tx, env, &known, &unknown)
 }
 
 /// Whose message it is, unless more has to be asked about them.

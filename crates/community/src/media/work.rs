@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as JsonValue, json};
 use weir_base::{Id, Timestamp};
-use weir_db::{Class, Json, Tx, ids, params};
+use weir_db::{Class, Json, ToValue, Tx, ids, params};
 use weir_jobs::{Claimed, Failure, Job, Outcome, Queue, Registry};
 
 use super::film::{Film, FilmError, Plan};
@@ -316,11 +316,10 @@ fn finish(tx: &mut Tx, env: &Env, media: &Media, made: Option<&Made>) -> Result<
     Ok(())
 }
 
-/// Notes that the attachments of a post belong to none any more, so that they are pruned.
-pub(crate) fn detach(tx: &mut Tx, status: Id, now: Timestamp) -> Result<(), weir_db::Error> {
+/// Notes that the attachments of posts belong to none any more, so that they are pruned.
+pub(crate) fn detach(tx: &mut Tx, posts: &[Id], now: Timestamp) -> Result<(), weir_db::Error> {
     tx.run(
-        "UPDATE media SET status_id = NULL, unattached_at = ?2 WHERE status_id = ?1",
-        params![status, now],
-    )?;
-    Ok(())
+        "UPDATE media SET status_id = NULL, unattached_at = ?2 WHERE status_id IN ids(?1)",
+        &[ids(posts), now.to_value()],
+    )
 }

@@ -90,12 +90,13 @@ fn above(tx: &mut Tx, status: &Status) -> Result<Vec<Id>, Error> {
     Ok(all)
 }
 
-/// Parts those who answered `status` from it, before it goes; they keep its conversation.
-pub(super) fn orphan(tx: &mut Tx, env: &Env, status: &Status) -> Result<(), Error> {
+/// Parts those who answered `posts` from them, before they go; they keep their conversations.
+pub(super) fn orphan_each(tx: &mut Tx, env: &Env, posts: &[Id]) -> Result<(), Error> {
     let answers: Vec<Id> = tx.column(
         "UPDATE statuses SET in_reply_to_id = NULL, in_reply_to_account_id = NULL,
-           in_reply_to_uri = ?2 WHERE in_reply_to_id = ?1 RETURNING id",
-        params![status.id, status.uri],
+           in_reply_to_uri = (SELECT p.uri FROM statuses p WHERE p.id = statuses.in_reply_to_id)
+         WHERE in_reply_to_id IN ids(?1) RETURNING id",
+        &[ids(posts)],
     )?;
     touched(tx, env, &answers);
     Ok(())

@@ -1,9 +1,11 @@
 //! Deleting posts.
 
-use weir_base::Id;
-use weir_db::{Tx, params};
+use std::collections::{BTreeMap, HashMap};
 
-use super::{Status, by_id, conversation, publish};
+use weir_base::Id;
+use weir_db::{Tx, Value, ids, params};
+
+use super::{Status, by_id, conversation};
 use crate::federation::{self, Message};
 use crate::streams::Noun;
 use crate::{Env, Error, conversations, media};
@@ -38,80 +40,137 @@ pub fn delete(tx: &mut Tx, env: &Env, by: Id, id: Id) -> Result<Status, Error> {
 /// # Errors
 /// The database's.
 pub fn erase(tx: &mut Tx, env: &Env, status: &Status) -> Result<(), Error> {
-    let boosts: Vec<Status> = if status.boost_of_id.is_some() {
-        Vec::new()
-    } else {
-        tx.records("SELECT {} FROM statuses WHERE boost_of_id = ?1", params![status.id])?
+    let boosts = match status.boost_of_id {
+        Some(_) => Vec::new(),
+        None => boosts_of(tx, &[status])?,
     };
-    for boost in &boosts {
-        remove(tx, env, boost)?;
-    }
-    remove(tx, env, status)?;
-    if status.boost_of_id.is_none() {
-        conversation::bury(tx, env, &status.uri, Some(status.conversation_id))?;
+    erase_with(tx, env, &[status], &boosts)
+}
+
+/// The boosts of `posts`.
+pub(super) fn boosts_of(tx: &mut Tx, posts: &[&Status]) -> Result<Vec<Status>, Error> {
+    let posts: Vec<Id> = posts.iter().map(|post| post.id).collect();
+    Ok(tx.records("SELECT {} FROM statuses WHERE boost_of_id IN ids(?1)", &[ids(&posts)])?)
+}
+
+/// [`erase`] of several, no two of them the same, with all their `boosts`.
+pub(super) fn erase_with(
+    tx: &mut Tx,
+    env: &Env,
+    posts: &[&Status],
+    boosts: &[Status],
+) -> Result<(), Error> {
+    let all: Vec<&Status> = boosts.iter().chain(posts.iter().copied()).collect();
+    remove_each(tx, env, &all)?;
+    for post in posts.iter().filter(|post| post.boost_of_id.is_none()) {
+        conversation::bury(tx, env, &post.uri, Some(post.conversation_id))?;
     }
     Ok(())
 }
 
-fn remove(tx: &mut Tx, env: &Env, status: &Status) -> Result<(), Error> {
-    let mentioned: Vec<Id> =
-        tx.column("SELECT account_id FROM mentions WHERE status_id = ?1", params![status.id])?;
-    let tags: Vec<(Id, String)> = tx.query(
-        "SELECT t.id, t.name FROM status_tags s JOIN tags t ON t.id = s.tag_id
-         WHERE s.status_id = ?1",
-        params![status.id],
+/// What hangs on posts; `?1` are the posts.
+const BELONGINGS: &[&str] = &[
+    "DELETE FROM mentions WHERE status_id IN ids(?1)",
+    "DELETE FROM status_tags WHERE status_id IN ids(?1)",
+    "DELETE FROM favourites WHERE status_id IN ids(?1)",
+    "DELETE FROM bookmarks WHERE status_id IN ids(?1)",
+    "DELETE FROM pins WHERE status_id IN ids(?1)",
+    "DELETE FROM status_edits WHERE status_id IN ids(?1)",
+    "DELETE FROM filter_statuses WHERE status_id IN ids(?1)",
+    "DELETE FROM notifications WHERE status_id IN ids(?1) AND status_id <> 0",
+    "DELETE FROM status_texts WHERE rowid IN ids(?1)",
+    "DELETE FROM statuses WHERE id IN ids(?1)",
+];
+
+/// What hangs on polls; `?1` are the polls.
+const OF_POLLS: &[&str] =
+    &["DELETE FROM poll_votes WHERE poll_id IN ids(?1)", "DELETE FROM polls WHERE id IN ids(?1)"];
+
+fn remove_each(tx: &mut Tx, env: &Env, all: &[&Status]) -> Result<(), Error> {
+    let list: Vec<Id> = all.iter().map(|status| status.id).collect();
+    let mut mentioned: HashMap<Id, Vec<Id>> = HashMap::new();
+    let rows: Vec<(Id, Id)> = tx.query(
+        "SELECT status_id, account_id FROM mentions WHERE status_id IN ids(?1)",
+        &[ids(&list)],
         |row| Ok((row.get(0)?, row.get(1)?)),
     )?;
-    conversation::orphan(tx, env, status)?;
-    for sql in [
-        "DELETE FROM mentions WHERE status_id = ?1",
-        "DELETE FROM status_tags WHERE status_id = ?1",
-        "DELETE FROM favourites WHERE status_id = ?1",
-        "DELETE FROM bookmarks WHERE status_id = ?1",
-        "DELETE FROM pins WHERE status_id = ?1",
-        "DELETE FROM status_edits WHERE status_id = ?1",
-        "DELETE FROM filter_statuses WHERE status_id = ?1",
-        "DELETE FROM notifications WHERE status_id = ?1 AND status_id <> 0",
-        "DELETE FROM poll_votes WHERE poll_id = ?1",
-        "DELETE FROM polls WHERE id = ?1",
-        "DELETE FROM status_texts WHERE rowid = ?1",
-        "DELETE FROM statuses WHERE id = ?1",
-    ] {
-        let poll = sql.contains("poll").then_some(status.poll_id).flatten();
-        tx.run(sql, params![poll.unwrap_or(status.id)])?;
-    }
-    media::detach(tx, status.id, env.clock.now())?;
-    tx.run(
-        "UPDATE accounts SET statuses_count = statuses_count - 1
-         WHERE id = ?1 AND statuses_count > 0",
-        params![status.account_id],
+    rows.into_iter()
+        .for_each(|(status, account)| mentioned.entry(status).or_default().push(account));
+    let mut tags: HashMap<Id, Vec<(Id, String)>> = HashMap::new();
+    let rows: Vec<(Id, Id, String)> = tx.query(
+        "SELECT s.status_id, t.id, t.name FROM status_tags s JOIN tags t ON t.id = s.tag_id
+         WHERE s.status_id IN ids(?1)",
+        &[ids(&list)],
+        |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
     )?;
-    env.streams.touched(tx, Noun::Account(status.account_id));
-    if let Some(of) = status.boost_of_id {
-        env.streams.touched(tx, Noun::Post(of));
-        env.streams.marked(tx, status.account_id, of);
-        tx.run(
-            "DELETE FROM notifications WHERE kind = 'reblog' AND status_id = ?1
-               AND from_account_id = ?2",
-            params![of, status.account_id],
-        )?;
-        tx.run(
-            "UPDATE statuses SET boosts_count = boosts_count - 1
-             WHERE id = ?1 AND boosts_count > 0",
-            params![of],
+    rows.into_iter()
+        .for_each(|(status, tag, name)| tags.entry(status).or_default().push((tag, name)));
+    conversation::orphan_each(tx, env, &list)?;
+    for sql in BELONGINGS {
+        tx.run(sql, &[ids(&list)])?;
+    }
+    let polls: Vec<Id> = all.iter().filter_map(|status| status.poll_id).collect();
+    for sql in OF_POLLS.iter().filter(|_| !polls.is_empty()) {
+        tx.run(sql, &[ids(&polls)])?;
+    }
+    media::detach(tx, &list, env.clock.now())?;
+    uncount(tx, env, all)?;
+    for status in all {
+        conversations::status_removed(tx, env, status)?;
+        let tags = tags.remove(&status.id).unwrap_or_default();
+        let tag_ids: Vec<Id> = tags.iter().map(|(tag, _)| *tag).collect();
+        env.feeds.removed(tx, status.account_id, status.id, &tag_ids);
+        let mentioned = mentioned.remove(&status.id).unwrap_or_default();
+        env.streams.status_deleted(tx, status, mentioned, tags);
+    }
+    Ok(())
+}
+
+/// Posts that are gone count no more: with their authors, with what they boosted and answered.
+fn uncount(tx: &mut Tx, env: &Env, all: &[&Status]) -> Result<(), Error> {
+    let (mut posts, mut boosts, mut answers) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+    for status in all {
+        *posts.entry(status.account_id).or_insert(0) += 1;
+        env.streams.touched(tx, Noun::Account(status.account_id));
+        if let Some(of) = status.boost_of_id {
+            *boosts.entry(of).or_insert(0) += 1;
+            env.streams.touched(tx, Noun::Post(of));
+            env.streams.marked(tx, status.account_id, of);
+        }
+        if let Some(parent) = status.in_reply_to_id.filter(|_| status.visibility.is_open()) {
+            *answers.entry(parent).or_insert(0) += 1;
+            env.streams.touched(tx, Noun::Post(parent));
+        }
+    }
+    let of_boosts = all.iter().filter_map(|boost| {
+        Some([Value::Int(boost.boost_of_id?.0), Value::Int(boost.account_id.0)])
+    });
+    tx.run_all(
+        "DELETE FROM notifications WHERE kind = 'reblog' AND status_id = ?1
+           AND from_account_id = ?2",
+        of_boosts,
+    )?;
+    for (sql, counts) in [
+        (
+            "UPDATE accounts SET statuses_count =
+               CASE WHEN statuses_count > ?2 THEN statuses_count - ?2 ELSE 0 END WHERE id = ?1",
+            posts,
+        ),
+        (
+            "UPDATE statuses SET boosts_count =
+               CASE WHEN boosts_count > ?2 THEN boosts_count - ?2 ELSE 0 END WHERE id = ?1",
+            boosts,
+        ),
+        (
+            "UPDATE statuses SET replies_count =
+               CASE WHEN replies_count > ?2 THEN replies_count - ?2 ELSE 0 END WHERE id = ?1",
+            answers,
+        ),
+    ] {
+        tx.run_all(
+            sql,
+            counts.into_iter().map(|(id, count)| [Value::Int(id.0), Value::Int(count)]),
         )?;
     }
-    if let Some(parent) = publish::parent(tx, status)?.filter(|_| status.visibility.is_open()) {
-        env.streams.touched(tx, Noun::Post(parent.id));
-        tx.run(
-            "UPDATE statuses SET replies_count = replies_count - 1
-             WHERE id = ?1 AND replies_count > 0",
-            params![parent.id],
-        )?;
-    }
-    conversations::status_removed(tx, env, status)?;
-    let tag_ids: Vec<Id> = tags.iter().map(|(tag, _)| *tag).collect();
-    env.feeds.removed(tx, status.account_id, status.id, &tag_ids);
-    env.streams.status_deleted(tx, status, mentioned, tags);
     Ok(())
 }

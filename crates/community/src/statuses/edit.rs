@@ -112,7 +112,8 @@ pub fn edit(tx: &mut Tx, env: &Env, by: Id, id: Id, edit: &Edit) -> Result<(), E
     write(tx, &new, now)?;
     relink(tx, env, &new, &people.iter().map(|(_, one)| one.id).collect::<Vec<_>>())?;
     search::statuses_changed(tx, env, [(&new, true)])?;
-    cards::changed(tx, env, id)?;
+    let written = by_id(tx, id)?;
+    cards::changed(tx, env, &written)?;
     tell(tx, env, &new)
 }
 

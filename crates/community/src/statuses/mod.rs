@@ -8,6 +8,7 @@ mod keys;
 mod look;
 mod marks;
 mod plain;
+mod plain_deletes;
 mod plain_marks;
 mod publish;
 mod receive;
@@ -39,12 +40,14 @@ pub use marks::{
     unboost, unfavourite, unmute_conversation, unpin,
 };
 pub(crate) use plain::{Coming, Taken, receive_plain};
+pub(crate) use plain_deletes::Going;
 pub(crate) use plain_marks::{ComingMark, receive_marks};
 pub use publish::{Draft, POLL_LIFE_S, PollDraft, publish};
 pub(crate) use receive::is_followed;
 pub use receive::{Cause, Receipt, mention_learnt, receive, receive_delete};
 pub use receive_vote::receive_vote;
 pub use remote::{RemoteMedia, RemoteMention, RemotePoll, RemoteStatus};
+pub(crate) use revise::revise;
 pub use scheduled::{
     PublishScheduled, Scheduled, reschedule, schedule, scheduled, scheduled_one, unschedule,
 };

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use weir_base::{Id, Timestamp};
 use weir_db::{Json, ToValue, Tx, Value, ids, params};
 
-use super::{Status, Visibility, by_id, keys, visible_post, vote};
+use super::{Status, Visibility, keys, visible_post, vote};
 use crate::accounts::{self, Account};
 use crate::federation::order::Version;
 use crate::federation::{self, Message};
@@ -504,16 +504,4 @@ fn watchers(tx: &mut Tx, posts: &[Posted<'_>]) -> Result<HashMap<Id, Vec<Id>>, E
         Ok(())
     })?;
     Ok(watchers)
-}
-
-/// The post whose reply `status` is, when it is known here.
-pub(crate) fn parent(tx: &mut Tx, status: &Status) -> Result<Option<Status>, Error> {
-    match status.in_reply_to_id {
-        Some(id) => match by_id(tx, id) {
-            Ok(parent) => Ok(Some(parent)),
-            Err(Error::NotFound(_)) => Ok(None),
-            Err(error) => Err(error),
-        },
-        None => Ok(None),
-    }
 }

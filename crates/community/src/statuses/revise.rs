@@ -1,15 +1,17 @@
 //! What a newer (or older) version of a known post of another server changes.
 
+use std::collections::BTreeSet;
+
 use weir_base::{Id, Timestamp};
 use weir_db::{Json, Tx, params};
 
 use super::receive::{self, Addressee, Receipt};
 use super::remote::{RemoteMedia, RemotePoll, RemoteStatus};
-use super::{Media, Status, publish};
+use super::{Media, Status, by_id, publish};
 use crate::accounts::Account;
 use crate::federation::order::{self, Version};
 use crate::notifications::{self, Kind};
-use crate::{Env, Error, cards, emojis, search, tags};
+use crate::{Env, Error, cards, emojis, search, tags, text};
 
 /// Versions kept of one post.
 const HISTORY_MAX: i64 = 100;
@@ -25,6 +27,22 @@ struct Shown {
     options: Option<Vec<String>>,
 }
 
+/// Post `known` came again, or another version of it.
+///
+/// # Errors
+/// The database's.
+pub(crate) fn revise(
+    tx: &mut Tx,
+    env: &Env,
+    by: &Account,
+    known: &Status,
+    remote: &RemoteStatus,
+    version: Version,
+) -> Result<Receipt, Error> {
+    order::meet(tx, &[&remote.uri])?;
+    receive(tx, env, by, known, remote, version)
+}
+
 pub(super) fn receive(
     tx: &mut Tx,
     env: &Env,
@@ -36,7 +54,7 @@ pub(super) fn receive(
     if known.account_id != by.id || known.local || known.boost_of_id.is_some() {
         return Ok(Receipt::Refused("another author's"));
     }
-    let old = version_of(tx, known.id)?;
+    let Held { version: old, mentions, tags, boosted_here } = held(tx, known.id)?;
     let before = shown_now(tx, known)?;
     let after = shown_of(remote, by);
     let newer = version > old;
@@ -49,13 +67,24 @@ pub(super) fn receive(
         if before != after {
             change(tx, env, known, by, remote, &before, version)?;
         }
-        readdress(tx, env, known, remote)?;
-        retag(tx, env, known, remote)?;
+        if mentions || !remote.mentions.is_empty() {
+            readdress(tx, env, known, remote)?;
+        }
+        if tags || !remote.tags.is_empty() {
+            retag(tx, env, known, remote)?;
+        }
         emojis::upsert_remote(tx, env, &by.domain, &remote.emojis)?;
         if before != after {
             search::status_marked(tx, env, known.id)?;
-            cards::changed(tx, env, known.id)?;
-            tell(tx, env, known)?;
+            let written = match before.media == after.media {
+                true => rewritten(known, remote),
+                false => by_id(tx, known.id)?,
+            };
+            cards::changed(tx, env, &written)?;
+            env.streams.status_edited(tx, known.id);
+            if boosted_here {
+                tell_boosters(tx, env, known)?;
+            }
         }
     }
     if let Some(poll) = &remote.poll {
@@ -64,11 +93,37 @@ pub(super) fn receive(
     Ok(Receipt::Known(known.id))
 }
 
-fn version_of(tx: &mut Tx, id: Id) -> Result<Version, Error> {
-    let sql = "SELECT version_ms, version_seq FROM statuses WHERE id = ?1";
+/// What has to be known of a post before it is changed: one statement, for most answers are "no".
+struct Held {
+    version: Version,
+    /// Somebody is mentioned.
+    mentions: bool,
+    /// It has hashtags.
+    tags: bool,
+    /// Somebody here boosted it.
+    boosted_here: bool,
+}
+
+fn held(tx: &mut Tx, id: Id) -> Result<Held, Error> {
+    let sql = "SELECT version_ms, version_seq,
+         (SELECT 1 FROM mentions WHERE status_id = ?1 LIMIT 1),
+         (SELECT 1 FROM status_tags WHERE status_id = ?1 LIMIT 1),
+         (SELECT 1 FROM statuses WHERE boost_of_id = ?1 AND local = 1 LIMIT 1)
+       FROM statuses WHERE id = ?1";
     Ok(tx.query_one(sql, params![id], |row| {
-        Ok(Version { at: Timestamp::from_ms(row.get(0)?), seq: row.get(1)? })
+        let is = |column| Ok::<_, weir_db::Error>(row.get::<Option<i64>>(column)?.is_some());
+        Ok(Held {
+            version: Version { at: Timestamp::from_ms(row.get(0)?), seq: row.get(1)? },
+            mentions: is(2)?,
+            tags: is(3)?,
+            boosted_here: is(4)?,
+        })
     })?)
+}
+
+/// The post with the text that was written over it.
+fn rewritten(known: &Status, remote: &RemoteStatus) -> Status {
+    Status { content: remote.content.clone(), spoiler: remote.spoiler.clone(), ..known.clone() }
 }
 
 fn shown_now(tx: &mut Tx, status: &Status) -> Result<Shown, Error> {
@@ -120,15 +175,6 @@ fn keep(
     shown: &Shown,
 ) -> Result<(), Error> {
     let at = if version.at > written { version.at } else { written };
-    let known: Option<i64> =
-        tx.value("SELECT count(*) FROM status_edits WHERE status_id = ?1", params![status])?;
-    let same: Option<i64> = tx.value(
-        "SELECT 1 FROM status_edits WHERE status_id = ?1 AND created_at = ?2 AND content = ?3",
-        params![status, at, shown.content],
-    )?;
-    if same.is_some() || known.unwrap_or(0) >= HISTORY_MAX {
-        return Ok(());
-    }
     let media: Vec<serde_json::Value> = shown
         .media
         .iter()
@@ -136,7 +182,12 @@ fn keep(
         .collect();
     tx.run(
         "INSERT INTO status_edits (id, status_id, created_at, content, spoiler, sensitive, media,
-           poll_options) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+           poll_options)
+         SELECT CAST(?1 AS BIGINT), CAST(?2 AS BIGINT), CAST(?3 AS BIGINT), CAST(?4 AS TEXT),
+           CAST(?5 AS TEXT), CAST(?6 AS BIGINT), CAST(?7 AS TEXT), CAST(?8 AS TEXT)
+         WHERE (SELECT count(*) FROM status_edits WHERE status_id = ?2) < ?9
+           AND NOT EXISTS (SELECT 1 FROM status_edits
+             WHERE status_id = ?2 AND created_at = ?3 AND content = ?4)",
         params![
             env.ids.next(),
             status,
@@ -145,7 +196,8 @@ fn keep(
             shown.spoiler,
             shown.sensitive,
             Json(media),
-            shown.options.as_ref().map(Json)
+            shown.options.as_ref().map(Json),
+            HISTORY_MAX
         ],
     )?;
     Ok(())
@@ -266,11 +318,26 @@ fn readdress(tx: &mut Tx, env: &Env, known: &Status, remote: &RemoteStatus) -> R
     Ok(())
 }
 
+fn sorted_names(tags: &[(Id, String)]) -> impl Iterator<Item = &str> {
+    let mut names: Vec<&str> = tags.iter().map(|(_, name)| name.as_str()).collect();
+    names.sort_unstable();
+    names.into_iter()
+}
+
 fn retag(tx: &mut Tx, env: &Env, known: &Status, remote: &RemoteStatus) -> Result<(), Error> {
     let names: Vec<&str> = remote.tags.iter().map(String::as_str).collect();
+    let before: Vec<(Id, String)> = tx.query(
+        "SELECT t.id, t.name FROM status_tags s JOIN tags t ON t.id = s.tag_id
+         WHERE s.status_id = ?1",
+        params![known.id],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
+    let keys: BTreeSet<String> = names.iter().map(|name| text::tag_key(name)).collect();
+    if keys.iter().map(String::as_str).eq(sorted_names(&before)) {
+        return Ok(());
+    }
+    let now: Vec<Id> = before.into_iter().map(|(tag, _)| tag).collect();
     let wanted: Vec<Id> = tags::ensure(tx, env, &names)?.iter().map(|tag| tag.id).collect();
-    let now: Vec<Id> =
-        tx.column("SELECT tag_id FROM status_tags WHERE status_id = ?1", params![known.id])?;
     let gone: Vec<Id> = now.iter().filter(|id| !wanted.contains(id)).copied().collect();
     tags::unlink(tx, env, known.id, &gone)?;
     if wanted.iter().any(|id| !now.contains(id)) {
@@ -279,9 +346,8 @@ fn retag(tx: &mut Tx, env: &Env, known: &Status, remote: &RemoteStatus) -> Resul
     Ok(())
 }
 
-/// Tells those who look at the post, and those here who boosted it.
-fn tell(tx: &mut Tx, env: &Env, known: &Status) -> Result<(), Error> {
-    env.streams.status_edited(tx, known.id);
+/// Tells those here who boosted the post.
+fn tell_boosters(tx: &mut Tx, env: &Env, known: &Status) -> Result<(), Error> {
     let boosters: Vec<Id> = tx.column(
         "SELECT account_id FROM statuses WHERE boost_of_id = ?1 AND local = 1",
         params![known.id],

@@ -20,5 +20,6 @@ mod place;
 mod proxy;
 mod search;
 mod smtp;
+mod together;
 mod walk;
 mod working;

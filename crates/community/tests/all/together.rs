@@ -1,0 +1,162 @@
+//! Messages that are worked in one batch, by statements for all of them.
+
+use weir_base::Id;
+use weir_community::accounts;
+use weir_community::federation::order::Version;
+use weir_community::federation::{self, Deed, Forward, Incoming, Passable, Senders};
+use weir_community::relationships::{self, FollowWish};
+use weir_community::statuses::{self, RemoteMention, RemoteStatus, Visibility};
+use weir_community::{Env, Error};
+use weir_db::{Tx, params};
+use weir_jobs::Job;
+
+use crate::housekeeping::actor;
+use crate::place::{Place, places};
+
+const BOB: &str = "https://bob.example/bob";
+
+fn uri(path: &str) -> String {
+    format!("https://bob.example/{path}")
+}
+
+fn incoming(env: &Env, deed: Deed) -> Incoming {
+    let now = env.clock.now();
+    let version = Version { at: now, seq: env.ids.next() };
+    Incoming { actor: BOB.into(), activity: String::new(), version, arrived: now, deed }
+}
+
+/// Works `deeds` of bob in one transaction; tells which were worked together.
+async fn work(place: &Place, deeds: Vec<Deed>) -> Vec<bool> {
+    let unit = move |tx: &mut Tx, env: &Env| {
+        let batch: Vec<Incoming> = deeds.iter().map(|deed| incoming(env, deed.clone())).collect();
+        let body = String::from("{}");
+        let passable = Passable { body, proven: false, addressed: Vec::new() };
+        let messages: Vec<_> = batch.iter().map(|one| (one, Some(&passable))).collect();
+        let mut senders = Senders::read(tx, &batch)?;
+        let done = federation::receive_plain(tx, env, &mut senders, &messages)?;
+        for (one, _) in batch.iter().zip(&done).filter(|(_, done)| !**done) {
+            federation::receive_and_forward(tx, env, &mut senders, one, &passable)?;
+        }
+        Ok(done)
+    };
+    place.write(unit).await.unwrap()
+}
+
+fn note(path: &str, answers: Option<&str>, mentions: &[&str]) -> Deed {
+    let mention = |uri: &&str| RemoteMention { uri: (*uri).into(), silent: false };
+    let note = RemoteStatus {
+        uri: uri(path),
+        content: format!("<p>{path}</p>"),
+        in_reply_to: answers.map(str::to_owned),
+        mentions: mentions.iter().map(mention).collect(),
+        tags: vec!["flood".into()],
+        ..RemoteStatus::default()
+    };
+    Deed::Post(Box::new(note.cleaned().unwrap()))
+}
+
+fn deletion(path: &str) -> Deed {
+    Deed::Delete { uri: uri(path) }
+}
+
+async fn rows(place: &Place, table: &str) -> i64 {
+    let sql = format!("SELECT count(*) FROM {table}");
+    place.read(move |tx, _| Ok(tx.value(&sql, &[])?.unwrap_or(0))).await.unwrap()
+}
+
+/// bob of another server, whom alice here follows, and a post of hers.
+async fn met(place: &Place) -> (Id, Id, String) {
+    let alice = place.person("alice").await;
+    let bob = actor(place, "bob").await;
+    let follow = move |tx: &mut Tx, env: &Env| {
+        relationships::follow(tx, env, alice, bob, &FollowWish::default())?;
+        relationships::accept_request(tx, env, bob, alice)
+    };
+    place.write(follow).await.unwrap();
+    let asked = place.post(alice, "A question", Visibility::Public).await;
+    let asked = place.read(move |tx, _| statuses::by_id(tx, asked)).await.unwrap();
+    (alice, bob, asked.uri)
+}
+
+#[tokio::test]
+async fn deletions_that_come_together_take_all_that_hangs_on_their_posts() {
+    for place in places() {
+        let (alice, bob, asked) = met(&place).await;
+        let me = place.read(move |tx, _| accounts::by_id(tx, alice)).await.unwrap().uri;
+        let posts = vec![
+            note("answer", Some(&asked), &[&me]),
+            note("boosted", None, &[]),
+            note("plain", None, &[]),
+            note("stays", None, &[]),
+        ];
+        work(&place, posts).await;
+        work(&place, vec![note("below", Some(&uri("boosted")), &[])]).await;
+        let boosted = uri("boosted");
+        let mark = move |tx: &mut Tx, env: &Env| {
+            let post = statuses::by_uri(tx, &boosted)?.ok_or(Error::NotFound("Status"))?;
+            statuses::boost(tx, env, alice, post.id, None)?;
+            statuses::favourite(tx, env, alice, post.id).map(drop)
+        };
+        place.write(mark).await.unwrap();
+        let at = async |path: &str| {
+            let uri = uri(path);
+            place.read(move |tx, _| statuses::by_uri(tx, &uri)).await.unwrap()
+        };
+        let forwards = format!("jobs WHERE kind = '{}'", Forward::KIND);
+        let before = rows(&place, &forwards).await;
+        let gone = ["answer", "boosted", "plain", "never"].map(deletion).into();
+        assert_eq!(work(&place, gone).await, [true; 4], "{}", place.name());
+        for path in ["answer", "boosted", "plain"] {
+            assert!(at(path).await.is_none(), "{path}");
+        }
+        assert!(at("stays").await.is_some());
+        let below = at("below").await.expect("it stays");
+        assert_eq!((below.in_reply_to_id, below.in_reply_to_uri), (None, Some(uri("boosted"))));
+        let asked = place.read(move |tx, _| statuses::by_uri(tx, &asked)).await.unwrap().unwrap();
+        assert_eq!(asked.replies_count, 0);
+        for table in ["mentions", "favourites", "notifications WHERE status_id <> 0"] {
+            assert_eq!(rows(&place, table).await, 0, "{table}");
+        }
+        assert_eq!(rows(&place, "status_tags").await, 2);
+        assert_eq!(rows(&place, "tombstones").await, 4, "also of what never came");
+        let counts = async |id: Id| {
+            place.read(move |tx, _| accounts::by_id(tx, id)).await.unwrap().statuses_count
+        };
+        assert_eq!((counts(bob).await, counts(alice).await), (2, 1), "boosts are gone, too");
+        // To those who have it by an answer here, or by a boost.
+        assert_eq!(rows(&place, &forwards).await - before, 2);
+        // What was deleted does not come back.
+        work(&place, vec![note("never", None, &[]), note("plain", None, &[])]).await;
+        assert!(at("never").await.is_none() && at("plain").await.is_none());
+    }
+}
+
+#[tokio::test]
+async fn an_edit_that_changes_nothing_but_the_text_keeps_what_else_there_is_and_one_version_each() {
+    for place in places() {
+        let (alice, _, asked) = met(&place).await;
+        let me = place.read(move |tx, _| accounts::by_id(tx, alice)).await.unwrap().uri;
+        work(&place, vec![note("answer", Some(&asked), &[&me])]).await;
+        let edit = |text: &str| {
+            let Deed::Post(mut post) = note("answer", Some(&asked), &[&me]) else { unreachable!() };
+            post.content = format!("<p>{text}</p>");
+            Deed::Post(post)
+        };
+        for text in ["second", "third", "third"] {
+            work(&place, vec![edit(text)]).await;
+        }
+        let read = |tx: &mut Tx, _: &Env| {
+            let post = statuses::by_uri(tx, &uri("answer"))?.ok_or(Error::NotFound("Status"))?;
+            let versions: Vec<String> = tx.column(
+                "SELECT content FROM status_edits WHERE status_id = ?1 ORDER BY created_at, id",
+                params![post.id],
+            )?;
+            Ok((post.content, versions))
+        };
+        let (content, versions) = place.read(read).await.unwrap();
+        assert_eq!(content, "<p>third</p>");
+        assert_eq!(versions, ["<p>answer</p>", "<p>second</p>", "<p>third</p>"]);
+        assert_eq!(rows(&place, "mentions").await, 1);
+        assert_eq!(rows(&place, "status_tags").await, 1);
+    }
+}

@@ -8,7 +8,7 @@ use weir_community::Community;
 use weir_community::instance::Registrations;
 use weir_fetch::Fetch;
 
-use crate::inbox::{FreeDisk, Inbox};
+use crate::inbox::{FreeDisk, Inbox, InboxLimits};
 use crate::keys::Keys;
 use crate::outbound::Outbound;
 use crate::resolver::Finder;
@@ -30,6 +30,8 @@ pub struct Setup {
     /// What is free on the database's disk, where that can be known: what comes in is refused
     /// before it is full.
     pub free_disk: FreeDisk,
+    /// What the inboxes take before they tell others to come again.
+    pub inbox_limits: InboxLimits,
     /// What else of this server host-meta tells: relations and addresses.
     pub host_links: Vec<HostLink>,
     /// Where what other servers send is judged: on threads that give way to those who are here.
@@ -101,7 +103,7 @@ impl ActivityPub {
         let inner = Inner {
             keys: Keys::new(setup.community.clone()),
             finder: Finder::new(setup.community.env().clock.clone()),
-            inbox: Inbox::new(setup.free_disk, setup.door),
+            inbox: Inbox::new(setup.inbox_limits, setup.free_disk, setup.door),
             outbound: Outbound::new(&setup.community),
             usage: Usage::default(),
             community: setup.community,

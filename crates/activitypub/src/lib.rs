@@ -26,7 +26,7 @@ pub mod signature;
 pub mod wire;
 
 pub use face::{ActivityPub, HostLink, Setup, SetupError};
-pub use inbox::{FreeDisk, Inbound, Late, LookUp, RefetchKey, Unverified};
+pub use inbox::{FreeDisk, Inbound, InboxLimits, Late, LookUp, RefetchKey, Unverified};
 pub use keys::{Keys, Signing};
 pub use outbound::{Deliver, DeliverRest, PrunePayloads, Redeliver, retry_host};
 pub use resolver::Signer;

@@ -1,7 +1,7 @@
 //! What the configuration means for how this server speaks with others.
 
 use tokio::runtime::Handle;
-use weir_activitypub::{ActivityPub, FreeDisk, HostLink, Setup, SetupError};
+use weir_activitypub::{ActivityPub, FreeDisk, HostLink, InboxLimits, Setup, SetupError};
 
 use crate::config::{Checked, FederationMode, Role};
 use crate::options;
@@ -30,6 +30,7 @@ pub fn face(
         allowlist: federation.mode == FederationMode::Allowlist,
         registrations: options::registrations(checked),
         free_disk: free_disk(checked, parts),
+        inbox_limits: InboxLimits::default(),
         host_links: host_links(checked, parts),
         door: door.clone(),
     };

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::extract::State;
+use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri as HttpUri, header};
 use weir_community::{Env, Error, federation};
 use weir_db::{Class, Tx};
 use weir_http::ClientIp;
 
+use super::bodies::{self, Unread};
 use super::full::Refusal;
 use super::hearsay;
 use super::seen;
@@ -61,12 +62,21 @@ pub(crate) async fn receive(
     client: ClientIp,
     uri: HttpUri,
     headers: HeaderMap,
-    body: Bytes,
+    request: Request,
 ) -> Response {
+    let bodies = &face.inbox().bodies;
+    let kept = match bodies::read(bodies, client.source(), &headers, request.into_body()).await {
+        Ok(kept) => kept,
+        Err(Unread::Later(refusal)) => return answer(Verdict::Later(refusal)),
+        Err(Unread::Refused(status, kind)) => {
+            return answer(Verdict::Refused(status, kind, kind.replace('_', " ")));
+        }
+    };
     let door = face.inbox().door.clone();
     let judged = door.spawn(async move {
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
-        Message { face: &face, client, path, headers: &headers, body: &body }.judge().await
+        let body = &kept.bytes;
+        Message { face: &face, client, path, headers: &headers, body }.judge().await
     });
     match judged.await {
         Ok(Ok(verdict)) => answer(verdict),

@@ -9,10 +9,6 @@ use weir_jobs::Jobs;
 
 use super::crowd::Crowd;
 
-/// Messages that may wait to be worked.
-const INBOUND_MAX: u64 = 2_000_000;
-/// Messages of one server that may wait to be worked.
-const INBOUND_PER_HOST_MAX: u64 = 500_000;
 /// What the messages of one server that wait to be worked may take, in bytes, where that is less
 /// than an eighth of the free disk.
 const INBOUND_PER_HOST_BYTES_MAX: u64 = 4 << 30;
@@ -42,14 +38,39 @@ const UNKNOWN_RESERVE_BYTES: u64 = 2 * DISK_RESERVE_BYTES;
 const AGE_MAX_MS: i64 = 200;
 /// Deepest lanes looked at.
 const LANES: usize = 128;
-/// Lanes are looked at where so many wait in all: below, no lane is too deep.
+/// Lanes are looked at where so many wait in all, or as many as one may have: below, no lane is too
+/// deep.
 const LANES_FROM: u64 = 256;
+
+/// What the door takes before it tells others to come again.
+#[derive(Debug, Clone, Copy)]
+pub struct InboxLimits {
+    /// Messages that may wait to be worked.
+    pub waiting_max: u64,
+    /// Those of them of one server.
+    pub waiting_per_host_max: u64,
+    /// What the bodies that are being read or judged may take of the memory, in bytes; those from
+    /// one network a quarter of that.
+    pub bodies_bytes_max: usize,
+}
+
+impl Default for InboxLimits {
+    fn default() -> Self {
+        Self {
+            waiting_max: 2_000_000,
+            waiting_per_host_max: 500_000,
+            // With messages of usual size tens of thousands at once.
+            bodies_bytes_max: 128 << 20,
+        }
+    }
+}
 
 /// The bytes that are free on the database's disk, where that can be known.
 pub type FreeDisk = Box<dyn Fn() -> Option<u64> + Send + Sync>;
 
 /// What waits, as it was a moment ago.
 pub(crate) struct Full {
+    limits: InboxLimits,
     at: Timestamp,
     free_disk: FreeDisk,
     free_bytes: Option<u64>,
@@ -69,10 +90,10 @@ struct Depths {
 }
 
 impl Depths {
-    fn look(jobs: &Jobs, name: &str, total: u64, lanes_max: usize) -> Self {
+    fn look(jobs: &Jobs, name: &str, total: u64, lane_max: u64) -> Self {
         let mut lanes = HashMap::new();
-        if total >= LANES_FROM {
-            lanes.extend(jobs.lanes(name, lanes_max).into_iter().map(|one| (one.lane, one.depth)));
+        if total >= LANES_FROM.min(lane_max) {
+            lanes.extend(jobs.lanes(name, LANES).into_iter().map(|one| (one.lane, one.depth)));
         }
         Self { total, lanes }
     }
@@ -108,8 +129,9 @@ pub(super) enum Refusal {
 
 impl Full {
     /// Nothing is known yet.
-    pub(crate) fn new(free_disk: FreeDisk) -> Self {
+    pub(crate) fn new(limits: InboxLimits, free_disk: FreeDisk) -> Self {
         Self {
+            limits,
             at: Timestamp::default(),
             free_disk,
             free_bytes: None,
@@ -125,16 +147,17 @@ impl Full {
             return;
         }
         let queues = jobs.queues();
-        let look = |name: &str, lanes_max| {
+        let look = |name: &str, lane_max| {
             let total = queues.iter().find(|queue| queue.name == name).map_or(0, |q| q.depth);
-            Depths::look(jobs, name, total, lanes_max)
+            Depths::look(jobs, name, total, lane_max)
         };
+        let per_host = self.limits.waiting_per_host_max;
         self.at = now;
         self.free_bytes = (self.free_disk)();
-        self.inbound = look(super::work::QUEUE.name, LANES);
-        self.inbound.add(look(super::work::LATE_QUEUE.name, LANES));
-        self.inbound.add(look(super::look_up::QUEUE.name, LANES));
-        self.hearsay = look(AskOrigin::QUEUE_NAME, LANES);
+        self.inbound = look(super::work::QUEUE.name, per_host);
+        self.inbound.add(look(super::work::LATE_QUEUE.name, per_host));
+        self.inbound.add(look(super::look_up::QUEUE.name, per_host));
+        self.hearsay = look(AskOrigin::QUEUE_NAME, HEARSAY_PER_HOST_MAX);
         let inbound = &self.inbound.lanes;
         self.mean_bytes.retain(|host, _| inbound.contains_key(host));
     }
@@ -157,10 +180,11 @@ impl Full {
     ) -> Option<Refusal> {
         self.look(jobs, now);
         let depth = self.inbound.of(host);
-        if depth >= INBOUND_PER_HOST_MAX || self.holds_too_much(host, depth, bytes as u64) {
+        let is_deep = depth >= self.limits.waiting_per_host_max;
+        if is_deep || self.holds_too_much(host, depth, bytes as u64) {
             return Some(Refusal::Sender);
         }
-        if self.inbound.total >= INBOUND_MAX || self.disk_is_full() {
+        if self.inbound.total >= self.limits.waiting_max || self.disk_is_full() {
             return Some(Refusal::Everybody);
         }
         self.inbound.taken(host);

@@ -13,6 +13,7 @@
 //! - Too much waits: 429 or 503 with `Retry-After`.
 
 mod backlog;
+mod bodies;
 mod crowd;
 mod door;
 mod full;
@@ -26,21 +27,22 @@ mod unknown;
 mod work;
 
 pub(crate) use backlog::Patient;
-pub use full::FreeDisk;
+pub use full::{FreeDisk, InboxLimits};
 pub use look_up::LookUp;
 pub use unknown::{RefetchKey, Unverified};
 pub use work::{Inbound, Late};
 
+use std::sync::Arc;
+
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
 use axum::routing::post;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use weir_jobs::Registry;
 
 use crate::ActivityPub;
-use crate::wire::BYTES_MAX;
 use backlog::GivingWay;
+use bodies::Bodies;
 use full::Full;
 use gather::Gather;
 use meet::Meetings;
@@ -57,21 +59,23 @@ pub(crate) struct Inbox {
     late: Gather<Late>,
     unknown: Gather<Unverified>,
     giving_way: GivingWay,
+    bodies: Arc<Bodies>,
     /// Where messages are judged.
     door: Handle,
 }
 
 impl Inbox {
-    pub(crate) fn new(free_disk: FreeDisk, door: Handle) -> Self {
+    pub(crate) fn new(limits: InboxLimits, free_disk: FreeDisk, door: Handle) -> Self {
         Self {
             seen: Seen::default(),
-            full: Mutex::new(Full::new(free_disk)),
+            full: Mutex::new(Full::new(limits, free_disk)),
             sources: Sources::default(),
             meetings: Meetings::default(),
             known: Gather::default(),
             late: Gather::default(),
             unknown: Gather::default(),
             giving_way: GivingWay::default(),
+            bodies: Arc::new(Bodies::new(limits.bodies_bytes_max)),
             door,
         }
     }
@@ -84,7 +88,6 @@ pub(crate) fn router() -> Router<ActivityPub> {
         .route("/actor/inbox", post(door::receive))
         .route("/ap/users/{account}/inbox", post(door::receive))
         .route("/users/{account}/inbox", post(door::receive))
-        .layer(DefaultBodyLimit::max(BYTES_MAX))
 }
 
 /// Registers the jobs behind the door.

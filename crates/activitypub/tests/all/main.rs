@@ -5,6 +5,7 @@ mod deliveries;
 mod documents;
 mod faults;
 mod forwarding;
+mod full;
 mod giving_way;
 mod gone;
 mod inbox;

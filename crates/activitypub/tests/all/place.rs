@@ -9,7 +9,7 @@ use http_body_util::BodyExt;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
-use weir_activitypub::{ActivityPub, HostLink, Setup as FaceSetup};
+use weir_activitypub::{ActivityPub, HostLink, InboxLimits, Setup as FaceSetup};
 use weir_base::{Clock, Id, Random, Timestamp};
 use weir_community::accounts::{self, NewAccount, RemoteAccount, RemoteKey};
 use weir_community::federation::chores;
@@ -70,8 +70,14 @@ pub fn narrow_places() -> Vec<Place> {
     places_with(&Options { deadline_ms: 600_000, ..narrow })
 }
 
+/// Ones whose inboxes take no more than this.
+pub fn small_places(limits: InboxLimits) -> Vec<Place> {
+    let on = |fixture| Place::with(fixture, false, Options::default(), limits);
+    fixture::databases().into_iter().map(on).collect()
+}
+
 fn places_with(options: &Options) -> Vec<Place> {
-    let on = |fixture| Place::with(fixture, false, options.clone());
+    let on = |fixture| Place::with(fixture, false, options.clone(), InboxLimits::default());
     fixture::databases().into_iter().map(on).collect()
 }
 
@@ -82,10 +88,15 @@ pub fn strict_place() -> Place {
 
 impl Place {
     fn on(fixture: Fixture, require_signed_fetch: bool) -> Self {
-        Self::with(fixture, require_signed_fetch, Options::default())
+        Self::with(fixture, require_signed_fetch, Options::default(), InboxLimits::default())
     }
 
-    fn with(fixture: Fixture, require_signed_fetch: bool, options: Options) -> Self {
+    fn with(
+        fixture: Fixture,
+        require_signed_fetch: bool,
+        options: Options,
+        inbox_limits: InboxLimits,
+    ) -> Self {
         let clock = Clock::manual(Timestamp::from_ms(1_700_000_000_000));
         let random = Random::seeded(7);
         let jobs = Jobs::open(fixture.db.clone(), clock.clone(), random.clone()).unwrap();
@@ -108,6 +119,7 @@ impl Place {
             require_signed_fetch,
             registrations: Registrations::Open,
             free_disk: Box::new(|| None),
+            inbox_limits,
             door: tokio::runtime::Handle::current(),
             host_links: vec![HostLink { rel: "example", href: "wss://weir.test/x?a&b".into() }],
         })
@@ -158,6 +170,16 @@ impl Place {
         request.extensions_mut().insert(ClientIp(address.into()));
         request.headers_mut().extend(headers);
         self.router.clone().oneshot(request).await.unwrap().status()
+    }
+
+    /// The same; with when to come again, in s.
+    pub async fn send_again(&self, headers: HeaderMap, body: Body) -> (StatusCode, Option<String>) {
+        let mut request = Request::post("/inbox").body(body).unwrap();
+        request.extensions_mut().insert(ClientIp([192, 0, 2, 1].into()));
+        request.headers_mut().extend(headers);
+        let answer = self.router.clone().oneshot(request).await.unwrap();
+        let after = answer.headers().get(http::header::RETRY_AFTER);
+        (answer.status(), after.map(|after| after.to_str().unwrap().to_owned()))
     }
 
     pub fn is_postgres(&self) -> bool {

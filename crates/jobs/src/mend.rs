@@ -132,8 +132,8 @@ impl Jobs {
     }
 
     /// Takes back those jobs of `keys` ([`enqueue_unique`](Self::enqueue_unique)) that wait in the
-    /// schedule, put off or planned, in the caller's transaction, and tells how many those are. What
-    /// is ready or runs already stays. With the jobs on Redis none is known.
+    /// schedule, put off or planned, in the caller's transaction, and tells how many those are.
+    /// What is ready or runs already stays. With the jobs on Redis none is known.
     ///
     /// # Errors
     /// The database's.

@@ -13,8 +13,8 @@ use crate::wire::Uri;
 /// So far away from what came in by itself that nothing further is fetched.
 pub(super) const LEAF_DEPTH: u32 = DEPTH_MAX;
 
-/// How long a patient fetch waits, in ms. It is called back before, when the messages it gives way to
-/// are worked, and taken back when what it is of came with them.
+/// How long a patient fetch waits, in ms. It is called back before, when the messages it gives way
+/// to are worked, and taken back when what it is of came with them.
 const PATIENCE_MS: i64 = 600_000;
 
 pub(crate) fn register(registry: &mut Registry, face: &ActivityPub) {

@@ -259,6 +259,35 @@ impl Jobs {
         Ok(Some(id))
     }
 
+    /// The same of several jobs, ready now, each with its key; tells how many were enqueued.
+    ///
+    /// # Errors
+    /// As [`enqueue`](Self::enqueue).
+    pub fn enqueue_unique_each<J: Job>(
+        &self,
+        tx: &mut Tx,
+        jobs: &[(String, J)],
+    ) -> Result<usize, weir_db::Error> {
+        let keyed = jobs.iter().map(|(key, job)| (key.replace('\0', "\u{FFFD}"), job));
+        // In one order, so that no two units wait for each other.
+        let keyed: BTreeMap<String, &J> = keyed.collect();
+        let mut rows = Vec::with_capacity(keyed.len());
+        for (key, job) in keyed {
+            let mut row = self.row(job, None, None)?;
+            row.unique_key = Some(key);
+            rows.push(row);
+        }
+        let taken = rows.iter().filter_map(|row| Some((row.unique_key.as_deref()?, row.id)));
+        let free = unique::take_each(tx, J::UNIQUE, taken, self.inner.clock.now())?;
+        let mut free = free.into_iter();
+        rows.retain(|_| free.next().unwrap_or(false));
+        let count = rows.len();
+        if count > 0 {
+            self.insert(tx, rows)?;
+        }
+        Ok(count)
+    }
+
     /// Writes `job`, and gives its id, or that of the one which keeps it away.
     pub(crate) fn put<J: Job>(
         &self,

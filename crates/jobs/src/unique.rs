@@ -1,7 +1,7 @@
 //! Which jobs may not be there twice.
 
 use weir_base::{Id, Timestamp};
-use weir_db::{Error, Tx, params};
+use weir_db::{Error, Tx, Value, params};
 
 use crate::keeper::PRUNED_MAX;
 
@@ -44,16 +44,30 @@ pub(crate) fn take(
     id: Id,
     now: Timestamp,
 ) -> Result<Option<Id>, Error> {
-    let taken = tx.execute(
-        "INSERT INTO jobs_unique (unique_key, id, until_at) VALUES (?1, ?2, ?3)
-         ON CONFLICT (unique_key) DO UPDATE SET id = excluded.id, until_at = excluded.until_at
-         WHERE jobs_unique.until_at <= ?4",
-        params![key, id, unique.until(now), now],
-    )?;
+    let taken = tx.execute(TAKE, params![key, id, unique.until(now), now])?;
     if taken == 1 {
         return Ok(None);
     }
     tx.value("SELECT id FROM jobs_unique WHERE unique_key = ?1", params![key])
+}
+
+const TAKE: &str = "INSERT INTO jobs_unique (unique_key, id, until_at) VALUES (?1, ?2, ?3)
+  ON CONFLICT (unique_key) DO UPDATE SET id = excluded.id, until_at = excluded.until_at
+  WHERE jobs_unique.until_at <= ?4";
+
+/// Takes each of `keys`, no two of them the same, for the job beside it; tells which were free.
+pub(crate) fn take_each<'k>(
+    tx: &mut Tx,
+    unique: Unique,
+    keys: impl IntoIterator<Item = (&'k str, Id)>,
+    now: Timestamp,
+) -> Result<Vec<bool>, Error> {
+    let until = unique.until(now);
+    let each = keys.into_iter().map(|(key, id)| {
+        let until = until.map_or(Value::Null, |until| Value::Int(until.as_ms()));
+        [Value::Text(key.into()), Value::Int(id.0), until, Value::Int(now.as_ms())]
+    });
+    tx.execute_each(TAKE, each)
 }
 
 /// Forgets keys whose time is over, some at once.

@@ -313,7 +313,7 @@ impl Job for Fetch {
 /// # Errors
 /// The database's.
 pub fn want(tx: &mut Tx, env: &Env, wanted: Wanted, depth: u32) -> Result<(), Error> {
-    ask(tx, env, Fetch { wanted, depth, patient: false })
+    want_each(tx, env, [Fetch { wanted, depth, patient: false }])
 }
 
 /// The same of what nobody looks for at this moment, and what may come by itself.
@@ -321,7 +321,7 @@ pub fn want(tx: &mut Tx, env: &Env, wanted: Wanted, depth: u32) -> Result<(), Er
 /// # Errors
 /// The database's.
 pub fn want_patiently(tx: &mut Tx, env: &Env, wanted: Wanted, depth: u32) -> Result<(), Error> {
-    ask(tx, env, Fetch { wanted, depth, patient: true })
+    want_each(tx, env, [Fetch { wanted, depth, patient: true }])
 }
 
 /// The posts at `uris` came by themselves: nothing waits any more to fetch them.
@@ -340,13 +340,24 @@ pub(crate) fn came(tx: &mut Tx, env: &Env, uris: &[&str]) -> Result<(), Error> {
     Ok(())
 }
 
-fn ask(tx: &mut Tx, env: &Env, fetch: Fetch) -> Result<(), Error> {
-    if fetch.depth > DEPTH_MAX {
-        metrics::counter!("weir_community_fetches_too_deep_total").increment(1);
-        return Ok(());
+/// The same of several things.
+///
+/// # Errors
+/// The database's.
+pub(crate) fn want_each(
+    tx: &mut Tx,
+    env: &Env,
+    fetches: impl IntoIterator<Item = Fetch>,
+) -> Result<(), Error> {
+    let (near, far): (Vec<Fetch>, Vec<Fetch>) =
+        fetches.into_iter().partition(|fetch| fetch.depth <= DEPTH_MAX);
+    if !far.is_empty() {
+        metrics::counter!("weir_community_fetches_too_deep_total").increment(far.len() as u64);
     }
-    let now = env.clock.now();
-    env.jobs.enqueue_unique(tx, &fetch.key(), now, &fetch)?;
+    let near: Vec<(String, Fetch)> = near.into_iter().map(|fetch| (fetch.key(), fetch)).collect();
+    if !near.is_empty() {
+        env.jobs.enqueue_unique_each(tx, &near)?;
+    }
     Ok(())
 }
 

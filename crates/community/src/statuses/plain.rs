@@ -10,8 +10,7 @@ use weir_db::{Json, Tx, Value, texts};
 use super::look::{Look, Question, look_each};
 use super::publish::{self, Posted, Reach};
 use super::receive::{
-    Addressee, MENTION, ask_for_missing, concerns_local, insert_media_each, named, of_remote,
-    written_at,
+    Addressee, MENTION, concerns_local, insert_media_each, missing, named, of_remote, written_at,
 };
 use super::remote::RemoteStatus;
 use super::{Cause, Status, Visibility, boosted, conversation};
@@ -238,10 +237,11 @@ fn write<'w>(tx: &mut Tx, env: &Env, new: &'w mut [New<'_>]) -> Result<(), Error
         if one.look.boosted {
             boosted::settle_waiting(tx, env, &one.status)?;
         }
-        let remote = one.coming.remote;
-        ask_for_missing(tx, env, &one.status, remote, &one.people, Cause::Delivered)?;
     }
-    Ok(())
+    let wanted = new.iter().flat_map(|one| {
+        missing(env, &one.status, one.coming.remote, &one.people, Cause::Delivered)
+    });
+    federation::want_each(tx, env, wanted)
 }
 
 fn mention_each(tx: &mut Tx, new: &[New<'_>]) -> Result<(), Error> {

@@ -11,7 +11,7 @@ use super::remote::{RemoteMedia, RemotePoll, RemoteStatus};
 use super::{Status, Visibility, boosted, by_uri, conversation, publish, revise};
 use crate::accounts::{self, Account};
 use crate::federation::order::{self, Version};
-use crate::federation::{self, Wanted};
+use crate::federation::{self, Fetch, Wanted};
 use crate::{Env, Error, emojis, hosts};
 
 /// How often a free id is looked for in one millisecond.
@@ -111,7 +111,7 @@ pub fn receive(
     if seen.boosted {
         boosted::settle_waiting(tx, env, &status)?;
     }
-    ask_for_missing(tx, env, &status, remote, &people, cause)?;
+    federation::want_each(tx, env, missing(env, &status, remote, &people, cause))?;
     Ok(Receipt::New(status.id))
 }
 
@@ -362,15 +362,15 @@ pub(super) fn mention(tx: &mut Tx, status: Id, account: Id, silent: bool) -> Res
     Ok(())
 }
 
-/// Asks for what the post refers to and is not known here: what it answers, whom it mentions.
-pub(super) fn ask_for_missing(
-    tx: &mut Tx,
+/// What `status` refers to and is not known here, and is to be fetched.
+pub(super) fn missing(
     env: &Env,
     status: &Status,
     remote: &RemoteStatus,
     people: &[Addressee],
     cause: Cause,
-) -> Result<(), Error> {
+) -> Vec<Fetch> {
+    let mut wanted = Vec::new();
     if let Some(parent) = &status.in_reply_to_uri
         && !env.site.is_local(parent)
         && status.visibility != super::Visibility::Direct
@@ -379,20 +379,22 @@ pub(super) fn ask_for_missing(
             Cause::Delivered => 0,
             Cause::Wanted { depth } => depth + 1,
         };
-        federation::want_patiently(tx, env, Wanted::Status { uri: parent.clone() }, depth)?;
+        let parent = Wanted::Status { uri: parent.clone() };
+        wanted.push(Fetch { wanted: parent, depth, patient: true });
     }
-    let missing = remote.mentions.iter().filter(|mention| {
-        !mention.silent
-            && !env.site.is_local(&mention.uri)
-            && !people.iter().any(|person| person.uri == mention.uri)
-    });
     if cause == Cause::Delivered {
-        let missing: Vec<String> = missing.map(|mention| mention.uri.clone()).take(10).collect();
-        for uri in missing {
-            federation::want(tx, env, Wanted::Mention { status: status.id, uri }, 0)?;
-        }
+        let unknown = remote.mentions.iter().filter(|mention| {
+            !mention.silent
+                && !env.site.is_local(&mention.uri)
+                && !people.iter().any(|person| person.uri == mention.uri)
+        });
+        wanted.extend(unknown.take(10).map(|mention| {
+            let uri = mention.uri.clone();
+            let mention = Wanted::Mention { status: status.id, uri };
+            Fetch { wanted: mention, depth: 0, patient: false }
+        }));
     }
-    Ok(())
+    wanted
 }
 
 /// `account`, just learnt, is mentioned in post `status`.

@@ -52,6 +52,31 @@ async fn what_waits_for_its_time_is_taken_back_by_its_key_and_what_is_ready_is_n
 }
 
 #[tokio::test]
+async fn of_several_each_is_enqueued_whose_key_is_free_and_once() {
+    for house in houses() {
+        assert!(call_unique(&house, "taken", 5_000, 1).await);
+        let jobs = house.jobs.clone();
+        let enqueued = house
+            .write(move |tx| {
+                let calls = [("a", 2), ("taken", 3), ("b", 4), ("a", 5)];
+                let calls = calls.map(|(key, number)| (key.to_owned(), Call { number }));
+                jobs.enqueue_unique_each(tx, &calls)
+            })
+            .await;
+        assert_eq!(enqueued, 2, "{}", house.fixture.name);
+        assert!(!call_unique(&house, "b", 0, 6).await, "it is there");
+        let (registry, mut runs) = telling();
+        let running = house.start(registry);
+        let mut ran = [soon(runs.recv()).await, soon(runs.recv()).await];
+        ran.sort_unstable();
+        assert!(matches!(ran, [Some(2 | 4), Some(4 | 5)]), "{ran:?}");
+        assert!(runs.try_recv().is_err());
+        running.stop().await;
+        assert_eq!(house.rows("jobs").await, 0);
+    }
+}
+
+#[tokio::test]
 async fn scheduled_jobs_run_in_order_of_their_time_and_not_before() {
     for house in houses() {
         let (registry, mut runs) = telling();

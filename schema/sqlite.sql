@@ -937,6 +937,7 @@ CREATE INDEX oauth_tokens_by_app ON oauth_tokens (app_id);
 CREATE UNIQUE INDEX oauth_tokens_by_token ON oauth_tokens (token_hash);
 CREATE INDEX oauth_tokens_of_apps ON oauth_tokens (last_used_at) WHERE account_id IS NULL;
 CREATE INDEX payloads_by_subject ON payloads (account_id, subject, id);
+CREATE INDEX pins_by_status ON pins (status_id);
 CREATE INDEX poll_votes_by_account ON poll_votes (account_id);
 CREATE INDEX push_subscriptions_by_account ON push_subscriptions (account_id);
 CREATE UNIQUE INDEX push_subscriptions_by_token ON push_subscriptions (token_id);

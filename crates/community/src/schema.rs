@@ -7,4 +7,5 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration { number: 1, name: "the first tables", sql: include_str!("schema/001.sql") },
     Migration { number: 2, name: "chat", sql: include_str!("schema/002.sql") },
     Migration { number: 3, name: "meetings are not logged", sql: include_str!("schema/003.sql") },
+    Migration { number: 4, name: "pins by their posts", sql: include_str!("schema/004.sql") },
 ];

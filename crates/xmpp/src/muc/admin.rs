@@ -30,7 +30,9 @@ pub(super) fn list(room: &Room, payload: &Element, from: &Jid) -> Result<Element
     let role = state.occupant(from).map(|own| own.role);
     let query = Element::new("query", ns::MUC_ADMIN);
     if let Some(wanted) = item.attr("affiliation").and_then(Affiliation::parse) {
-        let open = state.config.open_lists && role.is_some() && wanted > Affiliation::None;
+        let lists_for = &state.config.lists_for;
+        let open = role.is_some_and(|role| lists_for.iter().any(|one| one == role.name()))
+            && wanted > Affiliation::None;
         let member = affiliation >= Affiliation::Member
             && wanted > Affiliation::None
             && state.config.members_only;
@@ -67,7 +69,7 @@ pub(super) fn list(room: &Room, payload: &Element, from: &Jid) -> Result<Element
 }
 
 /// What is to be changed about one.
-enum Change {
+pub(super) enum Change {
     Role { nick: String, role: Role, reason: String },
     Affiliation(Listed),
 }
@@ -93,11 +95,7 @@ pub(super) async fn change(
             check(&state, change, from)?;
         }
         check_owners(&state, &changes)?;
-        let rows = changes.iter().filter_map(|change| match change {
-            Change::Affiliation(listed) => Some(listed.clone()),
-            Change::Role { .. } => None,
-        });
-        let rows: Vec<Listed> = rows.collect();
+        let rows = rows(&changes);
         state.check_lists(&rows)?;
         let actor = state.occupant(from).map(|own| own.nick.clone()).unwrap_or_default();
         (changes, rows, actor, state.id)
@@ -114,6 +112,15 @@ pub(super) async fn change(
     }
     xmpp.rooms.forget_if_empty(room);
     Ok(())
+}
+
+/// What is kept of these changes.
+pub(super) fn rows(changes: &[Change]) -> Vec<Listed> {
+    let row = |change: &Change| match change {
+        Change::Affiliation(listed) => Some(listed.clone()),
+        Change::Role { .. } => None,
+    };
+    changes.iter().filter_map(row).collect()
 }
 
 fn read(state: &State, item: &Element) -> Result<Change, StanzaError> {
@@ -199,7 +206,7 @@ fn check(state: &State, change: &Change, from: &Jid) -> Result<(), StanzaError> 
 }
 
 /// A room keeps at least one owner (XEP-0045 §10.4).
-fn check_owners(state: &State, changes: &[Change]) -> Result<(), StanzaError> {
+pub(super) fn check_owners(state: &State, changes: &[Change]) -> Result<(), StanzaError> {
     let changed = |jid: &str| {
         changes.iter().rev().find_map(|change| match change {
             Change::Affiliation(listed) if listed.jid == jid => Some(listed.affiliation),
@@ -218,7 +225,7 @@ fn check_owners(state: &State, changes: &[Change]) -> Result<(), StanzaError> {
     Err(StanzaError::new(Condition::Conflict).text(text))
 }
 
-fn apply(xmpp: &Xmpp, room: &Room, state: &mut State, change: Change, actor: &str) {
+pub(super) fn apply(xmpp: &Xmpp, room: &Room, state: &mut State, change: Change, actor: &str) {
     let actor = actor.to_owned();
     match change {
         Change::Role { nick, role: Role::None, reason } => {

@@ -9,6 +9,9 @@ use crate::wire::{Condition, StanzaError, ns};
 /// The numbers of occupants to choose from.
 const SIZES: [&str; 7] = ["10", "50", "200", "1000", "5000", "20000", "50000"];
 
+/// The roles to choose from.
+const ROLES: [&str; 3] = ["moderator", "participant", "visitor"];
+
 /// The form to change `config` with.
 pub(super) fn form(config: &Config, name: &str) -> Form {
     let text = |kind, var: &str, label: &str, value: &str| Field::new(kind, var, label, value);
@@ -68,7 +71,8 @@ pub(super) fn form(config: &Config, name: &str) -> Form {
             "Voice can be asked for",
             config.voice_requests,
         ))
-        .with(flag("muc#roomconfig_enablearchiving", "Keep what is said", config.archive))
+        .with(flag("muc#roomconfig_enablelogging", "Keep what is said", config.archive))
+        .with(flag("muc#roomconfig_enablearchiving", "The same for older apps", config.archive))
         .with(text(
             "text-single",
             "muc#maxhistoryfetch",
@@ -82,13 +86,17 @@ pub(super) fn form(config: &Config, name: &str) -> Form {
                 "Whose presence is told to all",
                 &config.broadcast,
             )
-            .of(["moderator", "participant", "visitor"]),
+            .of(ROLES),
         )
-        .with(flag(
-            "muc#roomconfig_getmemberlist",
-            "All may see the lists of members",
-            config.open_lists,
-        ))
+        .with(
+            Field::many(
+                "list-multi",
+                "muc#roomconfig_getmemberlist",
+                "Who sees the lists of members, beside admins",
+                &config.lists_for,
+            )
+            .of(ROLES),
+        )
 }
 
 /// `config` with what `form` says in its place.
@@ -127,13 +135,15 @@ pub(super) fn changed(config: &Config, form: &Form) -> Result<Config, StanzaErro
             }
             "muc#roomconfig_allowvoicerequests" => new.voice_requests = flag()?,
             "muc#roomconfig_enablearchiving" | "muc#roomconfig_enablelogging" => {
-                new.archive = flag()?;
+                // Two names of one thing: the one that was changed counts.
+                let on = flag()?;
+                if on != config.archive {
+                    new.archive = on;
+                }
             }
             "muc#maxhistoryfetch" => new.history_max = number()?,
             "muc#roomconfig_presencebroadcast" => new.broadcast.clone_from(&field.values),
-            "muc#roomconfig_getmemberlist" => {
-                new.open_lists = flag().unwrap_or(!field.values.is_empty());
-            }
+            "muc#roomconfig_getmemberlist" => new.lists_for.clone_from(&field.values),
             // What else there is changes nothing here.
             _ => {}
         }

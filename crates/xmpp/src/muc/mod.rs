@@ -5,6 +5,7 @@
 //! first, together with all that wait in its room at that moment, and encoded once for everybody.
 
 mod admin;
+mod appoint;
 mod archive;
 mod budget;
 mod card;

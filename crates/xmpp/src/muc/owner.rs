@@ -5,7 +5,7 @@ use std::sync::Arc;
 use weir_community::chat::rooms::{self as noun, Affiliation, Config, Listed};
 
 use super::room::{Occupant, Role, Room, State, Told, status};
-use super::{bad, config, enter};
+use super::{admin, appoint, bad, config, enter};
 use crate::face::Xmpp;
 use crate::wire::form::Form;
 use crate::wire::{Condition, Element, Jid, Kind, Stanza, StanzaError, ns};
@@ -21,7 +21,9 @@ fn check(state: &State, from: &Jid) -> Result<(), StanzaError> {
 pub(super) fn form(room: &Room, from: &Jid) -> Result<Element, StanzaError> {
     let state = room.state();
     check(&state, from)?;
-    let form = config::form(&state.config, room.name());
+    let form = appoint::fields(&state)
+        .into_iter()
+        .fold(config::form(&state.config, room.name()), Form::with);
     Ok(Element::new("query", ns::MUC_OWNER).with_child(form.element()))
 }
 
@@ -53,20 +55,26 @@ async fn configure(
     form: &Form,
     from: &Jid,
 ) -> Result<(), StanzaError> {
-    let (before, new, id, lists) = {
+    let (before, new, id, lists, appointed) = {
         let state = room.state();
         let new = config::changed(&state.config, form)?;
         let lists: Vec<Listed> = state.lists.values().cloned().collect();
-        (state.config.clone(), new, state.id, lists)
+        let appointed = appoint::changes(&state, form, &new)?;
+        (state.config.clone(), new, state.id, lists, appointed)
     };
+    let rows = admin::rows(&appointed);
     let (name, owner, kept) = (room.name().to_owned(), from.bare_str().to_owned(), new.clone());
     let id = xmpp
         .write(move |tx, env| match (id, kept.persistent) {
-            (Some(id), true) => noun::configure(tx, env, id, &kept).map(|()| Some(id)),
+            (Some(id), true) => {
+                noun::configure(tx, env, id, &kept)?;
+                rows.iter().try_for_each(|row| noun::affiliate(tx, id, row))?;
+                Ok(Some(id))
+            }
             (Some(id), false) => noun::destroy(tx, env, id).map(|()| None),
             (None, true) => {
                 let id = noun::create(tx, env, &name, &kept, &owner)?.id;
-                for listed in &lists {
+                for listed in lists.iter().chain(&rows) {
                     noun::affiliate(tx, id, listed)?;
                 }
                 Ok(Some(id))
@@ -85,6 +93,10 @@ async fn configure(
         message.element.set_attr("type", "groupchat");
         message.element = message.element.with_child(x);
         room.announce(xmpp, &state, message);
+    }
+    let actor = state.occupant(from).map(|own| own.nick.clone()).unwrap_or_default();
+    for change in appointed {
+        admin::apply(xmpp, room, &mut state, change, &actor);
     }
     obey(xmpp, room, &mut state, &before);
     Ok(())

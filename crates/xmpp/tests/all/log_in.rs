@@ -437,3 +437,21 @@ async fn a_token_that_is_given_up_is_good_no_more() {
         assert_eq!(condition(&by_token(&mut app, &token, AGENT, FAST).await), "not-authorized");
     }
 }
+
+#[tokio::test]
+async fn a_token_that_is_given_up_can_be_replaced_in_the_same_breath() {
+    for mut place in places().await {
+        place.person("alice").await;
+        let old = token(&place).await;
+        let mut app = place.app().await;
+        let gives_up = FAST.replace("/>", " invalidate='1'/>")
+            + "<request-token xmlns='urn:xmpp:fast:0' mechanism='HT-SHA-256-NONE'/>";
+        let success = by_token(&mut app, &old, AGENT, &gives_up).await;
+        let new = success.child("token", "urn:xmpp:fast:0").unwrap().attr("token").unwrap();
+        for (token, outcome) in [(&*old, "failure"), (new, "success")] {
+            let mut app = place.app().await;
+            let answer = by_token(&mut app, token, AGENT, FAST).await;
+            assert_eq!(answer.name, outcome, "{}", place.name);
+        }
+    }
+}

@@ -11,8 +11,9 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use weir_community::users::scram::Hash;
 use weir_storm::fixture;
+use weir_xmpp::wire::Element;
 
-use crate::log_in::Scram;
+use crate::log_in::{AGENT, FAST, SASL2, Scram, by_sasl2, condition};
 use crate::place::{App, Io, Place, places};
 
 /// TLS over `io`, with the exporter of the connection.
@@ -131,5 +132,63 @@ async fn what_is_said_in_the_clear_behind_starttls_is_not_taken_for_said_in_secr
         .await;
         assert_eq!(app.receive().await.name, "proceed");
         assert_eq!(app.stream_error().await, "none");
+    }
+}
+
+/// An app over TLS of its own, and what tells its connection from all others.
+async fn app_and_exported(place: &Place) -> (App, Vec<u8>) {
+    let io = TcpStream::connect(place.tls_address).await.unwrap();
+    let (io, exported) = encrypt(place, io).await;
+    let mut app = App::on(Box::new(io));
+    app.open().await;
+    (app, exported)
+}
+
+/// Logs in by a token, proven for a connection that has this `binding`.
+async fn by_bound_token(app: &mut App, mechanism: &str, token: &str, binding: &[u8]) -> Element {
+    let said = [&b"Initiator"[..], binding].concat();
+    let proof = Hash::Sha256.hmac(token.as_bytes(), &said);
+    let message = BASE64_STANDARD.encode([&b"alice\0"[..], proof.as_ref()].concat());
+    app.send(&format!(
+        "<authenticate xmlns='{SASL2}' mechanism='{mechanism}'>\
+         <initial-response>{message}</initial-response>{AGENT}{FAST}</authenticate>"
+    ))
+    .await;
+    app.receive().await
+}
+
+#[tokio::test]
+async fn a_token_bound_to_the_connection_is_proven_anew_on_each() {
+    for fixture in fixture::databases() {
+        let mut place = Place::on(fixture, false).await;
+        place.person("alice").await;
+        let certificate = place.tls.tls().certificate().unwrap();
+        let endpoint = Hash::Sha256.digest(&certificate).as_ref().to_vec();
+        for mechanism in ["HT-SHA-256-EXPR", "HT-SHA-256-ENDP"] {
+            let is_exporter = mechanism.ends_with("EXPR");
+            let bound = |exported: &[u8]| match is_exporter {
+                true => exported.to_vec(),
+                false => endpoint.clone(),
+            };
+            let asks =
+                format!("<request-token xmlns='urn:xmpp:fast:0' mechanism='{mechanism}'/>");
+            let (mut app, first) = app_and_exported(&place).await;
+            let success = by_sasl2(&mut app, "alice", &asks).await;
+            let token = success.child("token", "urn:xmpp:fast:0").unwrap();
+            let token = token.attr("token").unwrap();
+            // What was proven on another connection, or to another server, proves nothing here.
+            let strange = if is_exporter { first } else { vec![0; 32] };
+            let (mut app, own) = app_and_exported(&place).await;
+            let replayed = by_bound_token(&mut app, mechanism, token, &strange).await;
+            assert_eq!(condition(&replayed), "not-authorized", "{mechanism} {}", place.name);
+            // Nor does anybody do without the binding.
+            let unbound = by_bound_token(&mut app, "HT-SHA-256-NONE", token, &[]).await;
+            assert_eq!(condition(&unbound), "not-authorized", "{mechanism} {}", place.name);
+            let success = by_bound_token(&mut app, mechanism, token, &bound(&own)).await;
+            let extra = success.child("additional-data", SASL2).unwrap().text();
+            let said = [&b"Responder"[..], &bound(&own)].concat();
+            let expected = Hash::Sha256.hmac(token.as_bytes(), &said);
+            assert_eq!(extra, BASE64_STANDARD.encode(expected), "{mechanism} {}", place.name);
+        }
     }
 }

@@ -81,8 +81,8 @@ async fn lists_are_for_those_who_may_see_them() {
     let members = list("bob", "affiliation='member'");
     let owners = list("bob", "affiliation='owner'");
     let refused_list = refused("bob", "iq", "l");
-    let closed = configures("getmemberlist", "0");
-    let open = configures("getmemberlist", "1");
+    let closed = configures("getmemberlist", "visitor");
+    let open = configures("getmemberlist", "participant");
     let changed = told("bob", 104);
     play(&format!(
         "{ROOM}{BOB}
@@ -267,4 +267,100 @@ async fn occupants_ask_each_other_without_knowing_who_they_are() {
         let answer = bob.receive().await;
         assert_eq!((answer.attr("id"), answer.attr("type")), (Some("n"), Some("error")));
     }
+}
+
+/// A field of several values.
+fn of_many(var: &str, values: &[&str]) -> String {
+    let values: String = values.iter().map(|one| format!("<value>{one}</value>")).collect();
+    format!("<field var='muc#roomconfig_{var}'>{values}</field>")
+}
+
+/// Alice fills in these fields.
+fn fills_in(fields: &str) -> String {
+    format!(
+        "alice sends
+           <iq type='set' id='f' to='tea@conference.weir.test'>
+           <query xmlns='http://jabber.org/protocol/muc#owner'><x xmlns='jabber:x:data'
+           type='submit'>{fields}</x></query></iq>"
+    )
+}
+
+#[tokio::test]
+async fn admins_and_owners_are_named_by_the_form_and_one_owner_stays() {
+    let appoints = fills_in(&of_many("roomadmins", &["bob@weir.test", "carol@weir.test"]));
+    let lets_go = fills_in(&of_many("roomadmins", &["carol@weir.test"]));
+    let nobody = fills_in(&of_many("roomowners", &[]));
+    let wrong = fills_in(&of_many("roomowners", &["alice@weir.test", "@weir.test"]));
+    let hands_over = fills_in(&format!(
+        "{}{}",
+        of_many("roomadmins", &["alice@weir.test", "carol@weir.test"]),
+        of_many("roomowners", &["bob@weir.test"])
+    ));
+    let owners = list("bob", "affiliation='owner'");
+    let admins = list("bob", "affiliation='admin'");
+    let is = |affiliation: &str, role: &str| {
+        format!(
+            "bob receives
+               <presence from='tea@conference.weir.test/bo'>
+               <x xmlns='http://jabber.org/protocol/muc#user'><item affiliation='{affiliation}'
+               role='{role}'/></x></presence>"
+        )
+    };
+    let (admin, none, owner) =
+        (is("admin", "moderator"), is("none", "participant"), is("owner", "moderator"));
+    play(&format!(
+        "{ROOM}{BOB}
+         {appoints}
+         {admin}
+         alice listens no more
+         alice sends
+           <iq type='get' id='g' to='tea@conference.weir.test'>
+           <query xmlns='http://jabber.org/protocol/muc#owner'/></iq>
+         alice receives
+           <iq type='result' id='g'><query xmlns='http://jabber.org/protocol/muc#owner'>
+           <x xmlns='jabber:x:data'><field var='muc#roomconfig_enablelogging' type='boolean'/>
+           <field var='muc#roomconfig_getmemberlist' type='list-multi'/>
+           <field var='muc#roomconfig_roomadmins' type='jid-multi'>
+           <value>bob@weir.test</value><value>carol@weir.test</value></field>
+           <field var='muc#roomconfig_roomowners' type='jid-multi'>
+           <value>alice@weir.test</value></field></x></query></iq>
+         {lets_go}
+         {none}
+         alice listens no more
+         {nobody}
+         alice receives
+           <iq type='error' id='f'><error>
+           <conflict xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></iq>
+         {wrong}
+         alice receives
+           <iq type='error' id='f'><error>
+           <jid-malformed xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></iq>
+         {hands_over}
+         alice listens no more
+         bob receives
+           <presence from='tea@conference.weir.test/al'>
+           <x xmlns='http://jabber.org/protocol/muc#user'><item affiliation='admin'/></x>
+           </presence>
+         {owner}
+         {owners}
+         bob receives
+           <iq type='result' id='l'><query xmlns='http://jabber.org/protocol/muc#admin'>
+           <item jid='bob@weir.test' affiliation='owner'/></query></iq>
+         {admins}
+         bob receives
+           <iq type='result' id='l'><query xmlns='http://jabber.org/protocol/muc#admin'>
+           <item jid='alice@weir.test'/><item jid='carol@weir.test'/></query></iq>"
+    ))
+    .await;
+}
+
+#[tokio::test]
+async fn the_name_of_the_archive_that_differs_switches_it() {
+    let switches = fills_in(&format!(
+        "{}{}",
+        of_many("enablelogging", &["0"]),
+        of_many("enablearchiving", &["1"])
+    ));
+    let (off, on) = (told("bob", 171), told("bob", 170));
+    play(&format!("{ROOM}{BOB}\n{switches}\n{off}\n{switches}\n{on}")).await;
 }

@@ -45,8 +45,8 @@ pub struct Config {
     pub history_max: u32,
     /// Roles whose presence is shown to all.
     pub broadcast: Vec<String>,
-    /// Whether occupants may ask for the lists of members.
-    pub open_lists: bool,
+    /// Roles that may ask for the lists of members, beside admins and owners.
+    pub lists_for: Vec<String>,
     /// The SHA-1 of the room's picture; empty without one.
     pub picture: String,
     /// What makes occupants' ids those of this room (XEP-0421). Never told.
@@ -107,7 +107,7 @@ impl Default for Config {
             archive: true,
             history_max: 50,
             broadcast: ["moderator", "participant", "visitor"].map(str::to_owned).to_vec(),
-            open_lists: false,
+            lists_for: Vec::new(),
             picture: String::new(),
             salt: String::new(),
         }
@@ -124,9 +124,11 @@ impl Config {
             let end = text.char_indices().nth(TEXT_CHARACTERS_MAX).map(|(at, _)| at);
             text.truncate(end.unwrap_or(text.len()));
         }
-        self.broadcast.retain(|role| matches!(&**role, "moderator" | "participant" | "visitor"));
-        self.broadcast.sort();
-        self.broadcast.dedup();
+        for roles in [&mut self.broadcast, &mut self.lists_for] {
+            roles.retain(|role| matches!(&**role, "moderator" | "participant" | "visitor"));
+            roles.sort();
+            roles.dedup();
+        }
         self
     }
 }

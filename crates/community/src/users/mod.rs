@@ -214,6 +214,28 @@ pub(crate) fn email_is_taken(tx: &mut Tx, email: &str) -> Result<bool, Error> {
     Ok(tx.value::<i64>(sql, params![email.to_lowercase()])?.is_some())
 }
 
+/// The names of those who have an account here, or of those alone that are shut out, in order and
+/// so many at most.
+///
+/// # Errors
+/// The database's.
+pub fn names(tx: &mut Tx, disabled: bool, limit: usize) -> Result<Vec<String>, Error> {
+    Ok(tx.column(
+        "SELECT a.username FROM users u JOIN accounts a ON a.id = u.account_id
+         WHERE u.disabled >= ?1 ORDER BY a.username LIMIT ?2",
+        params![disabled, limit],
+    )?)
+}
+
+/// How many accounts are shut out.
+///
+/// # Errors
+/// The database's.
+pub fn count_disabled(tx: &mut Tx) -> Result<i64, Error> {
+    let sql = "SELECT count(*) FROM users WHERE disabled = 1";
+    Ok(tx.query_one(sql, &[], |row| row.get(0))?)
+}
+
 /// The user of a local account.
 ///
 /// # Errors

@@ -17,24 +17,24 @@ use crate::wire::form::{Field, Form};
 use crate::wire::{Condition, Element, Jid, Kind, Stanza, StanzaError, StreamCondition, ns};
 
 /// People shown at most.
-const SHOWN_MAX: usize = 500;
+pub(super) const SHOWN_MAX: usize = 500;
 /// People that one command is about at most.
 const NAMED_MAX: usize = 100;
 
-fn form(title: &str, what: &str) -> Form {
+pub(super) fn form(title: &str, what: &str) -> Form {
     Form::to_fill_in(ns::ADMIN).titled(title, what)
 }
 
-fn result(field: Field) -> Shown {
+pub(super) fn result(field: Field) -> Shown {
     Shown::Done(String::new(), Some(Form::result(ns::ADMIN).with(field)))
 }
 
-fn missing(what: &str) -> StanzaError {
+pub(super) fn missing(what: &str) -> StanzaError {
     StanzaError::new(Condition::NotAcceptable).text(format!("fill in {what}"))
 }
 
 /// Goes through all sessions.
-fn each(step: &Step, mut each: impl FnMut(&Arc<Session>)) {
+pub(super) fn each(step: &Step, mut each: impl FnMut(&Arc<Session>)) {
     for shard in 0..SHARDS {
         step.xmpp.router.each_of_shard(shard, &mut each);
     }
@@ -187,7 +187,7 @@ pub(super) async fn enable(step: Step) -> Result<Shown, StanzaError> {
 }
 
 /// The name in `accountjid`, which is one of here.
-fn name(step: &Step, filled: &Form) -> Result<String, StanzaError> {
+pub(super) fn named_here(step: &Step, filled: &Form) -> Result<String, StanzaError> {
     let jid = filled.value("accountjid").and_then(|jid| Jid::parse(jid.trim()).ok());
     let jid = jid.filter(|jid| jid.domain() == step.xmpp.domain());
     let name = jid.as_ref().and_then(|jid| jid.local());
@@ -212,7 +212,7 @@ pub(super) async fn add(step: Step) -> Result<Shown, StanzaError> {
             .with(Field::new("text-single", "email", "Mail address", "").required());
         return Ok(Shown::Form(form));
     };
-    let username = name(&step, filled)?;
+    let username = named_here(&step, filled)?;
     let password = password(filled, "password").await?;
     let user = NewUser {
         email: filled.value("email").unwrap_or_default().trim().to_owned(),
@@ -245,7 +245,7 @@ pub(super) async fn set_password(step: Step) -> Result<Shown, StanzaError> {
             .with(Field::new("text-private", "password", "Password", "").required());
         return Ok(Shown::Form(form));
     };
-    let username = name(&step, filled)?;
+    let username = named_here(&step, filled)?;
     let password = password(filled, "password").await?;
     let (by, named) = (step.by, username.clone());
     step.xmpp

@@ -4,6 +4,7 @@
 //! Each has one form at most, and nothing is kept between asking for it and sending it: who may do
 //! what is looked at each time.
 
+mod accounts;
 mod admin;
 mod own;
 mod rooms;
@@ -47,6 +48,8 @@ enum Shown {
     Form(Form),
     /// Done: something to tell, perhaps as a form.
     Done(String, Option<Form>),
+    /// Done: what is told is more than a form.
+    Told(Element),
 }
 
 macro_rules! command {
@@ -107,6 +110,66 @@ const COMMANDS: &[Command] = &[
         "http://jabber.org/protocol/admin#reenable-user",
         "Let somebody in again",
         admin::enable
+    ),
+    command!(
+        Moderator,
+        "http://jabber.org/protocol/admin#get-disabled-users-num",
+        "How many accounts are shut out",
+        accounts::count_disabled
+    ),
+    command!(
+        Moderator,
+        "http://jabber.org/protocol/admin#get-active-users-num",
+        "How many people look at an app",
+        accounts::count_active
+    ),
+    command!(
+        Moderator,
+        "http://jabber.org/protocol/admin#get-idle-users-num",
+        "How many people look at no app",
+        accounts::count_idle
+    ),
+    command!(
+        Moderator,
+        "http://jabber.org/protocol/admin#get-registered-users-list",
+        "Which accounts there are",
+        accounts::registered
+    ),
+    command!(
+        Moderator,
+        "http://jabber.org/protocol/admin#get-disabled-users-list",
+        "Who is shut out",
+        accounts::disabled
+    ),
+    command!(
+        Moderator,
+        "http://jabber.org/protocol/admin#get-active-users-list",
+        "Who looks at an app",
+        accounts::active
+    ),
+    command!(
+        Moderator,
+        "http://jabber.org/protocol/admin#get-idle-users-list",
+        "Who is here and looks at no app",
+        accounts::idle
+    ),
+    command!(
+        Moderator,
+        "http://jabber.org/protocol/admin#get-user-lastlogin",
+        "When somebody last logged in on the web",
+        accounts::last_log_in
+    ),
+    command!(
+        Moderator,
+        "http://jabber.org/protocol/admin#user-stats",
+        "How much somebody has and uses",
+        accounts::statistics
+    ),
+    command!(
+        Admin,
+        "http://jabber.org/protocol/admin#get-user-roster",
+        "Somebody's contacts",
+        accounts::roster
     ),
     command!(Admin, "http://jabber.org/protocol/admin#add-user", "Add an account", admin::add),
     command!(
@@ -174,6 +237,7 @@ pub async fn command(asked: Asked) -> Answer {
                 .with_child(Element::new("complete", ns::COMMANDS));
             answer("executing").with_child(actions).with_child(form.element())
         }
+        Shown::Told(told) => answer("completed").with_child(told),
         Shown::Done(text, form) => {
             let mut done = answer("completed");
             if !text.is_empty() {

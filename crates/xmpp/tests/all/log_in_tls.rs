@@ -170,8 +170,7 @@ async fn a_token_bound_to_the_connection_is_proven_anew_on_each() {
                 true => exported.to_vec(),
                 false => endpoint.clone(),
             };
-            let asks =
-                format!("<request-token xmlns='urn:xmpp:fast:0' mechanism='{mechanism}'/>");
+            let asks = format!("<request-token xmlns='urn:xmpp:fast:0' mechanism='{mechanism}'/>");
             let (mut app, first) = app_and_exported(&place).await;
             let success = by_sasl2(&mut app, "alice", &asks).await;
             let token = success.child("token", "urn:xmpp:fast:0").unwrap();

@@ -1,5 +1,6 @@
 //! Tests of the XMPP face: dialogues over real sockets, on both databases.
 
+mod administration;
 mod any_input;
 mod archive;
 mod blocking;

@@ -452,3 +452,49 @@ async fn who_was_told_to_go_amid_an_element_resumes_and_says_it_anew() {
         assert!(alice.until_ping().await.is_empty());
     }
 }
+
+#[tokio::test]
+async fn white_space_keeps_a_connection_and_is_no_stanza() {
+    for mut place in places().await {
+        let mut alice = place.logged_in("alice", "home").await;
+        enable(&mut alice).await;
+        for space in [" ", "\n", "\r\n\t "] {
+            alice.send(space).await;
+            alice.send(&format!("<r xmlns='{SM}'/>")).await;
+            let answer = alice.receive().await;
+            assert!(answer.is("a", SM) && answer.attr("h") == Some("0"), "{answer:?}");
+        }
+        alice.send("<message to='alice@weir.test'> <body> a \n</body>\n</message> \n").await;
+        alice.send(&format!(" <r xmlns='{SM}'/> ")).await;
+        let answer = alice.receive().await;
+        assert!(answer.is("a", SM) && answer.attr("h") == Some("1"), "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn who_cannot_resume_begins_anew_on_the_same_stream_and_gets_what_waits() {
+    for mut place in places().await {
+        let mut alice = place.logged_in("alice", "home").await;
+        let mut bob = place.logged_in("bob", "home").await;
+        bob.send("<presence/>").await;
+        bob.receive().await;
+        let id = enable(&mut bob).await;
+        alice.send("<message to='bob@weir.test' type='chat'><body>one</body></message>").await;
+        stanza(&mut bob).await;
+        // Nobody acknowledges what was not sent: the session ends by that, and what it was sent
+        // waits for the account.
+        bob.send(&format!("<a xmlns='{SM}' h='100'/>")).await;
+        assert_eq!(bob.stream_error().await, "undefined-condition");
+        while place.waiting("bob").await == 0 {
+            tokio::task::yield_now().await;
+        }
+        let (mut bob, answer) = resume(&place, "bob", &id, 0).await;
+        assert!(answer.is("failed", SM), "{answer:?}");
+        bob.bind("again").await;
+        bob.send("<presence/>").await;
+        let heard = bob.until_ping().await;
+        let message = heard.iter().find(|one| one.name == "message").unwrap();
+        assert_eq!(message.child("body", "jabber:client").unwrap().text(), "one");
+        assert!(message.has("delay", "urn:xmpp:delay"), "{message:?}");
+    }
+}

@@ -7,11 +7,13 @@ use std::net::Ipv4Addr;
 
 use futures_util::FutureExt as _;
 
+use weir_community::{accounts, instance};
+use weir_db::Class;
 use weir_xmpp::limits;
 use weir_xmpp::stream::{ByteStream, accept};
 use weir_xmpp::wire::ns;
 
-use super::dialogue::play;
+use super::dialogue::{play, play_at};
 use super::place::{App, places};
 
 #[tokio::test]
@@ -211,5 +213,58 @@ async fn who_is_here_is_answered_while_those_who_arrive_wait_for_their_turn() {
             opening.await;
         }
         app.log_in("alice").await;
+    }
+}
+
+#[tokio::test]
+async fn the_server_says_what_time_it_is() {
+    play(
+        "alice connects
+         alice sends
+           <iq type='get' id='t' to='weir.test'><time xmlns='urn:xmpp:time'/></iq>
+         alice receives
+           <iq type='result' id='t' from='weir.test'><time xmlns='urn:xmpp:time'>
+           <tzo>+00:00</tzo><utc>2023-11-14T22:13:20.000Z</utc></time></iq>",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn whom_to_write_to_about_the_server_is_what_staff_has_set() {
+    for mut place in places().await {
+        place.person("carol").await;
+        let env = place.community.env().clone();
+        let set = place.community.write(Class::Interactive, move |tx, _| {
+            let carol = accounts::by_address(tx, "carol", "")?.map(|account| account.id);
+            let mut settings = (*env.instance.settings()).clone();
+            settings.contact_email = "staff@mail.test".into();
+            settings.contact_account = carol;
+            instance::set(tx, &env, settings)
+        });
+        set.await.unwrap();
+        let fields: String = ["abuse", "admin", "security", "support"]
+            .map(|name| {
+                format!(
+                    "<field var='{name}-addresses'><value>mailto:staff@mail.test</value>
+                     <value>xmpp:carol@weir.test</value></field>"
+                )
+            })
+            .concat();
+        play_at(
+            &mut place,
+            &format!(
+                "alice connects
+                 alice sends
+                   <iq type='get' id='c' to='weir.test'>
+                   <query xmlns='http://jabber.org/protocol/disco#info'/></iq>
+                 alice receives
+                   <iq type='result' id='c'>
+                   <query xmlns='http://jabber.org/protocol/disco#info'>
+                   <x xmlns='jabber:x:data' type='result'><field var='FORM_TYPE'>
+                   <value>http://jabber.org/network/serverinfo</value></field>
+                   {fields}</x></query></iq>"
+            ),
+        )
+        .await;
     }
 }

@@ -407,6 +407,25 @@ pub fn exchange(
     Ok(Exchange { mine, theirs: Other::Here(Box::new(theirs)) })
 }
 
+/// `owner` says yes to `jid` (without a resource) before it asks, or though it asked already. False
+/// where that changes nothing, or `owner` blocks it.
+///
+/// # Errors
+/// As [`exchange`].
+pub fn approve_ahead(tx: &mut Tx, env: &Env, owner: Id, jid: &str) -> Result<bool, Error> {
+    if let Whom::Here(other) = address::whom(tx, env, jid)? {
+        // As every unit does that changes both sides afterwards.
+        lock(tx, owner, other)?;
+    }
+    let side = Side::open(tx, owner, jid)?;
+    if side.contact.state.from || blocks::blocks(tx, env, owner, jid)? {
+        return Ok(false);
+    }
+    let state = State { listed: true, approved: true, asked: false, ..side.contact.state };
+    side.close(tx, env, Step { state, passes: false, answers: None })?;
+    Ok(true)
+}
+
 /// `account` gets `kind` from `jid` (without a resource); none when it does not hear it, since it
 /// blocks the sender or too many wait.
 ///

@@ -129,6 +129,33 @@ pub fn open_invite(tx: &mut Tx, env: &Env, code: &str) -> Result<Option<(Invite,
     Ok(Some((invite, staff)))
 }
 
+/// Uses the invitation of `by` with this code for `guest`, which is none for somebody of elsewhere;
+/// who joined by it has used it already. False when it cannot be used, or is somebody else's.
+///
+/// # Errors
+/// The database's.
+pub fn use_invite_of(
+    tx: &mut Tx,
+    env: &Env,
+    by: Id,
+    code: &str,
+    guest: Option<Id>,
+) -> Result<bool, Error> {
+    let joined: Option<i64> = tx.value(
+        "SELECT 1 FROM users u JOIN invites i ON i.id = u.invite_id
+         WHERE u.account_id = ?1 AND i.code = ?2 AND i.account_id = ?3
+           AND (i.expires_at IS NULL OR i.expires_at > ?4)",
+        params![guest, code, by, env.clock.now()],
+    )?;
+    if joined.is_some() {
+        return Ok(true);
+    }
+    match open_invite(tx, env, code)? {
+        Some((invite, _)) if invite.account_id == by => use_invite(tx, invite.id),
+        _ => Ok(false),
+    }
+}
+
 /// Counts a use of the invitation; false when its last place was just taken.
 pub(super) fn use_invite(tx: &mut Tx, id: Id) -> Result<bool, Error> {
     let used = tx.execute(

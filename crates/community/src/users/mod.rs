@@ -28,7 +28,9 @@ pub use credentials::{
     ask_confirmation, ask_reset, change_email, change_password, confirm, reset_is_open,
     reset_password, set_preferences,
 };
-pub use invites::{Invite, NewInvite, create_invite, invites_of, open_invite, revoke_invite};
+pub use invites::{
+    Invite, NewInvite, create_invite, invites_of, open_invite, revoke_invite, use_invite_of,
+};
 pub use password::{
     KeptPassword, PASSWORD_BYTES_MAX, PASSWORD_CHARACTERS_MIN, PasswordMark, check_password,
     hash_password, learn_scram_keys, scram_keys, verify_by_scram, verify_digest, verify_password,

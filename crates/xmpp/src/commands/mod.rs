@@ -62,7 +62,12 @@ macro_rules! command {
 const COMMANDS: &[Command] = &[
     command!(User, "urn:weir:chat:mutual-followers", "Mutual followers as contacts", own::mutuals),
     command!(User, "urn:xmpp:invite#invite", "Invite somebody", own::invite),
-    command!(User, "urn:xmpp:invite#create-account", "Invite somebody to join", own::invite),
+    command!(
+        User,
+        "urn:xmpp:invite#create-account",
+        "Invite somebody to join",
+        own::invite_to_join
+    ),
     command!(
         Moderator,
         "urn:weir:chat:community-rooms",

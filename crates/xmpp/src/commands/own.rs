@@ -5,9 +5,9 @@ use weir_community::streams::Aspect;
 use weir_community::users::{self, NewInvite};
 
 use super::{Shown, Step};
-use crate::roster;
 use crate::wire::StanzaError;
 use crate::wire::form::{Field, Form};
+use crate::{register, roster};
 
 const MUTUALS: &str = "urn:weir:chat:mutual-followers";
 const INVITE: &str = "urn:xmpp:invite";
@@ -34,13 +34,25 @@ pub(super) async fn mutuals(step: Step) -> Result<Shown, StanzaError> {
     Ok(Shown::Done(text.to_owned(), None))
 }
 
-/// An invitation for one new person, who follows the one who invited.
+/// An invitation to be one's contact (XEP-0379), also for somebody who joins for it.
 pub(super) async fn invite(step: Step) -> Result<Shown, StanzaError> {
+    let own = step.from.bare();
+    let joins = if register::is_open(&step.xmpp) { ";ibr=y" } else { "" };
+    invited(step, move |code| format!("xmpp:{own}?roster;preauth={code}{joins}")).await
+}
+
+/// An invitation to join (XEP-0445).
+pub(super) async fn invite_to_join(step: Step) -> Result<Shown, StanzaError> {
+    let domain = step.xmpp.domain().to_owned();
+    invited(step, move |code| format!("xmpp:{domain}?register;preauth={code}")).await
+}
+
+/// An invitation for one person; a new one follows the one who invited.
+async fn invited(step: Step, uri: impl Fn(&str) -> String) -> Result<Shown, StanzaError> {
     let new = NewInvite { uses_max: Some(1), expires_in_s: Some(INVITE_LIFE_S), autofollow: true };
     let by = step.by;
     let invite = step.xmpp.write(move |tx, env| users::create_invite(tx, env, by, &new)).await?;
-    let (domain, base) = (step.xmpp.domain(), &step.xmpp.env().site.base);
-    let uri = format!("xmpp:{domain}?register;preauth={}", invite.code);
+    let (uri, base) = (uri(&invite.code), &step.xmpp.env().site.base);
     let page = format!("{base}/invite/{}", invite.code);
     let until = invite.expires_at.map(|at| at.to_string()).unwrap_or_default();
     let form = Form::result(INVITE)

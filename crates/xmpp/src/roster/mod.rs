@@ -1,5 +1,6 @@
 //! Contacts (RFC 6121 section 2): the roster that people's apps show.
 
+mod invited;
 pub mod load;
 pub(crate) mod mutuals;
 mod packed;

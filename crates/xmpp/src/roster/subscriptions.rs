@@ -7,7 +7,7 @@ use weir_community::chat::address::{self, Whom};
 use weir_community::chat::contacts::{self, Change, Exchange, Other, Removed};
 use weir_community::chat::subscription::Kind;
 
-use super::push;
+use super::{invited, push};
 use crate::face::{Work, Xmpp};
 use crate::route::Place;
 use crate::router::{Out, Peer, Session};
@@ -66,9 +66,18 @@ pub(crate) fn sent(
     Some(Box::pin(async move {
         let (account, jid) = (session.account, to.to_string());
         let is_nameless = kind == Kind::Subscribe && !presence.element.has("nick", ns::NICK);
-        let asked = presence.clone();
+        let (asked, token) = (presence.clone(), invited::token(kind, &presence));
+        let back = self::presence(Kind::Subscribe, &to, &own);
+        let asks_back = back.clone();
         let unit = xmpp.write(move |tx, env| {
             let mut presence = asked.clone();
+            let inviter = match (&token, address::whom(tx, env, &jid)?) {
+                (Some(token), Whom::Here(other)) => {
+                    let own = asks_back.to.as_ref().map(Jid::as_str).unwrap_or_default();
+                    invited::approve(tx, env, other, own, token)?.then_some(other)
+                }
+                _ => None,
+            };
             if is_nameless {
                 introduce(&accounts::display_name(tx, account)?, &mut presence);
             }
@@ -80,11 +89,19 @@ pub(crate) fn sent(
                 true => contacts::receive(tx, env, account, Kind::Unsubscribed, &jid, "")?,
                 false => None,
             };
-            Ok((presence, exchange, refused))
+            let back = match inviter {
+                Some(inviter) => invited::ask_back(tx, env, inviter, &asks_back)?,
+                None => None,
+            };
+            Ok((presence, exchange, refused, back))
         });
         match unit.await {
-            Ok((presence, exchange, refused)) => {
+            Ok((presence, exchange, refused, asked_back)) => {
                 exchanged(&xmpp, &session.peer, &to, kind, presence, exchange);
+                if let Some(exchange) = asked_back {
+                    let inviter = xmpp.router.peer(to.as_str());
+                    exchanged(&xmpp, &inviter, &own, Kind::Subscribe, back, exchange);
+                }
                 if let Some(change) = refused {
                     deliver(&session.peer, &self::presence(Kind::Unsubscribed, &to, &own));
                     push::apply(&xmpp, &session.peer, &change);
@@ -172,12 +189,25 @@ pub(crate) fn received(xmpp: &Xmpp, kind: Kind, mut presence: Stanza) -> Option<
     let xmpp = xmpp.clone();
     Some(Box::pin(async move {
         let (owner, jid) = (to.to_string(), from.to_string());
-        let unit = xmpp.write(move |tx, env| match address::whom(tx, env, &owner)? {
-            Whom::Here(account) => contacts::receive(tx, env, account, kind, &jid, &request)
-                .map(|change| (true, change)),
-            _ => Ok((false, None)),
+        let token = invited::token(kind, &presence);
+        let back = self::presence(Kind::Subscribe, &to, &from);
+        let asks_back = back.clone();
+        let unit = xmpp.write(move |tx, env| {
+            let Whom::Here(account) = address::whom(tx, env, &owner)? else {
+                return Ok((false, None, None));
+            };
+            let is_invited = match &token {
+                Some(token) => invited::approve(tx, env, account, &jid, token)?,
+                None => false,
+            };
+            let change = contacts::receive(tx, env, account, kind, &jid, &request)?;
+            let back = match is_invited {
+                true => invited::ask_back(tx, env, account, &asks_back)?,
+                false => None,
+            };
+            Ok((true, change, back))
         });
-        let (exists, change): (bool, Option<Change>) = match unit.await {
+        let (exists, change, asked_back): (bool, Option<Change>, _) = match unit.await {
             Ok(done) => done,
             Err(error) => {
                 let work = xmpp.bounce(&presence, &error);
@@ -196,6 +226,9 @@ pub(crate) fn received(xmpp: &Xmpp, kind: Kind, mut presence: Stanza) -> Option<
         push::apply(&xmpp, &peer, &change);
         if let Some(answer) = change.answers {
             xmpp.send(self::presence(answer, &to, &from));
+        }
+        if let Some(exchange) = asked_back {
+            exchanged(&xmpp, &peer, &from, Kind::Subscribe, back, exchange);
         }
     }))
 }

@@ -193,7 +193,7 @@ namespaces! {
     ADMIN = "http://jabber.org/protocol/admin";
     /// XEP-0401, easy onboarding.
     INVITE = "urn:xmpp:invite";
-    /// XEP-0445, registration with an invitation.
+    /// XEP-0379 and XEP-0445, asking to be a contact and joining with an invitation.
     PRE_AUTH = "urn:xmpp:pars:0";
     /// Offline messages are kept, for XEP-0160.
     OFFLINE = "msgoffline";

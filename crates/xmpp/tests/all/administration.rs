@@ -8,9 +8,8 @@ use super::place::places;
 
 /// Carol runs a command with these fields, and is answered by `answer` inside of the form.
 fn runs(node: &str, fields: &[(&str, &str)], answer: &str) -> String {
-    let field = |(var, value): &(&str, &str)| {
-        format!("<field var='{var}'><value>{value}</value></field>")
-    };
+    let field =
+        |(var, value): &(&str, &str)| format!("<field var='{var}'><value>{value}</value></field>");
     let fields: String = fields.iter().map(field).collect();
     format!(
         "carol sends

@@ -157,3 +157,31 @@ async fn who_cannot_be_told_elsewhere_is_in_a_room_no_more_and_who_blocks_stays(
         assert_eq!(left.attr("from"), Some("tea@conference.weir.test/bo"));
     }
 }
+
+#[tokio::test]
+async fn who_is_invited_from_elsewhere_is_let_in_at_once_and_asked_back() {
+    for mut place in places().await {
+        let door = door(&place).await;
+        let mut gateway = greet(door, "hush").await;
+        assert_eq!(gateway.receive().await.name, "handshake");
+        let code = crate::invited::code(&mut place).await;
+        let mut alice = place.logged_in("alice", "phone").await;
+        alice.send("<presence/>").await;
+        alice.until_ping().await;
+        gateway
+            .send(&format!(
+                "<presence from='bob@irc.weir.test' to='alice@weir.test' type='subscribe'>\
+                 <preauth xmlns='urn:xmpp:pars:0' token='{code}'/></presence>"
+            ))
+            .await;
+        let mut kinds = Vec::new();
+        while kinds.len() < 3 {
+            let heard = gateway.receive().await;
+            assert_eq!(heard.attr("to"), Some("bob@irc.weir.test"), "{heard:?}");
+            kinds.push(heard.attr("type").unwrap_or("available").to_owned());
+        }
+        kinds.sort();
+        assert_eq!(kinds, ["available", "subscribe", "subscribed"], "{}", place.name);
+        assert!(alice.until_ping().await.is_empty(), "nobody has to be asked");
+    }
+}

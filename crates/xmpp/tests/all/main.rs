@@ -15,6 +15,7 @@ mod contacts;
 mod dialogue;
 mod finding;
 mod hostile;
+mod invited;
 mod joining;
 mod log_in;
 mod log_in_tls;

@@ -2,7 +2,7 @@
 
 use weir_community::chat::nodes as noun;
 
-use super::{Call, check_read, options};
+use super::{Call, check_read, options, pending};
 use crate::iq::{Answer, Asked};
 use crate::wire::{Element, ns, page};
 
@@ -38,8 +38,8 @@ pub(super) async fn of_service(call: &Call, payload: &Element) -> Answer {
         .with_attr("category", "pubsub")
         .with_attr("type", "service")
         .with_attr("name", "Nodes");
-    let own = [ns::DISCO_INFO, ns::DISCO_ITEMS, ns::PUBSUB].map(str::to_owned);
-    let verbs = FEATURES.iter().map(|name| format!("{}#{name}", ns::PUBSUB));
+    let own = [ns::COMMANDS, ns::DISCO_INFO, ns::DISCO_ITEMS, ns::PUBSUB].map(str::to_owned);
+    let verbs = FEATURES.iter().chain(OF_SERVICE).map(|name| format!("{}#{name}", ns::PUBSUB));
     let feature = |var: String| Element::new("feature", ns::DISCO_INFO).with_attr("var", var);
     Ok(Some(
         Element::new("query", ns::DISCO_INFO)
@@ -86,8 +86,14 @@ pub(crate) const FEATURES: &[&str] = &[
     "subscribe",
 ];
 
+/// What of it the service alone offers.
+const OF_SERVICE: &[&str] = &["get-pending"];
+
 /// `disco#items` of the service.
 pub(super) async fn items_of_service(call: &Call, payload: &Element) -> Answer {
+    if payload.attr("node") == Some(ns::COMMANDS) {
+        return Ok(Some(pending::list(call)));
+    }
     items(call, payload).await
 }
 

@@ -12,6 +12,7 @@ pub(crate) mod nick;
 mod nodes;
 mod notify;
 mod options;
+mod pending;
 mod people;
 mod publish;
 pub(crate) mod vcard4;
@@ -80,6 +81,14 @@ fn refuse(condition: Condition, specific: &'static str, text: &str) -> StanzaErr
     StanzaError::new(condition).text(text).specific(specific)
 }
 
+/// What is not offered, by its name in XEP-0060.
+fn unsupported(feature: &str) -> StanzaError {
+    let specific = Element::new("unsupported", ns::PUBSUB_ERRORS).with_attr("feature", feature);
+    StanzaError::new(Condition::FeatureNotImplemented)
+        .text(format!("{feature} is not offered here"))
+        .specific(specific)
+}
+
 fn bad(text: &str) -> StanzaError {
     StanzaError::new(Condition::BadRequest).text(text)
 }
@@ -123,6 +132,7 @@ pub fn receive(xmpp: Xmpp, stanza: Stanza) -> Work {
                     ns::PUBSUB | ns::PUBSUB_OWNER => call.answer(&payload).await,
                     ns::DISCO_INFO => disco::of_service(&call, &payload).await,
                     ns::DISCO_ITEMS => disco::items_of_service(&call, &payload).await,
+                    ns::COMMANDS => pending::command(&call, &payload).await,
                     ns::PING => Ok(None),
                     _ => unavailable(),
                 }
@@ -152,11 +162,13 @@ impl Call {
             (false, true, "publish") => publish::publish(self, payload, verb).await,
             (false, true, "retract") => publish::retract(self, verb).await,
             (false, true, "create") => nodes::create(self, payload, verb).await,
-            (false, true, "subscribe") => people::subscribe(self, verb).await,
+            (false, true, "subscribe") => people::subscribe(self, payload, verb).await,
             (false, true, "unsubscribe") => people::unsubscribe(self, verb).await,
             (false, false, "items") => items::items(self, payload, verb).await,
             (false, false, "subscriptions") => people::own_subscriptions(self, verb).await,
             (false, false, "affiliations") => people::own_affiliations(self, verb).await,
+            (false, _, "options") => Err(unsupported("subscription-options")),
+            (false, false, "default") => Err(unsupported("retrieve-default-sub")),
             (true, _, "configure") => nodes::configure(self, verb).await,
             (true, false, "default") => nodes::default(self).await,
             (true, true, "delete") => nodes::delete(self, verb).await,

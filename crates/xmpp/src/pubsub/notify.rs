@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use weir_base::Id;
 use weir_community::chat::contacts::{self, Contact};
-use weir_community::chat::nodes::{self as noun, Access, Affiliation, Item, Node};
+use weir_community::chat::nodes::{self as noun, Access, Affiliation, Item, Node, Notification};
 use weir_community::chat::{address, blocks};
 use weir_community::{Env, Error as CommunityError};
 use weir_db::Tx;
@@ -18,6 +18,9 @@ use crate::wire::{Element, Jid, Kind, Scope, Stanza, ns, parse};
 /// Something to be told of a node.
 pub(super) struct Event {
     host: Jid,
+    /// Whether anybody is told, and as what.
+    notifies: bool,
+    kind: Notification,
     node: String,
     inside: Element,
     subscribers: Vec<String>,
@@ -78,9 +81,12 @@ pub(super) fn event(
             Some(all.into_iter().filter(|(_, one)| reads(one)).map(|(jid, _)| jid).collect())
         }
     };
+    let (notifies, kind) = (node.config.notifies, node.config.notification);
     let (host, node) = (host.clone(), node.name.clone());
     Ok(Event {
         host,
+        notifies,
+        kind,
         node,
         inside,
         subscribers: heard.map(|one| one.jid).collect(),
@@ -94,9 +100,11 @@ pub(super) fn payload(xml: &str) -> Option<Element> {
     parse::element_in(xml, &Scope::empty()).ok()
 }
 
-fn message(host: &Jid, to: &Jid, inside: Element) -> Stanza {
+fn message(host: &Jid, to: &Jid, kind: Notification, inside: Element) -> Stanza {
     let mut message = Stanza::new(Kind::Message).from(host.clone()).to(to.clone());
-    message.element.set_attr("type", "headline");
+    if kind == Notification::Headline {
+        message.element.set_attr("type", "headline");
+    }
     let event = Element::new("event", ns::PUBSUB_EVENT).with_child(inside);
     message.element = message.element.with_child(event);
     message
@@ -104,10 +112,14 @@ fn message(host: &Jid, to: &Jid, inside: Element) -> Stanza {
 
 /// Tells everybody whom `event` concerns.
 pub(super) fn send(xmpp: &Xmpp, event: Event) {
+    if !event.notifies {
+        return;
+    }
+    let message = |to: &Jid| message(&event.host, to, event.kind, event.inside.clone());
     let mut told = BTreeSet::new();
     for jid in &event.subscribers {
         let Ok(jid) = Jid::parse(jid) else { continue };
-        xmpp.send(message(&event.host, &jid, event.inside.clone()));
+        xmpp.send(message(&jid));
         told.insert(jid.as_str().to_owned());
     }
     if event.host.local().is_none() {
@@ -118,12 +130,12 @@ pub(super) fn send(xmpp: &Xmpp, event: Event) {
     for session in sessions {
         let to = session.jid();
         if !is_told(&to) {
-            session.push(Out::Bytes(message(&event.host, &to, event.inside.clone()).bytes()));
+            session.push(Out::Bytes(message(&to).bytes()));
         }
     }
     for to in abroad.iter().filter(|to| !is_told(to)) {
         metrics::counter!("weir_xmpp_events_abroad_total").increment(1);
-        xmpp.send(message(&event.host, to, event.inside.clone()));
+        xmpp.send(message(to));
     }
 }
 
@@ -177,7 +189,7 @@ pub(super) fn send_item(xmpp: &Xmpp, host: &Jid, to: &Jid, node: &Node, item: &I
     }
     let items =
         Element::new("items", ns::PUBSUB_EVENT).with_attr("node", &*node.name).with_child(element);
-    let mut message = message(host, to, items);
+    let mut message = message(host, to, node.config.notification, items);
     let delay = Element::new("delay", ns::DELAY).with_attr("stamp", item.id.time().to_string());
     message.element = message.element.with_child(delay);
     xmpp.send(message);
@@ -213,7 +225,7 @@ pub(super) async fn send_last_of(xmpp: &Xmpp, names: Vec<String>, to: Jid, wante
                 }
                 let host = address::of(env, &name);
                 let who = noun::standing(tx, &node, &host, asked.as_str())?;
-                if noun::may_read(&node, &who).is_ok() {
+                if node.config.notifies && noun::may_read(&node, &who).is_ok() {
                     kept.push((host, node, item));
                 }
             }

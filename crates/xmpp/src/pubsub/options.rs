@@ -1,6 +1,6 @@
 //! How a node behaves, as a form (XEP-0060 §16.4.4), and as conditions of publishing.
 
-use weir_community::chat::nodes::{Access, Config, Publish, SendLast};
+use weir_community::chat::nodes::{Access, Config, Notification, Publish, SendLast};
 
 use super::{bad, refuse};
 use crate::wire::form::{Field, Form};
@@ -73,6 +73,21 @@ pub(super) fn form(config: &Config) -> Form {
         )
         .with(flag("pubsub#persist_items", "Keep items", config.persist))
         .with(text("pubsub#max_items", "Items to keep", &config.items_max.to_string()))
+        .with(text(
+            "pubsub#max_payload_size",
+            "The longest payload, in bytes",
+            &config.payload_bytes_max.to_string(),
+        ))
+        .with(flag("pubsub#deliver_notifications", "Tell of what happens", config.notifies))
+        .with(
+            Field::new(
+                "list-single",
+                "pubsub#notification_type",
+                "As which messages to tell of it",
+                name_of(&Notification::ALL, config.notification),
+            )
+            .of(names(&Notification::ALL)),
+        )
         .with(flag("pubsub#deliver_payloads", "Send payloads", config.payloads))
         .with(flag("pubsub#notify_retract", "Tell of retracted items", config.tells_retracts))
         .with(flag("pubsub#notify_delete", "Tell of the node's end", config.tells_delete))
@@ -116,6 +131,18 @@ pub(super) fn changed(config: &Config, form: &Form) -> Result<Config, StanzaErro
                     return Err(StanzaError::new(Condition::NotAcceptable).text(text));
                 }
                 new.items_max = number;
+            }
+            "max_payload_size" => {
+                let number = value.parse();
+                new.payload_bytes_max =
+                    number.map_err(|_| bad("write max_payload_size as a number of bytes"))?;
+            }
+            "deliver_notifications" => new.notifies = flag()?,
+            "notification_type" => new.notification = by_name(&Notification::ALL, value)?,
+            // Who asks for these relies on them.
+            "purge_offline" | "presence_based_delivery" if flag()? => {
+                let text = format!("{var} is not done here");
+                return Err(StanzaError::new(Condition::NotAcceptable).text(text));
             }
             "deliver_payloads" => new.payloads = flag()?,
             "notify_retract" => new.tells_retracts = flag()?,

@@ -5,7 +5,7 @@ use weir_community::chat::address;
 use weir_community::chat::nodes::{self as noun, Access, Affiliation, SendLast, Subscription};
 use weir_db::Tx;
 
-use super::{Call, Fault, approve, bad, check_read, node_name, notify, refuse};
+use super::{Call, Fault, approve, bad, check_read, node_name, notify, refuse, unsupported};
 use crate::iq::Answer;
 use crate::wire::{Condition, Element, Jid, StanzaError, ns};
 
@@ -22,7 +22,10 @@ fn own_jid(call: &Call, verb: &Element) -> Result<Jid, StanzaError> {
 }
 
 /// `<subscribe/>`
-pub(super) async fn subscribe(call: &Call, verb: &Element) -> Answer {
+pub(super) async fn subscribe(call: &Call, payload: &Element, verb: &Element) -> Answer {
+    if payload.children().any(|child| child.is("options", ns::PUBSUB)) {
+        return Err(unsupported("subscription-options"));
+    }
     let (name, jid) = (node_name(verb)?, own_jid(call, verb)?);
     let asking = jid.clone();
     let (node, state, last, owners) = call
@@ -39,7 +42,8 @@ pub(super) async fn subscribe(call: &Call, verb: &Element) -> Answer {
                 false => Vec::new(),
             };
             noun::subscribe(tx, &node, asking.as_str(), waits)?;
-            let wants_last = !waits && node.config.send_last != SendLast::Never;
+            let wants_last =
+                !waits && node.config.notifies && node.config.send_last != SendLast::Never;
             let last = if wants_last { noun::last(tx, &node)? } else { None };
             Ok((node, if waits { "pending" } else { "subscribed" }, last, owners))
         })

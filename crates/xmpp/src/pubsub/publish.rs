@@ -102,6 +102,11 @@ pub(super) fn put(
             return Err(StanzaError::new(Condition::ItemNotFound).text(text).into());
         }
     };
+    let bytes_max = node.config.payload_bytes_max as usize;
+    if new.xml.len() > bytes_max {
+        let text = format!("this node takes payloads of at most {bytes_max} bytes");
+        return Err(refuse(Condition::NotAcceptable, "payload-too-big", &text).into());
+    }
     let by = call.from.bare_str();
     let done = noun::publish(tx, env, &node, by, &new.id, &new.xml)?;
     let mut item = Element::new("item", ns::PUBSUB_EVENT).with_attr("id", &*done.name);

@@ -354,3 +354,139 @@ async fn who_asks_for_a_guarded_node_waits_until_the_owner_lets_them_in() {
     ))
     .await;
 }
+
+#[tokio::test]
+async fn a_node_tells_as_it_is_configured_and_takes_no_more_than_it_wants() {
+    let normal = made(&option("notification_type", "normal"));
+    let subscribes = subscribes("subscribed");
+    let (first, second) = (publishes("alice", "1"), publishes("alice", "2"));
+    let big = publishes("alice", "3");
+    let silent = owner(&format!(
+        "<configure node='news'><x xmlns='jabber:x:data' type='submit'>{}{}</x></configure>",
+        option("deliver_notifications", "0"),
+        option("max_payload_size", "20")
+    ));
+    let small = owner(&format!(
+        "<configure node='news'><x xmlns='jabber:x:data' type='submit'>{}</x></configure>",
+        option("max_payload_size", "5")
+    ));
+    play(&format!(
+        "{normal}
+         {subscribes}
+         {first}
+         {DONE}
+         bob receives
+           <message from='pubsub.weir.test' type='(none)'>
+           <event xmlns='http://jabber.org/protocol/pubsub#event'><items node='news'>
+           <item id='1'/></items></event></message>
+         {silent}
+         {second}
+         {DONE}
+         bob hears nothing
+         {small}
+         {big}
+         alice receives
+           <iq type='error' id='p'><error>
+           <not-acceptable xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/>
+           <payload-too-big xmlns='http://jabber.org/protocol/pubsub#errors'/></error></iq>"
+    ))
+    .await;
+}
+
+#[tokio::test]
+async fn what_a_node_cannot_do_is_refused_and_not_passed_over() {
+    let made = made("");
+    let mut script = format!("{made}\n");
+    for field in ["purge_offline", "presence_based_delivery"] {
+        let option = option(field, "1");
+        script += &format!(
+            "alice sends
+               <iq type='set' id='o' to='pubsub.weir.test'>
+               <pubsub xmlns='http://jabber.org/protocol/pubsub#owner'><configure node='news'>
+               <x xmlns='jabber:x:data' type='submit'>{option}</x></configure></pubsub></iq>
+             alice receives
+               <iq type='error' id='o'><error>
+               <not-acceptable xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></iq>\n"
+        );
+    }
+    let digest = option("digest", "1");
+    for (kind, verb, feature) in [
+        ("get", "<options node='news' jid='bob@weir.test'/>", "subscription-options"),
+        (
+            "set",
+            &*format!(
+                "<subscribe node='news' jid='bob@weir.test'/><options>
+                 <x xmlns='jabber:x:data' type='submit'>{digest}</x></options>"
+            ),
+            "subscription-options",
+        ),
+        ("get", "<default node='news'/>", "retrieve-default-sub"),
+    ] {
+        script += &format!(
+            "bob sends
+               <iq type='{kind}' id='u' to='pubsub.weir.test'>
+               <pubsub xmlns='http://jabber.org/protocol/pubsub'>{verb}</pubsub></iq>
+             bob receives
+               <iq type='error' id='u'><error>
+               <feature-not-implemented xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/>
+               <unsupported xmlns='http://jabber.org/protocol/pubsub#errors' feature='{feature}'/>
+               </error></iq>\n"
+        );
+    }
+    play(&script).await;
+}
+
+#[tokio::test]
+async fn owners_ask_who_waits_and_let_them_in() {
+    let made = made(&option("access_model", "authorize"));
+    let subscribes = subscribes("pending");
+    let command = |who: &str, form: &str| {
+        format!(
+            "{who} sends
+               <iq type='set' id='c' to='pubsub.weir.test'>
+               <command xmlns='http://jabber.org/protocol/commands'
+               node='http://jabber.org/protocol/pubsub#get-pending'>{form}</command></iq>"
+        )
+    };
+    let chosen = format!("<x xmlns='jabber:x:data' type='submit'>{}</x>", option("node", "news"));
+    let (asks, chooses, of_bob) =
+        (command("alice", ""), command("alice", &chosen), command("bob", &chosen));
+    play(&format!(
+        "{made}
+         {subscribes}
+         alice receives
+           <message from='pubsub.weir.test'/>
+         {asks}
+         alice receives
+           <iq type='result' id='c'><command xmlns='http://jabber.org/protocol/commands'
+           status='executing'><x xmlns='jabber:x:data' type='form'>
+           <field var='pubsub#node' type='list-single'><option><value>news</value></option></field>
+           </x></command></iq>
+         {chooses}
+         alice receives in any order
+           <message from='pubsub.weir.test'><x xmlns='jabber:x:data' type='form'>
+           <field var='pubsub#subscriber_jid'><value>bob@weir.test</value></field></x></message>
+           <iq type='result' id='c'><command xmlns='http://jabber.org/protocol/commands'
+           status='completed'/></iq>
+         {of_bob}
+         bob receives
+           <iq type='error' id='c'><error>
+           <forbidden xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></iq>
+         alice sends
+           <message to='pubsub.weir.test'><x xmlns='jabber:x:data' type='submit'>
+           <field var='FORM_TYPE'>
+           <value>http://jabber.org/protocol/pubsub#subscribe_authorization</value></field>
+           <field var='pubsub#node'><value>news</value></field>
+           <field var='pubsub#subscriber_jid'><value>bob@weir.test</value></field>
+           <field var='pubsub#allow'><value>1</value></field></x></message>
+         bob receives
+           <message from='pubsub.weir.test'>
+           <event xmlns='http://jabber.org/protocol/pubsub#event'>
+           <subscription node='news' subscription='subscribed'/></event></message>
+         {asks}
+         alice receives
+           <iq type='result' id='c'><command xmlns='http://jabber.org/protocol/commands'>
+           <x xmlns='jabber:x:data'><field var='pubsub#node'/></x></command></iq>"
+    ))
+    .await;
+}

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::items::ITEM_BYTES_MAX;
+
 /// The most items of one node.
 pub const ITEMS_MAX: u32 = 1_000;
 
@@ -35,6 +37,12 @@ pub struct Config {
     pub tells_config: bool,
     /// When the last item is sent.
     pub send_last: SendLast,
+    /// Whether anybody is told of anything.
+    pub notifies: bool,
+    /// As which messages people are told.
+    pub notification: Notification,
+    /// The longest payload that is taken, in bytes.
+    pub payload_bytes_max: u32,
 }
 
 /// Who may subscribe to a node and read it.
@@ -77,6 +85,16 @@ pub enum SendLast {
     OnSubAndPresence,
 }
 
+/// As which messages people are told of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Notification {
+    /// Ones that wait for nobody.
+    Headline,
+    /// Ones like any others.
+    Normal,
+}
+
 impl Default for Config {
     fn default() -> Self {
         Self {
@@ -93,6 +111,9 @@ impl Default for Config {
             tells_delete: true,
             tells_config: false,
             send_last: SendLast::OnSubAndPresence,
+            notifies: true,
+            notification: Notification::Headline,
+            payload_bytes_max: ITEM_BYTES_MAX as u32,
         }
     }
 }
@@ -106,6 +127,7 @@ impl Config {
     /// With numbers and texts within their limits.
     pub fn within_limits(mut self) -> Self {
         self.items_max = self.items_max.min(ITEMS_MAX);
+        self.payload_bytes_max = self.payload_bytes_max.min(ITEM_BYTES_MAX as u32);
         self.groups.truncate(64);
         for text in [&mut self.title, &mut self.description, &mut self.kind] {
             let end = text.char_indices().nth(1_000).map_or(text.len(), |(at, _)| at);
@@ -124,6 +146,12 @@ impl Access {
         (Self::Authorize, "authorize"),
         (Self::Whitelist, "whitelist"),
     ];
+}
+
+impl Notification {
+    /// All, with the names the protocol has for them.
+    pub const ALL: [(Self, &'static str); 2] =
+        [(Self::Headline, "headline"), (Self::Normal, "normal")];
 }
 
 impl Publish {

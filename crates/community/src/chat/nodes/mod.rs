@@ -10,11 +10,13 @@ use weir_db::{Json, Tx, params};
 
 use crate::{Env, Error};
 
-pub use config::{Access, Config, Publish, SendLast};
-pub use items::{Item, Published, item_names, items, last, last_of, publish, purge, retract};
+pub use config::{Access, Config, Notification, Publish, SendLast};
+pub use items::{
+    ITEM_BYTES_MAX, Item, Published, item_names, items, last, last_of, publish, purge, retract,
+};
 pub use people::{
     Affiliation, Standing, Subscription, affiliate, affiliations, affiliations_of, may_publish,
-    may_read, standing, subscribe, subscribers, subscriptions_of, unsubscribe,
+    may_read, pending_of, standing, subscribe, subscribers, subscriptions_of, unsubscribe,
 };
 
 /// The owner of the nodes that belong to nobody's account.

@@ -241,6 +241,22 @@ pub fn subscribers(tx: &mut Tx, node: &Node) -> Result<Vec<Subscription>, Error>
     Ok(tx.records(sql, params![node.id])?)
 }
 
+/// The nodes of the service that `jid` (without a resource) owns and that somebody waits to hear
+/// of, so many at most as can be chosen from.
+///
+/// # Errors
+/// The database's.
+pub fn pending_of(tx: &mut Tx, jid: &str) -> Result<Vec<String>, Error> {
+    Ok(tx.column(
+        "SELECT DISTINCT n.name FROM chat_node_affiliations a
+           JOIN chat_nodes n ON n.id = a.node_id
+           JOIN chat_node_subscriptions s ON s.node_id = n.id
+         WHERE a.jid = ?1 AND a.affiliation = 'owner' AND n.owner_id = ?2 AND s.state = 'pending'
+         ORDER BY n.name LIMIT 200",
+        params![jid, super::SERVICE],
+    )?)
+}
+
 /// The subscriptions of `jid` (with any resource) to nodes of `owner`: the name of the node, and
 /// the subscription.
 ///

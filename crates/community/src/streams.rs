@@ -88,6 +88,8 @@ pub enum Topic {
     Presence(Id),
     /// Rooms of chat, those that everybody may know among them.
     Rooms,
+    /// A room of chat of this node, by its address.
+    Room(String),
 }
 
 /// What is told.
@@ -152,6 +154,8 @@ pub enum Event {
     ContactsChanged,
     /// A room of chat came, changed what it is called or is about, or is gone.
     RoomsChanged,
+    /// Something was said in a room of chat, or its people are others than before.
+    RoomMoved,
     /// An announcement was published or changed.
     Announcement(Id),
     /// An announcement is gone.
@@ -311,6 +315,16 @@ impl Streams {
     /// `account` came into chat at this node, or left.
     pub fn chat_presence_changed(&self, account: Id) {
         self.touches.note([Noun::Chatting(account)]);
+    }
+
+    /// In the room at the address `jid`, which this node serves, something was said, or its people
+    /// are others than before.
+    pub fn room_moved(&self, jid: &str) {
+        let topic = Topic::Room(jid.to_owned());
+        if self.hub.listeners(&topic) > 0 {
+            let class = LiveClass::State { key: 0 };
+            self.hub.publish(&topic, Shared::classed(Event::RoomMoved, EVENT_BYTES, class));
+        }
     }
 
     /// Whether `account` may be shown, and to whom, is another than before.

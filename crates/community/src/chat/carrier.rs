@@ -1,5 +1,5 @@
 //! What the face of chat does for the other faces, which know nothing of it: it carries messages,
-//! and knows who is here.
+//! knows who is here and what rooms are like, and keeps contacts as people's apps do.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -24,8 +24,88 @@ pub struct Outgoing {
     pub text: String,
 }
 
+/// Something said in a room by somebody who need not be there with an app.
+#[derive(Debug, Clone)]
+pub struct Saying {
+    /// Who says it.
+    pub by: Id,
+    /// The address of the room.
+    pub room: String,
+    /// Its text.
+    pub text: String,
+}
+
+/// What somebody wants to see of a room.
+#[derive(Debug, Clone)]
+pub struct RoomQuery {
+    /// Who.
+    pub reader: Id,
+    /// The address of the room.
+    pub room: String,
+    /// Only messages older than this one.
+    pub before: Option<Id>,
+    /// So many messages at most: the newest.
+    pub limit: usize,
+}
+
+/// What somebody sees of a room.
+#[derive(Debug, Clone, Default)]
+pub struct RoomView {
+    /// What was said, in order of time; nothing where the room keeps nothing.
+    pub messages: Vec<Said>,
+    /// Who is there, and members who are not.
+    pub people: Vec<RoomPerson>,
+}
+
+/// Something that was said in a room.
+#[derive(Debug, Clone)]
+pub struct Said {
+    /// Its id.
+    pub id: Id,
+    /// The nick of who said it; empty for the room itself.
+    pub nick: String,
+    /// Whether the reader said it.
+    pub is_own: bool,
+    /// Its text, where it has one.
+    pub text: Option<String>,
+}
+
+/// Somebody of a room.
+#[derive(Debug, Clone)]
+pub struct RoomPerson {
+    /// What they are called there.
+    pub nick: String,
+    /// What they are to the room for long, by the name the protocol has for it.
+    pub affiliation: &'static str,
+    /// What they are while they are there; none for those who are not.
+    pub role: Option<&'static str>,
+    /// Their address, where the reader may know it.
+    pub jid: Option<String>,
+}
+
+/// What somebody does about a contact.
+#[derive(Debug, Clone)]
+pub enum ContactDeed {
+    /// Lists it, and asks to see its presence. Without a name or groups those it has stay.
+    Add {
+        /// What to call it.
+        name: Option<String>,
+        /// The groups it stands in.
+        groups: Option<Vec<String>>,
+    },
+    /// Takes it off, both ways.
+    Remove,
+    /// Lets it see one's presence.
+    Approve,
+    /// Does not let it, or not any more.
+    Refuse,
+}
+
+/// Something on its way.
+pub type Doing<T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>;
+
 /// A message on its way: its id once it is durable.
-pub type Sending = Pin<Box<dyn Future<Output = Result<Id, Error>> + Send>>;
+pub type Sending = Doing<Id>;
 
 /// The face of chat, as others see it.
 pub struct Carrier {
@@ -34,6 +114,13 @@ pub struct Carrier {
     /// Whether this account is here; where that changes it is told
     /// ([`Streams::chat_presence_changed`](crate::streams::Streams::chat_presence_changed)).
     pub is_here: Box<dyn Fn(Id) -> bool + Send + Sync>,
+    /// Says something in a room by the rules that hold for its occupants.
+    pub say: Box<dyn Fn(Saying) -> Sending + Send + Sync>,
+    /// What somebody sees of a room, who may read its archive; that it is another is told
+    /// ([`Streams::room_moved`](crate::streams::Streams::room_moved)).
+    pub room: Box<dyn Fn(RoomQuery) -> Doing<RoomView> + Send + Sync>,
+    /// Does something about the contact at an address in the name of an account.
+    pub contact: Box<dyn Fn(Id, String, ContactDeed) -> Doing<()> + Send + Sync>,
 }
 
 /// The text of a stored message: of the `<body/>` right inside of it. Stored messages are as this

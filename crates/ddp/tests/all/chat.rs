@@ -7,55 +7,17 @@ use serde_json::json;
 use weir_base::Id;
 use weir_community::Env;
 use weir_community::accounts::{self, ProfileChange};
-use weir_community::chat::carrier::{Carrier, Outgoing};
-use weir_community::chat::messages::{self, New, Side};
 use weir_community::chat::subscription::Kind;
 use weir_community::chat::{address, contacts, rooms, settings};
 use weir_community::relationships::{self, FollowWish};
-use weir_community::streams::Event;
 use weir_db::{Class, Tx};
 
 use crate::client::Ddp;
 use crate::place::{Place, places};
+use crate::stage;
 
-/// Keeps a message as the face of chat does.
-async fn keep(community: &weir_community::Community, said: Outgoing, to: Option<Id>) -> Id {
-    let id = community.env().ids.next();
-    let xml =
-        format!("<message xmlns='jabber:client' type='chat'><body>{}</body></message>", said.text);
-    let new = New {
-        id,
-        from: Side { account: Some(said.from), jid: said.from_jid },
-        to: Side { account: to, jid: said.to_jid },
-        xml,
-        archive: true,
-        waits: false,
-    };
-    let kept = community.write(Class::Interactive, move |tx, env| {
-        messages::store(tx, std::slice::from_ref(&new))?;
-        for account in [new.from.account, new.to.account].into_iter().flatten() {
-            env.streams.tell_if_here(tx, account, Event::ChatChanged);
-        }
-        Ok(())
-    });
-    kept.await.unwrap();
-    id
-}
-
-/// A face of chat in which bob is here, or not.
 fn serve_chat(place: &Place, bob: Id) -> Arc<AtomicBool> {
-    let here = Arc::new(AtomicBool::new(true));
-    let is_here = here.clone();
-    let community = place.community.clone();
-    let carrier = Carrier {
-        send: Box::new(move |said| {
-            let community = community.clone();
-            Box::pin(async move { Ok(keep(&community, said, Some(bob)).await) })
-        }),
-        is_here: Box::new(move |account| account == bob && is_here.load(Ordering::SeqCst)),
-    };
-    assert!(place.community.env().chat.set(carrier).is_ok());
-    here
+    stage::serve(place, bob).here
 }
 
 fn bob_at(place: &Place) -> String {

@@ -15,4 +15,5 @@ mod protocol;
 mod read_once;
 mod resume;
 mod sockjs;
+mod stage;
 mod weir;

@@ -30,13 +30,7 @@ pub(super) fn list(room: &Room, payload: &Element, from: &Jid) -> Result<Element
     let role = state.occupant(from).map(|own| own.role);
     let query = Element::new("query", ns::MUC_ADMIN);
     if let Some(wanted) = item.attr("affiliation").and_then(Affiliation::parse) {
-        let lists_for = &state.config.lists_for;
-        let open = role.is_some_and(|role| lists_for.iter().any(|one| one == role.name()))
-            && wanted > Affiliation::None;
-        let member = affiliation >= Affiliation::Member
-            && wanted > Affiliation::None
-            && state.config.members_only;
-        if affiliation < Affiliation::Admin && !open && !member {
+        if !shows_list(&state, affiliation, role, wanted) {
             return Err(forbidden("only admins and owners see the lists of this room"));
         }
         let mut all: Vec<&Listed> =
@@ -66,6 +60,20 @@ pub(super) fn list(room: &Room, payload: &Element, from: &Jid) -> Result<Element
             .with_attr_opt("jid", one.jids.last().map(Jid::as_str))
     });
     Ok(query.with_children(items))
+}
+
+/// Whether somebody of this affiliation, and of this role if there, sees the list of those who are
+/// `wanted`.
+pub(super) fn shows_list(
+    state: &State,
+    affiliation: Affiliation,
+    role: Option<Role>,
+    wanted: Affiliation,
+) -> bool {
+    let lists_for = &state.config.lists_for;
+    let open = role.is_some_and(|role| lists_for.iter().any(|one| one == role.name()));
+    let member = affiliation >= Affiliation::Member && state.config.members_only;
+    affiliation >= Affiliation::Admin || wanted > Affiliation::None && (open || member)
 }
 
 /// What is to be changed about one.
@@ -110,6 +118,7 @@ pub(super) async fn change(
             apply(xmpp, room, &mut state, change, &actor);
         }
     }
+    room.moved(xmpp);
     xmpp.rooms.forget_if_empty(room);
     Ok(())
 }

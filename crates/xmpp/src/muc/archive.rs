@@ -6,7 +6,7 @@ use std::sync::Arc;
 use weir_community::Error;
 use weir_community::chat::rooms::{self as noun, Affiliation};
 
-use super::room::Room;
+use super::room::{Room, State};
 use crate::face::Xmpp;
 use crate::iq::mam::{self, Found, Kept};
 use crate::wire::{Condition, Element, Jid, StanzaError};
@@ -14,10 +14,21 @@ use crate::wire::{Condition, Element, Jid, StanzaError};
 /// The room's id, if `from` may read its archive.
 fn readable(xmpp: &Xmpp, room: &Room, from: &Jid) -> Result<weir_base::Id, StanzaError> {
     let state = room.state();
+    check(&state, from, state.nicks.contains_key(from), xmpp.domain())?;
+    let none = || StanzaError::new(Condition::FeatureNotImplemented).text("nothing is kept here");
+    state.id.filter(|_| state.config.archive).ok_or_else(none)
+}
+
+/// Whether `from`, who is in the room or not, may read what is said there.
+pub(super) fn check(
+    state: &State,
+    from: &Jid,
+    is_in: bool,
+    domain: &str,
+) -> Result<(), StanzaError> {
     let affiliation = state.affiliation(from.bare_str());
     let is_member =
-        affiliation >= Affiliation::Member || state.of_community && from.domain() == xmpp.domain();
-    let is_in = state.nicks.contains_key(from);
+        affiliation >= Affiliation::Member || state.of_community && from.domain() == domain;
     let may = match affiliation {
         Affiliation::Outcast => false,
         // To be a member is not to know the password.
@@ -28,8 +39,7 @@ fn readable(xmpp: &Xmpp, room: &Room, from: &Jid) -> Result<weir_base::Id, Stanz
         let text = "only those who may enter the room may read what was said there";
         return Err(StanzaError::new(Condition::Forbidden).text(text));
     }
-    let none = || StanzaError::new(Condition::FeatureNotImplemented).text("nothing is kept here");
-    state.id.filter(|_| state.config.archive).ok_or_else(none)
+    Ok(())
 }
 
 /// `<query/>`

@@ -121,12 +121,41 @@ impl Arriving {
 }
 
 /// May somebody be called so? Not what another one is called, or has registered.
-fn check_nick(state: &State, nick: &str, bare: &str) -> Result<(), StanzaError> {
+pub(super) fn check_nick(state: &State, nick: &str, bare: &str) -> Result<(), StanzaError> {
     let taken = state.occupants.get(nick).is_some_and(|other| other.bare() != bare);
     let reserved = state.lists.values().any(|one| one.nick == nick && one.jid != bare);
     if taken || reserved {
         let text = "somebody else is called so: take another nick";
         return Err(StanzaError::new(Condition::Conflict).text(text));
+    }
+    Ok(())
+}
+
+/// May `from` come in, who gives this password?
+pub(super) fn check_entry(
+    state: &State,
+    from: &Jid,
+    domain: &str,
+    given: &str,
+) -> Result<(), StanzaError> {
+    let affiliation = state.affiliation(from.bare_str());
+    let refuse = |condition, text: &str| Err(StanzaError::new(condition).text(text));
+    let is_member =
+        affiliation >= Affiliation::Member || state.of_community && from.domain() == domain;
+    if state.locked && affiliation != Affiliation::Owner {
+        return Err(missing());
+    }
+    if affiliation == Affiliation::Outcast {
+        return refuse(Condition::Forbidden, "you are banned from this room");
+    }
+    if state.config.members_only && !is_member {
+        return refuse(Condition::RegistrationRequired, "only members may enter this room");
+    }
+    if !state.config.password.is_empty()
+        && given != state.config.password
+        && affiliation != Affiliation::Owner
+    {
+        return refuse(Condition::NotAuthorized, "this room has a password");
     }
     Ok(())
 }
@@ -152,25 +181,8 @@ fn admit(
     }
     let affiliation = state.affiliation(bare);
     let refuse = |condition, text: &str| Err(StanzaError::new(condition).text(text));
-    let is_member =
-        affiliation >= Affiliation::Member || state.of_community && from.domain() == xmpp.domain();
-    if state.locked && affiliation != Affiliation::Owner {
-        return Err(missing());
-    }
-    if affiliation == Affiliation::Outcast {
-        return refuse(Condition::Forbidden, "you are banned from this room");
-    }
-    if state.config.members_only && !is_member {
-        return refuse(Condition::RegistrationRequired, "only members may enter this room");
-    }
     let given = stanza.element.child("x", ns::MUC).and_then(|x| x.child("password", ns::MUC));
-    let given = given.map(Element::text).unwrap_or_default();
-    if !state.config.password.is_empty()
-        && given != state.config.password
-        && affiliation != Affiliation::Owner
-    {
-        return refuse(Condition::NotAuthorized, "this room has a password");
-    }
+    check_entry(state, from, xmpp.domain(), &given.map(Element::text).unwrap_or_default())?;
     check_nick(state, nick, bare)?;
     let is_full = state.occupants.len() >= state.config.occupants_max as usize;
     if is_full && affiliation < Affiliation::Admin && !state.occupants.contains_key(nick) {

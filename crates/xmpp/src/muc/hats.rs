@@ -59,6 +59,7 @@ pub(crate) async fn set_of_community(xmpp: &Xmpp, jid: &str, on: bool) {
         let all = state.occupants.values().filter_map(|one| one.jids.first());
         all.filter(|jid| jid.domain() == xmpp.domain()).map(Jid::bare).collect()
     };
+    room.moved(xmpp);
     for bare in people {
         put_on(xmpp, &room, &bare).await;
     }

@@ -12,6 +12,7 @@ mod card;
 mod config;
 mod disco;
 mod enter;
+pub(crate) mod guest;
 pub(crate) mod hats;
 mod history;
 mod moderate;

@@ -64,7 +64,7 @@ pub(super) async fn moderate(
         let replaces = Some((id, stone));
         say::put(xmpp, room, &mut state, from.bare_str(), message, None, replaces)?
     };
-    say::waited(answer).await
+    say::waited(answer).await.map(drop)
 }
 
 /// What stands in the archive in the place of the message: who said it, and that it is gone.

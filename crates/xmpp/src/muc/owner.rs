@@ -99,6 +99,7 @@ async fn configure(
         admin::apply(xmpp, room, &mut state, change, &actor);
     }
     obey(xmpp, room, &mut state, &before);
+    room.moved(xmpp);
     Ok(())
 }
 
@@ -167,5 +168,6 @@ async fn destroy(xmpp: &Xmpp, room: &Arc<Room>, end: &Element) -> Result<(), Sta
         }
     }
     xmpp.rooms.forget(room);
+    room.moved(xmpp);
     Ok(())
 }

@@ -181,6 +181,7 @@ async fn invite(xmpp: &Xmpp, room: &Arc<Room>, x: &Element, from: &Jid) -> Resul
             .await?;
     }
     members.into_iter().for_each(|listed| room.state().set_listed(listed));
+    room.moved(xmpp);
     for (to, invite) in invited {
         xmpp.send(invitation(room, &to, &invite, from, &password));
     }

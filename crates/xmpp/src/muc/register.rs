@@ -95,6 +95,7 @@ pub(super) async fn change(
         state.set_listed(listed);
         is_new
     };
+    room.moved(xmpp);
     // Those who are there see what everybody is, and so do those who come.
     if is_new {
         room.renew(xmpp, from.bare_str(), |_| true);

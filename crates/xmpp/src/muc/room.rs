@@ -260,6 +260,11 @@ impl Room {
         one.told[usize::from(sees_jid)].get_or_init(make).clone()
     }
 
+    /// Those who look at it from outside of chat are told that something is another than before.
+    pub(super) fn moved(&self, xmpp: &Xmpp) {
+        xmpp.env().streams.room_moved(self.jid.as_str());
+    }
+
     /// Tells all of an occupant's presence, or that it is gone; the occupant itself last.
     pub(super) fn tell(
         &self,
@@ -300,6 +305,8 @@ impl Room {
     ) {
         let parcel =
             |sees| Parcel::new(self.presence_of(state, occupant, told, gone, (sees, false)));
+        // Who looks then waits for what holds the state.
+        self.moved(xmpp);
         let (open, closed) = (parcel(true), parcel(false));
         let is_shown = state.shows(occupant);
         for receiver in state.occupants.values() {

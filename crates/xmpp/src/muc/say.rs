@@ -35,7 +35,8 @@ pub(super) struct Waiting {
     pub(super) subject: Option<Subject>,
     /// A message it takes the place of, and what stands there then.
     pub(super) replaces: Option<(Id, String)>,
-    pub(super) done: oneshot::Sender<Result<(), StanzaError>>,
+    /// Is told its id once it is durable and told.
+    pub(super) done: oneshot::Sender<Result<Id, StanzaError>>,
 }
 
 /// `<message type='groupchat'/>`
@@ -48,20 +49,26 @@ pub(super) async fn say(
     let answer = {
         let mut state = room.state();
         let occupant = state.occupant(from).ok_or_else(outside)?;
-        if occupant.role < Role::Participant {
-            let text = "you have no voice in this room: ask a moderator";
-            return Err(StanzaError::new(Condition::Forbidden).text(text));
-        }
+        check_voice(occupant.role)?;
         let stanza = signed(room, &state, &occupant.nick, from.bare_str(), stanza);
         put(xmpp, room, &mut state, from.bare_str(), stanza, None, None)?
     };
-    waited(answer).await
+    waited(answer).await.map(drop)
 }
 
-/// Waits until what was put is durable and told.
+/// Whether who has this role may speak.
+pub(super) fn check_voice(role: Role) -> Result<(), StanzaError> {
+    if role < Role::Participant {
+        let text = "you have no voice in this room: ask a moderator";
+        return Err(StanzaError::new(Condition::Forbidden).text(text));
+    }
+    Ok(())
+}
+
+/// Waits until what was put is durable and told; its id.
 pub(super) async fn waited(
-    answer: oneshot::Receiver<Result<(), StanzaError>>,
-) -> Result<(), StanzaError> {
+    answer: oneshot::Receiver<Result<Id, StanzaError>>,
+) -> Result<Id, StanzaError> {
     let lost = || StanzaError::new(Condition::InternalServerError).text("the room is gone");
     answer.await.unwrap_or_else(|_| Err(lost()))
 }
@@ -98,7 +105,7 @@ pub(super) fn put(
     mut stanza: Stanza,
     subject: Option<Subject>,
     replaces: Option<(Id, String)>,
-) -> Result<oneshot::Receiver<Result<(), StanzaError>>, StanzaError> {
+) -> Result<oneshot::Receiver<Result<Id, StanzaError>>, StanzaError> {
     if state.waiting.len() >= WAITING_MAX {
         let text = "too much is being said in this room: try again in a moment";
         return Err(StanzaError::new(Condition::ResourceConstraint).text(text));
@@ -151,9 +158,10 @@ async fn flush(xmpp: Xmpp, room: Arc<Room>) {
             Ok(()) => tell(&xmpp, &room, &batch),
             Err(_) => HashSet::new(),
         };
+        room.moved(&xmpp);
         for said in batch {
             // Who said it may have left meanwhile.
-            let _ = said.done.send(kept.clone());
+            let _ = said.done.send(kept.clone().map(|()| said.id));
         }
         if !lost.is_empty() {
             enter::lost(&xmpp, &room, lost);

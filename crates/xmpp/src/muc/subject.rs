@@ -42,5 +42,5 @@ pub(super) async fn change(
         let subject = Subject { text, by, at: xmpp.env().clock.now() };
         say::put(xmpp, room, &mut state, from.bare_str(), signed, Some(subject), None)?
     };
-    say::waited(answer).await
+    say::waited(answer).await.map(drop)
 }

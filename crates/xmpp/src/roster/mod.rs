@@ -3,6 +3,7 @@
 mod invited;
 pub mod load;
 pub(crate) mod mutuals;
+pub(crate) mod outside;
 mod packed;
 pub(crate) mod push;
 pub(crate) mod subscriptions;

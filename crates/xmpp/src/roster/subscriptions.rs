@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use weir_community::accounts;
+use weir_base::Id;
 use weir_community::chat::address::{self, Whom};
 use weir_community::chat::contacts::{self, Change, Exchange, Other, Removed};
 use weir_community::chat::subscription::Kind;
+use weir_community::{Error, accounts};
+use weir_db::Class;
 
 use super::{invited, push};
-use crate::face::{Work, Xmpp};
+use crate::face::{Work, Xmpp, fault};
 use crate::route::Place;
 use crate::router::{Out, Peer, Session};
 use crate::wire::{Condition, Element, Jid, Node, Stanza, StanzaError, ns, write};
@@ -64,54 +66,67 @@ pub(crate) fn sent(
     presence.to = Some(to.clone());
     let (xmpp, session) = (xmpp.clone(), session.clone());
     Some(Box::pin(async move {
-        let (account, jid) = (session.account, to.to_string());
-        let is_nameless = kind == Kind::Subscribe && !presence.element.has("nick", ns::NICK);
-        let (asked, token) = (presence.clone(), invited::token(kind, &presence));
-        let back = self::presence(Kind::Subscribe, &to, &own);
-        let asks_back = back.clone();
-        let unit = xmpp.write(move |tx, env| {
-            let mut presence = asked.clone();
-            let inviter = match (&token, address::whom(tx, env, &jid)?) {
-                (Some(token), Whom::Here(other)) => {
-                    let own = asks_back.to.as_ref().map(Jid::as_str).unwrap_or_default();
-                    invited::approve(tx, env, other, own, token)?.then_some(other)
-                }
-                _ => None,
-            };
-            if is_nameless {
-                introduce(&accounts::display_name(tx, account)?, &mut presence);
-            }
-            let request = write::to_string(&presence.to_element());
-            let exchange = contacts::exchange(tx, env, account, kind, &jid, &request)?;
-            // Nobody of that name: the answer comes at once.
-            let refused = exchange.theirs == Other::Nobody && kind == Kind::Subscribe;
-            let refused = match refused {
-                true => contacts::receive(tx, env, account, Kind::Unsubscribed, &jid, "")?,
-                false => None,
-            };
-            let back = match inviter {
-                Some(inviter) => invited::ask_back(tx, env, inviter, &asks_back)?,
-                None => None,
-            };
-            Ok((presence, exchange, refused, back))
-        });
-        match unit.await {
-            Ok((presence, exchange, refused, asked_back)) => {
-                exchanged(&xmpp, &session.peer, &to, kind, presence, exchange);
-                if let Some(exchange) = asked_back {
-                    let inviter = xmpp.router.peer(to.as_str());
-                    exchanged(&xmpp, &inviter, &own, Kind::Subscribe, back, exchange);
-                }
-                if let Some(change) = refused {
-                    deliver(&session.peer, &self::presence(Kind::Unsubscribed, &to, &own));
-                    push::apply(&xmpp, &session.peer, &change);
-                }
-            }
-            Err(error) => {
-                session.send(&presence.error(&error));
-            }
+        let by = (session.account, &session.peer);
+        if let Err(error) = exchange(&xmpp, by, kind, presence.clone()).await {
+            session.send(&presence.error(&fault(error)));
         }
     }))
+}
+
+/// `account`, whose sessions are at `owner`, sends one of the four between the bare addresses that
+/// `presence` has.
+pub(super) async fn exchange(
+    xmpp: &Xmpp,
+    (account, owner): (Id, &Arc<Peer>),
+    kind: Kind,
+    mut presence: Stanza,
+) -> Result<(), Error> {
+    let (Some(own), Some(to)) = (presence.from.clone(), presence.to.clone()) else {
+        return Ok(());
+    };
+    presence.element.set_attr("type", name(kind));
+    let jid = to.to_string();
+    let is_nameless = kind == Kind::Subscribe && !presence.element.has("nick", ns::NICK);
+    let token = invited::token(kind, &presence);
+    let back = self::presence(Kind::Subscribe, &to, &own);
+    let asks_back = back.clone();
+    let unit = xmpp.community.write(Class::Interactive, move |tx, env| {
+        let mut presence = presence.clone();
+        let inviter = match (&token, address::whom(tx, env, &jid)?) {
+            (Some(token), Whom::Here(other)) => {
+                let own = asks_back.to.as_ref().map(Jid::as_str).unwrap_or_default();
+                invited::approve(tx, env, other, own, token)?.then_some(other)
+            }
+            _ => None,
+        };
+        if is_nameless {
+            introduce(&accounts::display_name(tx, account)?, &mut presence);
+        }
+        let request = write::to_string(&presence.to_element());
+        let exchange = contacts::exchange(tx, env, account, kind, &jid, &request)?;
+        // Nobody of that name: the answer comes at once.
+        let refused = exchange.theirs == Other::Nobody && kind == Kind::Subscribe;
+        let refused = match refused {
+            true => contacts::receive(tx, env, account, Kind::Unsubscribed, &jid, "")?,
+            false => None,
+        };
+        let asked_back = match inviter {
+            Some(inviter) => invited::ask_back(tx, env, inviter, &asks_back)?,
+            None => None,
+        };
+        Ok((presence, exchange, refused, asked_back))
+    });
+    let (presence, exchange, refused, asked_back) = unit.await?;
+    exchanged(xmpp, owner, &to, kind, presence, exchange);
+    if let Some(exchange) = asked_back {
+        let inviter = xmpp.router.peer(to.as_str());
+        exchanged(xmpp, &inviter, &own, Kind::Subscribe, back, exchange);
+    }
+    if let Some(change) = refused {
+        deliver(owner, &self::presence(Kind::Unsubscribed, &to, &own));
+        push::apply(xmpp, owner, &change);
+    }
+    Ok(())
 }
 
 /// Whoever is asked is told what the person calls themselves (XEP-0172 section 4.2).

@@ -14,6 +14,7 @@ mod components;
 mod contacts;
 mod dialogue;
 mod finding;
+mod guests;
 mod hostile;
 mod invited;
 mod joining;

@@ -327,6 +327,34 @@ export interface ChatRoomDoc {
   of_community: boolean;
 }
 
+export interface ChatRoomMessageDoc {
+  /** The address of the room. */
+  room: string;
+  /** The nick of who said it; empty for the room itself. */
+  nick: string;
+  /** When it was said. */
+  sent_at: Date;
+  /** Whether the reader said it. */
+  is_own: boolean;
+  /** Its text; none for a reaction, a subject, or what was taken back. */
+  text?: string | null;
+}
+
+export interface ChatRoomPersonDoc {
+  /** The address of the room. */
+  room: string;
+  /** What they are called there. */
+  nick: string;
+  /** What they are to the room: `owner`, `admin`, `member` or `none`. */
+  affiliation: string;
+  /** Whether an app of theirs is there. */
+  is_present: boolean;
+  /** What they may do there: `moderator`, `participant` or `visitor`; none while away. */
+  role?: string | null;
+  /** Their address, where the reader may know it. */
+  jid?: string | null;
+}
+
 export interface StatDoc {
   /** The number. */
   value: number;
@@ -409,6 +437,15 @@ export interface RelationshipsParams {
 export interface ChatMessagesParams {
   /** With whom: an address; none: with everybody. */
   with?: string | null;
+  /** Only those older than this one, for paging. */
+  before?: string | null;
+  /** 40 unless said, at most 200. */
+  limit?: number | null;
+}
+
+export interface ChatRoomParams {
+  /** The room: its address. */
+  room: string;
   /** Only those older than this one, for paging. */
   before?: string | null;
   /** 40 unless said, at most 200. */
@@ -561,6 +598,27 @@ export interface ChatSendParams {
   text: string;
 }
 
+export interface ChatRoomSendParams {
+  /** The room: its address. */
+  room: string;
+  /** Its text. */
+  text: string;
+}
+
+export interface ChatContactAddParams {
+  /** Its address. */
+  jid: string;
+  /** What to call it; unless said as before. */
+  name?: string | null;
+  /** The groups it stands in; unless said as before. */
+  groups?: string[] | null;
+}
+
+export interface ChatContactParams {
+  /** Its address. */
+  jid: string;
+}
+
 export interface NewListParams {
   /** Its name. */
   title: string;
@@ -610,6 +668,8 @@ export interface Collections {
   chat_contacts: ChatContactDoc;
   chat_messages: ChatMessageDoc;
   chat_rooms: ChatRoomDoc;
+  chat_room_messages: ChatRoomMessageDoc;
+  chat_room_people: ChatRoomPersonDoc;
   server_stats: StatDoc;
   queue_stats: QueueDoc;
 }
@@ -635,6 +695,7 @@ export interface Publications {
   "chat.contacts": void;
   "chat.messages": ChatMessagesParams;
   "chat.rooms": void;
+  "chat.room": ChatRoomParams;
   "server.stats": void;
 }
 
@@ -672,6 +733,11 @@ export interface Methods {
   "conversations.read": (params: ReadParams) => IdResult;
   "conversations.remove": (params: IdParams) => IdResult;
   "chat.send": (params: ChatSendParams) => IdResult;
+  "chat.rooms.send": (params: ChatRoomSendParams) => IdResult;
+  "chat.contacts.add": (params: ChatContactAddParams) => void;
+  "chat.contacts.remove": (params: ChatContactParams) => void;
+  "chat.contacts.approve": (params: ChatContactParams) => void;
+  "chat.contacts.refuse": (params: ChatContactParams) => void;
   "lists.create": (params: NewListParams) => IdResult;
   "lists.update": (params: ListChangeParams) => IdResult;
   "lists.delete": (params: IdParams) => IdResult;

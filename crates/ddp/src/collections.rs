@@ -443,3 +443,39 @@ typed! {
         pub of_community: bool,
     }
 }
+
+typed! {
+    /// Something said in a room of chat, by its id: `chat_room_messages`.
+    #[derive(Debug, Clone, Serialize)]
+    pub struct ChatRoomMessageDoc {
+        /// The address of the room.
+        pub room: String,
+        /// The nick of who said it; empty for the room itself.
+        pub nick: String,
+        /// When it was said.
+        pub sent_at: Date,
+        /// Whether the reader said it.
+        pub is_own: bool,
+        /// Its text; none for a reaction, a subject, or what was taken back.
+        pub text: Option<String>,
+    }
+}
+
+typed! {
+    /// Somebody of a room of chat, by `ROOM/NICK`: `chat_room_people`.
+    #[derive(Debug, Clone, Serialize)]
+    pub struct ChatRoomPersonDoc {
+        /// The address of the room.
+        pub room: String,
+        /// What they are called there.
+        pub nick: String,
+        /// What they are to the room: `owner`, `admin`, `member` or `none`.
+        pub affiliation: &'static str,
+        /// Whether an app of theirs is there.
+        pub is_present: bool,
+        /// What they may do there: `moderator`, `participant` or `visitor`; none while away.
+        pub role: Option<&'static str>,
+        /// Their address, where the reader may know it.
+        pub jid: Option<String>,
+    }
+}

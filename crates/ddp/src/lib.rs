@@ -90,6 +90,8 @@ fn collections_table(to: Builder<Face>) -> Builder<Face> {
         .collection::<docs::ChatContactDoc>("chat_contacts")
         .collection::<docs::ChatMessageDoc>("chat_messages")
         .collection::<docs::ChatRoomDoc>("chat_rooms")
+        .collection::<docs::ChatRoomMessageDoc>("chat_room_messages")
+        .collection::<docs::ChatRoomPersonDoc>("chat_room_people")
         .collection::<docs::StatDoc>("server_stats")
         .collection::<docs::QueueDoc>("queue_stats")
 }
@@ -148,14 +150,17 @@ fn publications_table(to: Builder<Face>) -> Builder<Face> {
             pubs::chat::messages(face, user, asked)
         })
         .publication("chat.rooms", |face, _, user, (): ()| pubs::chat::rooms(face, user))
+        .publication("chat.room", |face, _, user, asked: pubs::chat_room::ChatRoomParams| {
+            pubs::chat_room::open(face, user, asked)
+        })
         .publication("server.stats", |face, _, user, (): ()| pubs::server_stats::open(face, user))
 }
 
 /// What clients can call.
 fn methods_table(to: Builder<Face>) -> Builder<Face> {
     use methods::{
-        IdParams, IdResult, accounts, chat, conversations, lists, log_in, markers, notifications,
-        statuses, tags,
+        IdParams, IdResult, accounts, chat, chat_contacts as contacts, conversations, lists,
+        log_in, markers, notifications, statuses, tags,
     };
     to.method::<log_in::LoginParams, log_in::LoginResult, _>("login", log_in::log_in)
         .method::<(), (), _>("logout", log_in::log_out)
@@ -192,6 +197,11 @@ fn methods_table(to: Builder<Face>) -> Builder<Face> {
         .method::<conversations::ReadParams, IdResult, _>("conversations.read", conversations::read)
         .method::<IdParams, IdResult, _>("conversations.remove", conversations::remove)
         .method::<chat::ChatSendParams, IdResult, _>("chat.send", chat::send)
+        .method::<chat::ChatRoomSendParams, IdResult, _>("chat.rooms.send", chat::send_to_room)
+        .method::<contacts::ChatContactAddParams, (), _>("chat.contacts.add", contacts::add)
+        .method::<contacts::ChatContactParams, (), _>("chat.contacts.remove", contacts::remove)
+        .method::<contacts::ChatContactParams, (), _>("chat.contacts.approve", contacts::approve)
+        .method::<contacts::ChatContactParams, (), _>("chat.contacts.refuse", contacts::refuse)
         .method::<lists::NewListParams, IdResult, _>("lists.create", lists::create)
         .method::<lists::ListChangeParams, IdResult, _>("lists.update", lists::update)
         .method::<IdParams, IdResult, _>("lists.delete", lists::delete)

@@ -3,6 +3,7 @@
 
 pub(crate) mod accounts;
 pub(crate) mod chat;
+pub(crate) mod chat_contacts;
 pub(crate) mod conversations;
 pub(crate) mod lists;
 pub(crate) mod log_in;

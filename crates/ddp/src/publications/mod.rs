@@ -1,6 +1,7 @@
 //! What clients can subscribe to, a file each.
 
 pub(crate) mod chat;
+pub(crate) mod chat_room;
 pub(crate) mod conversations;
 pub(crate) mod followed_tags;
 pub(crate) mod lists;

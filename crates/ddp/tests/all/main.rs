@@ -2,6 +2,7 @@
 //! both databases.
 
 mod chat;
+mod chat_rooms;
 mod client;
 mod community;
 mod corpus;

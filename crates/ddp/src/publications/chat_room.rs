@@ -53,11 +53,11 @@ pub(crate) fn open(
 
 impl Query for Room {
     fn topics(&self) -> Vec<Topic> {
-        vec![Topic::Rooms, Topic::Room(self.0.room.clone())]
+        vec![Topic::Room(self.0.room.clone())]
     }
 
     fn concerns(&self, event: &Event, _: &Shown) -> bool {
-        matches!(event, Event::RoomsChanged | Event::RoomMoved)
+        matches!(event, Event::RoomMoved)
     }
 
     fn reader(&self) -> Option<Id> {

@@ -52,7 +52,10 @@ pub(crate) async fn renew(xmpp: &Xmpp, bare: &Jid) {
 
 /// The room at the address `jid` belongs to the community from now on, or does no longer.
 pub(crate) async fn set_of_community(xmpp: &Xmpp, jid: &str, on: bool) {
-    let Some(room) = Jid::parse(jid).ok().and_then(|jid| xmpp.rooms.live(&jid)) else { return };
+    let Some(room) = Jid::parse(jid).ok().and_then(|jid| xmpp.rooms.live(&jid)) else {
+        // Nobody is in it, but somebody may look at it.
+        return xmpp.env().streams.room_moved(jid);
+    };
     let people: BTreeSet<Jid> = {
         let mut state = room.state();
         state.of_community = on;

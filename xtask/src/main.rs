@@ -11,7 +11,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   tidy             check the house rules
   deny             check licences and banned crates of the dependencies, by deny.toml
   example-config   write weir.example.toml from the code
-  ddp-types        write types/ddp.ts, what DDP clients see, from the code
+  ddp-types        write types/, what DDP clients see, from the code
   schema           write schema/, the sum of the migrations, with WEIR_TEST_POSTGRES set";
 
 fn main() -> ExitCode {

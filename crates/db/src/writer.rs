@@ -93,7 +93,8 @@ impl Writer {
         }
     }
 
-    /// Runs units in one transaction until the group is due, commits, and hands it on. Gives back the last turn if the queue was not told yet.
+    /// Runs units in one transaction until the group is due, commits, and hands it on. Gives back
+    /// the last turn if the queue was not told yet.
     fn group(&self, mut turn: Turn, mut work: Box<dyn Work>) -> Option<Done> {
         let started = Instant::now();
         if self.disk_failed.load(Ordering::Acquire) {
@@ -194,7 +195,8 @@ impl Writer {
             .and_then(|()| begin(&self.connection, "BEGIN IMMEDIATE"));
         if let Err(failure) = begun {
             // Without one the commit fails, and each unit runs alone.
-            return tracing::error!(error = %failure.error, "a transaction could not be begun again");
+            let error = failure.error;
+            return tracing::error!(%error, "a transaction could not be begun again");
         }
         for work in units {
             if self.connection.is_autocommit() {

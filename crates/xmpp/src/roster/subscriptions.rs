@@ -117,10 +117,10 @@ pub(super) async fn exchange(
         Ok((presence, exchange, refused, asked_back))
     });
     let (presence, exchange, refused, asked_back) = unit.await?;
-    exchanged(xmpp, owner, &to, kind, presence, exchange);
+    exchanged(xmpp, owner, &to, presence, exchange);
     if let Some(exchange) = asked_back {
         let inviter = xmpp.router.peer(to.as_str());
-        exchanged(xmpp, &inviter, &own, Kind::Subscribe, back, exchange);
+        exchanged(xmpp, &inviter, &own, back, exchange);
     }
     if let Some(change) = refused {
         deliver(owner, &self::presence(Kind::Unsubscribed, &to, &own));
@@ -139,14 +139,7 @@ fn introduce(name: &str, presence: &mut Stanza) {
 }
 
 /// What became of it is told to both sides.
-fn exchanged(
-    xmpp: &Xmpp,
-    owner: &Arc<Peer>,
-    to: &Jid,
-    kind: Kind,
-    stanza: Stanza,
-    exchange: Exchange,
-) {
+fn exchanged(xmpp: &Xmpp, owner: &Arc<Peer>, to: &Jid, stanza: Stanza, exchange: Exchange) {
     let answer = match &exchange.theirs {
         Other::Here(theirs) => theirs.answers,
         _ => None,
@@ -155,11 +148,10 @@ fn exchanged(
         deliver(owner, &presence(answer, to, own));
     }
     push::apply(xmpp, owner, &exchange.mine);
-    other_side(xmpp, to, kind, stanza, exchange);
+    other_side(xmpp, to, stanza, exchange);
 }
 
-fn other_side(xmpp: &Xmpp, to: &Jid, kind: Kind, stanza: Stanza, exchange: Exchange) {
-    let _ = kind;
+fn other_side(xmpp: &Xmpp, to: &Jid, stanza: Stanza, exchange: Exchange) {
     match exchange.theirs {
         Other::Elsewhere if exchange.mine.passes => xmpp.send(stanza),
         Other::Here(theirs) => {
@@ -187,7 +179,7 @@ pub(super) fn removed(xmpp: &Xmpp, owner: &Arc<Peer>, jid: &Jid, removed: Remove
     push::apply(xmpp, owner, &removed.mine);
     let Ok(own) = Jid::parse(owner.jid()) else { return };
     for (kind, exchange) in removed.told {
-        other_side(xmpp, jid, kind, presence(kind, &own, jid), exchange);
+        other_side(xmpp, jid, presence(kind, &own, jid), exchange);
     }
 }
 
@@ -243,7 +235,7 @@ pub(crate) fn received(xmpp: &Xmpp, kind: Kind, mut presence: Stanza) -> Option<
             xmpp.send(self::presence(answer, &to, &from));
         }
         if let Some(exchange) = asked_back {
-            exchanged(&xmpp, &peer, &from, Kind::Subscribe, back, exchange);
+            exchanged(&xmpp, &peer, &from, back, exchange);
         }
     }))
 }

@@ -317,8 +317,7 @@ impl Streams {
         self.touches.note([Noun::Chatting(account)]);
     }
 
-    /// In the room at the address `jid`, which this node serves, something was said, or its people
-    /// are others than before.
+    /// In room `jid` of this node something was said, or its people are others than before.
     pub fn room_moved(&self, jid: &str) {
         let topic = Topic::Room(jid.to_owned());
         if self.hub.listeners(&topic) > 0 {

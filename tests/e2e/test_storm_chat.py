@@ -3,15 +3,11 @@
 import json
 import subprocess
 
-import pytest
-
 from conftest import WEIR
 from test_xmpp_clients import c2s
 
 
-def test_all_get_in_and_their_contacts_hear_of_it(kind, server, tmp_path):
-    if kind != "sqlite":
-        pytest.skip("the load tool does not see the database")
+def test_all_get_in_and_their_contacts_hear_of_it(server, tmp_path):
     data = tmp_path / "storm.json"
     target = f"xmpp://{':'.join(map(str, c2s(server)))}"
     subprocess.run([WEIR, "storm", "chat", "--target", target, "--domain",

@@ -1,11 +1,13 @@
 //! How a room behaves.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// The most occupants that a room may be configured for.
 pub const OCCUPANTS_MAX: u32 = 50_000;
 /// The longest text of a configuration, in characters.
 const TEXT_CHARACTERS_MAX: usize = 1_000;
+/// The roles of those in a room.
+const ROLES: [&str; 3] = ["moderator", "participant", "visitor"];
 
 /// How a room behaves. What is not said has the value of a new room.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,6 +48,7 @@ pub struct Config {
     /// Roles whose presence is shown to all.
     pub broadcast: Vec<String>,
     /// Roles that may ask for the lists of members, beside admins and owners.
+    #[serde(alias = "open_lists", deserialize_with = "roles_or_all")]
     pub lists_for: Vec<String>,
     /// The SHA-1 of the room's picture; empty without one.
     pub picture: String,
@@ -106,7 +109,7 @@ impl Default for Config {
             private_messages: Private::Anyone,
             archive: true,
             history_max: 50,
-            broadcast: ["moderator", "participant", "visitor"].map(str::to_owned).to_vec(),
+            broadcast: all_roles(),
             lists_for: Vec::new(),
             picture: String::new(),
             salt: String::new(),
@@ -125,10 +128,44 @@ impl Config {
             text.truncate(end.unwrap_or(text.len()));
         }
         for roles in [&mut self.broadcast, &mut self.lists_for] {
-            roles.retain(|role| matches!(&**role, "moderator" | "participant" | "visitor"));
+            roles.retain(|role| ROLES.contains(&&**role));
             roles.sort();
             roles.dedup();
         }
         self
+    }
+}
+
+fn all_roles() -> Vec<String> {
+    ROLES.map(str::to_owned).to_vec()
+}
+
+/// Rooms that were configured when this was said of all or of none keep what they had.
+fn roles_or_all<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Kept {
+        All(bool),
+        Roles(Vec<String>),
+    }
+    Ok(match Kept::deserialize(deserializer)? {
+        Kept::All(true) => all_roles(),
+        Kept::All(false) => Vec::new(),
+        Kept::Roles(roles) => roles,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_sees_the_lists_is_read_as_it_was_kept_before() {
+        let read = |text: &str| serde_json::from_str::<Config>(text).unwrap().lists_for;
+        assert_eq!(read(r#"{"open_lists":true}"#), all_roles());
+        assert!(read(r#"{"open_lists":false}"#).is_empty());
+        assert!(read("{}").is_empty());
+        let config = Config { lists_for: vec!["visitor".into()], ..Config::default() };
+        assert_eq!(read(&serde_json::to_string(&config).unwrap()), ["visitor"]);
     }
 }

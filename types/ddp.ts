@@ -9,7 +9,13 @@ import type {
   ChatRoomMessageDoc,
   ChatRoomPersonDoc,
   ConversationDoc,
+  FilterDoc,
+  FilterKeywordDoc,
+  FilterStatusDoc,
+  FollowRequestDoc,
   ListDoc,
+  ListMemberDoc,
+  MarkDoc,
   MarkerDoc,
   NotificationDoc,
   PresenceDoc,
@@ -81,6 +87,23 @@ export interface NotificationsParams {
 }
 
 export interface ConversationsParams {
+  /** 40 unless said, at most 200. */
+  limit?: number | null;
+}
+
+export interface ListMembersParams {
+  /** Its id. */
+  list_id: string;
+  /** How many: 40 unless said, at most 200. */
+  limit?: number | null;
+}
+
+export interface FollowRequestsParams {
+  /** 40 unless said, at most 200. */
+  limit?: number | null;
+}
+
+export interface MarkedParams {
   /** 40 unless said, at most 200. */
   limit?: number | null;
 }
@@ -275,6 +298,39 @@ export interface ChatContactParams {
   jid: string;
 }
 
+export interface FilterWordParams {
+  /** Which; none for a new one. */
+  id?: string | null;
+  /** The word or phrase. */
+  keyword?: string | null;
+  /** Whether it counts only as a whole word. */
+  whole_word?: boolean | null;
+  /** Whether it goes. */
+  remove?: boolean | null;
+}
+
+export interface FilterParams {
+  /** Which; none for a new one. */
+  id?: string | null;
+  /** What its owner calls it. */
+  title?: string | null;
+  /** Where it applies: `home`, `notifications`, `public`, `thread`, `account`. */
+  context?: string[] | null;
+  /** `warn` (unless said), `blur` or `hide`. */
+  filter_action?: string | null;
+  /** For how long it is to hold from now, in s; 0 for ever. */
+  expires_in?: number | null;
+  /** Words to add, change or remove. */
+  keywords?: FilterWordParams[] | null;
+}
+
+export interface FilterStatusParams {
+  /** Which filter. */
+  id: string;
+  /** The post. */
+  status_id: string;
+}
+
 export interface NewListParams {
   /** Its name. */
   title: string;
@@ -317,7 +373,14 @@ export interface Collections {
   notifications: NotificationDoc;
   conversations: ConversationDoc;
   lists: ListDoc;
+  list_members: ListMemberDoc;
   followed_tags: TagDoc;
+  follow_requests: FollowRequestDoc;
+  bookmarks: MarkDoc;
+  favourites: MarkDoc;
+  filters: FilterDoc;
+  filter_keywords: FilterKeywordDoc;
+  filter_statuses: FilterStatusDoc;
   relationships: RelationshipDoc;
   markers: MarkerDoc;
   presence: PresenceDoc;
@@ -344,6 +407,11 @@ export interface Publications {
   "notifications": NotificationsParams | null;
   "conversations": ConversationsParams | null;
   "lists": void;
+  "lists.members": ListMembersParams;
+  "followRequests": FollowRequestsParams | null;
+  "bookmarks": MarkedParams | null;
+  "favourites": MarkedParams | null;
+  "filters": void;
   "tags.followed": void;
   "markers": void;
   "relationships": RelationshipsParams;
@@ -394,6 +462,10 @@ export interface Methods {
   "chat.contacts.remove": (params: ChatContactParams) => void;
   "chat.contacts.approve": (params: ChatContactParams) => void;
   "chat.contacts.refuse": (params: ChatContactParams) => void;
+  "filters.set": (params: FilterParams) => IdResult;
+  "filters.delete": (params: IdParams) => IdResult;
+  "filters.addStatus": (params: FilterStatusParams) => IdResult;
+  "filters.removeStatus": (params: IdParams) => IdResult;
   "lists.create": (params: NewListParams) => IdResult;
   "lists.update": (params: ListChangeParams) => IdResult;
   "lists.delete": (params: IdParams) => IdResult;

@@ -236,9 +236,46 @@ export interface ListDoc {
   exclusive: boolean;
 }
 
+export interface ListMemberDoc {
+  /** The list. */
+  list_id: string;
+  /** Who: in `accounts`. */
+  account_id: string;
+}
+
 export interface TagDoc {
   /** Its name, without the sign. */
   name: string;
+}
+
+export interface FollowRequestDoc {
+  /** Who: in `accounts`. */
+  account_id: string;
+  /** Since when. */
+  created_at: Date;
+}
+
+export interface MarkDoc {
+  /** The post: in `statuses`. */
+  status_id: string;
+  /** Since when. */
+  created_at: Date;
+}
+
+export interface FilterKeywordDoc {
+  /** The filter: in `filters`. */
+  filter_id: string;
+  /** The word or phrase. */
+  keyword: string;
+  /** Whether it counts only as a whole word. */
+  whole_word: boolean;
+}
+
+export interface FilterStatusDoc {
+  /** The filter: in `filters`. */
+  filter_id: string;
+  /** The post. */
+  status_id: string;
 }
 
 export interface RelationshipDoc {

@@ -156,7 +156,7 @@ typed! {
 }
 
 typed! {
-    /// A filter of the reader's.
+    /// A filter of the reader's, as posts that match it say it: `filters`.
     #[derive(Debug, Clone, Serialize)]
     pub struct FilterDoc {
         /// Its id.
@@ -300,6 +300,64 @@ typed! {
         pub replies_policy: String,
         /// Whether its members' posts are kept out of the home timeline.
         pub exclusive: bool,
+    }
+}
+
+typed! {
+    /// That somebody is in a list of the reader's, by `LIST/ACCOUNT`: `list_members`.
+    #[derive(Debug, Clone, Serialize)]
+    pub struct ListMemberDoc {
+        /// The list.
+        pub list_id: Id,
+        /// Who: in `accounts`.
+        pub account_id: Id,
+    }
+}
+
+typed! {
+    /// That somebody asks to follow the reader, by their account's id: `follow_requests`.
+    #[derive(Debug, Clone, Serialize)]
+    pub struct FollowRequestDoc {
+        /// Who: in `accounts`.
+        pub account_id: Id,
+        /// Since when.
+        pub created_at: Date,
+    }
+}
+
+typed! {
+    /// That the reader kept or liked a post: `bookmarks`, `favourites`. The newest mark has the
+    /// highest id.
+    #[derive(Debug, Clone, Serialize)]
+    pub struct MarkDoc {
+        /// The post: in `statuses`.
+        pub status_id: Id,
+        /// Since when.
+        pub created_at: Date,
+    }
+}
+
+typed! {
+    /// A word one of the reader's filters looks for: `filter_keywords`.
+    #[derive(Debug, Clone, Serialize)]
+    pub struct FilterKeywordDoc {
+        /// The filter: in `filters`.
+        pub filter_id: Id,
+        /// The word or phrase.
+        pub keyword: String,
+        /// Whether it counts only as a whole word.
+        pub whole_word: bool,
+    }
+}
+
+typed! {
+    /// A post one of the reader's filters names: `filter_statuses`.
+    #[derive(Debug, Clone, Serialize)]
+    pub struct FilterStatusDoc {
+        /// The filter: in `filters`.
+        pub filter_id: Id,
+        /// The post.
+        pub status_id: Id,
     }
 }
 

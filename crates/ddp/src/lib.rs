@@ -12,6 +12,7 @@
 mod collections;
 pub mod document;
 mod face;
+pub mod joined;
 mod limits;
 mod methods;
 pub mod observer;
@@ -28,6 +29,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use weir_base::Id;
+use weir_community::statuses::Mark;
 
 pub use document::{DocKey, Documents, Revision, Strategy};
 pub use face::{Face, Setup};
@@ -83,7 +85,14 @@ fn collections_table(to: Builder<Face>) -> Builder<Face> {
         .collection::<docs::NotificationDoc>("notifications")
         .collection::<docs::ConversationDoc>("conversations")
         .collection::<docs::ListDoc>("lists")
+        .collection::<docs::ListMemberDoc>("list_members")
         .collection::<docs::TagDoc>("followed_tags")
+        .collection::<docs::FollowRequestDoc>("follow_requests")
+        .collection::<docs::MarkDoc>("bookmarks")
+        .collection::<docs::MarkDoc>("favourites")
+        .collection::<docs::FilterDoc>("filters")
+        .collection::<docs::FilterKeywordDoc>("filter_keywords")
+        .collection::<docs::FilterStatusDoc>("filter_statuses")
         .collection::<docs::RelationshipDoc>("relationships")
         .collection::<docs::MarkerDoc>("markers")
         .collection::<docs::PresenceDoc>("presence")
@@ -98,6 +107,9 @@ fn collections_table(to: Builder<Face>) -> Builder<Face> {
 
 /// What clients can subscribe to.
 fn publications_table(to: Builder<Face>) -> Builder<Face> {
+    use pubs::follow_requests::FollowRequestsParams;
+    use pubs::list_members::ListMembersParams;
+    use pubs::marked::MarkedParams;
     use pubs::relationships::RelationshipsParams;
     use pubs::timelines::{AccountParams, HomeParams, ListParams, PublicParams, TagParams};
     to.publication("users", |face, _, user: Asks, (): ()| pubs::users::open(face, user))
@@ -137,6 +149,19 @@ fn publications_table(to: Builder<Face>) -> Builder<Face> {
             },
         )
         .publication("lists", |face, _, user, (): ()| pubs::lists::open(face, user))
+        .publication("lists.members", |face, _, user, asked: ListMembersParams| {
+            pubs::list_members::open(face, user, asked)
+        })
+        .publication("followRequests", |face, _, user, asked: Option<FollowRequestsParams>| {
+            pubs::follow_requests::open(face, user, asked)
+        })
+        .publication("bookmarks", |face, _, user, asked: Option<MarkedParams>| {
+            pubs::marked::open(face, user, Mark::Bookmark, asked)
+        })
+        .publication("favourites", |face, _, user, asked: Option<MarkedParams>| {
+            pubs::marked::open(face, user, Mark::Favourite, asked)
+        })
+        .publication("filters", |face, _, user, (): ()| pubs::filters::open(face, user))
         .publication("tags.followed", |face, _, user, (): ()| pubs::followed_tags::open(face, user))
         .publication("markers", |face, _, user, (): ()| pubs::markers::open(face, user))
         .publication("relationships", |face, _, user, asked: RelationshipsParams| {
@@ -159,8 +184,8 @@ fn publications_table(to: Builder<Face>) -> Builder<Face> {
 /// What clients can call.
 fn methods_table(to: Builder<Face>) -> Builder<Face> {
     use methods::{
-        IdParams, IdResult, accounts, chat, chat_contacts as contacts, conversations, lists,
-        log_in, markers, notifications, statuses, tags,
+        IdParams, IdResult, accounts, chat, chat_contacts as contacts, conversations, filters,
+        lists, log_in, markers, notifications, statuses, tags,
     };
     to.method::<log_in::LoginParams, log_in::LoginResult, _>("login", log_in::log_in)
         .method::<(), (), _>("logout", log_in::log_out)
@@ -202,6 +227,13 @@ fn methods_table(to: Builder<Face>) -> Builder<Face> {
         .method::<contacts::ChatContactParams, (), _>("chat.contacts.remove", contacts::remove)
         .method::<contacts::ChatContactParams, (), _>("chat.contacts.approve", contacts::approve)
         .method::<contacts::ChatContactParams, (), _>("chat.contacts.refuse", contacts::refuse)
+        .method::<filters::FilterParams, IdResult, _>("filters.set", filters::set)
+        .method::<IdParams, IdResult, _>("filters.delete", filters::delete)
+        .method::<filters::FilterStatusParams, IdResult, _>(
+            "filters.addStatus",
+            filters::add_status,
+        )
+        .method::<IdParams, IdResult, _>("filters.removeStatus", filters::remove_status)
         .method::<lists::NewListParams, IdResult, _>("lists.create", lists::create)
         .method::<lists::ListChangeParams, IdResult, _>("lists.update", lists::update)
         .method::<IdParams, IdResult, _>("lists.delete", lists::delete)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use weir_base::{Id, Timestamp};
 use weir_community::accounts::Account;
-use weir_community::filters::{Applied, Rules, Searched};
+use weir_community::filters::{Applied, Filter, Rules, Searched};
 use weir_community::statuses::{ReaderState, View};
 use weir_community::streams::Noun;
 use weir_community::{Env, Error, accounts, media};
@@ -18,6 +18,7 @@ use crate::collections::{
     PollDoc, PollOptionDoc, StatusDoc, StatusStateDoc, TimelineEntryDoc,
 };
 use crate::document::{Documents, Revision};
+use crate::joined::{Level, Tree, Unread};
 
 /// A result in the making, and what of it the shelf is to keep up to date.
 pub(crate) struct Docs {
@@ -111,6 +112,30 @@ impl Docs {
         }
     }
 
+    /// All documents of a tree.
+    pub(crate) fn join<'c, T>(
+        &mut self,
+        tx: &mut Tx<'c>,
+        tree: &Tree<'_, Tx<'c>, T, Error>,
+    ) -> Result<(), Error> {
+        let read = match tree.read(tx, &self.documents) {
+            Ok(read) => read,
+            Err(Unread::Query(error)) => return Err(error),
+            Err(Unread::Document(error)) => {
+                tracing::error!(%error, "this is a defect in Weir");
+                return Ok(());
+            }
+        };
+        for revision in read {
+            let key = revision.key();
+            if let ("accounts", Ok(id)) = (key.collection(), key.id().parse()) {
+                self.nouns.insert(Noun::Account(id), None);
+            }
+            self.revisions.push(revision);
+        }
+        Ok(())
+    }
+
     /// A contact of chat, `account` being the person of here whose presence is seen.
     pub(crate) fn contact(&mut self, jid: &str, document: &ChatContactDoc, account: Option<Id>) {
         let made = revision(&self.documents, "chat_contacts", jid, document);
@@ -127,6 +152,20 @@ impl Docs {
             self.revisions.extend(entry(&self.documents, timeline, view.status.id));
         }
     }
+}
+
+/// Accounts that the rows above name.
+pub(crate) fn named_accounts<'l, 'c: 'l, P: 'l>(
+    env: &'l Env,
+    name: impl Fn(&P) -> Id + Send + Sync + 'l,
+) -> Level<'l, Tx<'c>, P, Account, Error> {
+    let find = move |tx: &mut Tx<'c>, parents: &[P]| {
+        let ids: Vec<Id> = parents.iter().map(&name).collect();
+        let mut found = accounts::by_ids(tx, &ids)?;
+        found.retain(Account::is_available);
+        Ok(found)
+    };
+    Level::new("accounts", find, |one: &Account| (one.id.to_string(), account_doc(env, one)))
 }
 
 /// The id of a post's entry in a timeline.
@@ -249,16 +288,20 @@ fn state(documents: &Documents, view: &View, applied: &[Applied]) -> Option<Arc<
     state_of(documents, view.status.id, view.reader?, votes, filtered)
 }
 
+/// A filter.
+pub(crate) fn filter(one: &Filter) -> FilterDoc {
+    FilterDoc {
+        id: one.id,
+        title: one.title.clone(),
+        context: one.contexts.clone(),
+        filter_action: one.action.clone(),
+        expires_at: one.expires_at.map(Into::into),
+    }
+}
+
 fn filter_result(applied: &Applied) -> FilterResultDoc {
-    let filter = &applied.filter;
     FilterResultDoc {
-        filter: FilterDoc {
-            id: filter.id,
-            title: filter.title.clone(),
-            context: filter.contexts.clone(),
-            filter_action: filter.action.clone(),
-            expires_at: filter.expires_at.map(Into::into),
-        },
+        filter: filter(&applied.filter),
         keyword_matches: applied.keywords.clone(),
         status_matches: applied.statuses.clone(),
     }
@@ -288,16 +331,12 @@ pub(crate) fn state_of(
 }
 
 /// A person as everybody sees them.
-pub(crate) fn account(
-    documents: &Documents,
-    env: &Env,
-    one: &accounts::Account,
-) -> Option<Arc<Revision>> {
+fn account_doc(env: &Env, one: &Account) -> AccountDoc {
     let shown = one.is_available();
     let text = |text: &String| if shown { text.clone() } else { String::new() };
     let picture = |url: Option<String>| url.filter(|_| shown);
     let fields = one.fields.0.iter().filter(|_| shown);
-    let document = AccountDoc {
+    AccountDoc {
         username: one.username.clone(),
         acct: one.acct(),
         display_name: text(&one.display_name),
@@ -323,6 +362,9 @@ pub(crate) fn account(
         following_count: one.following_count,
         statuses_count: one.statuses_count,
         limited: one.silenced_at.is_some(),
-    };
-    revision(documents, "accounts", &one.id.to_string(), &document)
+    }
+}
+
+pub(crate) fn account(documents: &Documents, env: &Env, one: &Account) -> Option<Arc<Revision>> {
+    revision(documents, "accounts", &one.id.to_string(), &account_doc(env, one))
 }

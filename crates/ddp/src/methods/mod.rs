@@ -5,6 +5,7 @@ pub(crate) mod accounts;
 pub(crate) mod chat;
 pub(crate) mod chat_contacts;
 pub(crate) mod conversations;
+pub(crate) mod filters;
 pub(crate) mod lists;
 pub(crate) mod log_in;
 pub(crate) mod markers;

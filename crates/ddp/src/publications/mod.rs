@@ -3,8 +3,12 @@
 pub(crate) mod chat;
 pub(crate) mod chat_room;
 pub(crate) mod conversations;
+pub(crate) mod filters;
+pub(crate) mod follow_requests;
 pub(crate) mod followed_tags;
+pub(crate) mod list_members;
 pub(crate) mod lists;
+pub(crate) mod marked;
 pub(crate) mod markers;
 pub(crate) mod meteor;
 pub(crate) mod notifications;

@@ -20,6 +20,8 @@ use crate::wire::{Condition, Element, Jid, Kind, Stanza, StanzaError, StreamCond
 pub(super) const SHOWN_MAX: usize = 500;
 /// People that one command is about at most.
 const NAMED_MAX: usize = 100;
+/// Of an address that is none, so many characters are said again.
+const NAMED_CHARACTERS_MAX: usize = 100;
 
 pub(super) fn form(title: &str, what: &str) -> Form {
     Form::to_fill_in(ns::ADMIN).titled(title, what)
@@ -94,20 +96,43 @@ pub(super) async fn announce(step: Step) -> Result<Shown, StanzaError> {
     Ok(Shown::Done(format!("{told} apps were told."), None))
 }
 
-fn named(step: &Step, title: &str, what: &str, var: &str) -> Result<Vec<Jid>, Form> {
-    let Some(filled) = &step.form else {
-        return Err(form(title, what)
-            .with(Field::many("jid-multi", var, "Their addresses", &[]).required()));
+/// Addresses that were filled in. Nothing is left out in silence: one that is none is named.
+pub(super) fn addresses(values: &[String], most: usize) -> Result<Vec<Jid>, StanzaError> {
+    let refused = |text: String| StanzaError::new(Condition::NotAcceptable).text(text);
+    let values: Vec<&str> =
+        values.iter().map(|value| value.trim()).filter(|value| !value.is_empty()).collect();
+    if values.len() > most {
+        return Err(refused(format!("no more than {most} addresses at a time")));
+    }
+    let parse = |value: &&str| {
+        Jid::parse(value).map_err(|_| refused(format!("\"{}\" is no address", shortened(value))))
     };
-    let values = filled.values(var).unwrap_or_default().iter();
-    Ok(values.take(NAMED_MAX).filter_map(|jid| Jid::parse(jid.trim()).ok()).collect())
+    values.iter().map(parse).collect()
+}
+
+/// As much of what somebody filled in as an answer says again.
+fn shortened(text: &str) -> String {
+    text.chars().take(NAMED_CHARACTERS_MAX).collect()
+}
+
+/// Whom a command is about; the form where that was not said.
+fn named(step: &Step, title: &str, what: &str) -> Result<Result<Vec<Jid>, Form>, StanzaError> {
+    const VAR: &str = "accountjids";
+    let Some(filled) = &step.form else {
+        return Ok(Err(form(title, what)
+            .with(Field::many("jid-multi", VAR, "Their addresses", &[]).required())));
+    };
+    let list = addresses(filled.values(VAR).unwrap_or_default(), NAMED_MAX)?;
+    if list.is_empty() {
+        return Err(missing("their addresses"));
+    }
+    Ok(Ok(list))
 }
 
 pub(super) async fn end_session(step: Step) -> Result<Shown, StanzaError> {
     let what = "Their apps are disconnected, and may come again.";
-    let list = match named(&step, "End sessions", what, "accountjids") {
+    let list = match named(&step, "End sessions", what)? {
         Err(form) => return Ok(Shown::Form(form)),
-        Ok(list) if list.is_empty() => return Err(missing("their addresses")),
         Ok(list) => list,
     };
     let mut ended = 0;
@@ -142,7 +167,11 @@ fn accounts_of(tx: &mut Tx, env: &Env, list: &[Jid]) -> Result<Vec<Id>, Error> {
             Whom::Nobody => accounts::by_address(tx, name, "")?.map(|account| account.id),
             Whom::Elsewhere => None,
         };
-        found.push(account.ok_or(Error::NotFound("Account"))?);
+        let nobody = || {
+            let message = format!("name {}, which is no account of here", jid.bare_str());
+            Error::invalid("accountjids", "ERR_NOT_FOUND", message)
+        };
+        found.push(account.ok_or_else(nobody)?);
     }
     // In order of their ids, as every unit does that changes several accounts.
     found.sort_unstable();
@@ -155,9 +184,8 @@ async fn set_disabled(step: Step, on: bool) -> Result<Shown, StanzaError> {
         true => ("Shut out", "They cannot log in any more; what they wrote stays."),
         false => ("Let in again", "They can log in again."),
     };
-    let list = match named(&step, title, what, "accountjids") {
+    let list = match named(&step, title, what)? {
         Err(form) => return Ok(Shown::Form(form)),
-        Ok(list) if list.is_empty() => return Err(missing("their addresses")),
         Ok(list) => list,
     };
     let by = step.by;
@@ -264,9 +292,8 @@ pub(super) async fn set_password(step: Step) -> Result<Shown, StanzaError> {
 
 pub(super) async fn delete(step: Step) -> Result<Shown, StanzaError> {
     let what = "The accounts and all that is theirs go for good, their posts too.";
-    let list = match named(&step, "Delete accounts", what, "accountjids") {
+    let list = match named(&step, "Delete accounts", what)? {
         Err(form) => return Ok(Shown::Form(form)),
-        Ok(list) if list.is_empty() => return Err(missing("their addresses")),
         Ok(list) => list,
     };
     let (by, jids) = (step.by, list.clone());

@@ -7,10 +7,11 @@ use weir_community::Error;
 use weir_community::chat::rooms as noun;
 use weir_db::Tx;
 
+use super::admin::addresses;
 use super::{Shown, Step};
 use crate::muc;
 use crate::wire::form::{Field, Form};
-use crate::wire::{Jid, StanzaError};
+use crate::wire::{Condition, Jid, StanzaError};
 
 const ROOMS: &str = "urn:weir:chat:community-rooms";
 /// Rooms of the community at most.
@@ -29,13 +30,16 @@ pub(super) async fn of_community(step: Step) -> Result<Shown, StanzaError> {
         let form = Form::to_fill_in(ROOMS).titled("Rooms of the community", what).with(field);
         return Ok(Shown::Form(form));
     };
-    let values = form.values("rooms").unwrap_or_default().iter();
-    let wanted: BTreeSet<String> = values
-        .take(ROOMS_MAX)
-        .filter_map(|jid| Jid::parse(jid.trim()).ok())
-        .filter(|jid| jid.domain() == place)
-        .filter_map(|jid| jid.local().map(str::to_owned))
-        .collect();
+    let list = addresses(form.values("rooms").unwrap_or_default(), ROOMS_MAX)?;
+    let name = |jid: &Jid| {
+        let local = jid.local().filter(|_| jid.domain() == place);
+        local.map(str::to_owned).ok_or_else(|| {
+            let text = format!("{} is no room of this server", jid.bare_str());
+            StanzaError::new(Condition::ItemNotFound).text(text)
+        })
+    };
+    let wanted: BTreeSet<String> = list.iter().map(name).collect::<Result<_, _>>()?;
+    let of = place.clone();
     let changed = step.xmpp.write(move |tx, env| {
         let mut changed: Vec<(String, bool)> = Vec::new();
         let mut set = |tx: &mut Tx, id: Id, name: &str, on| {
@@ -48,7 +52,11 @@ pub(super) async fn of_community(step: Step) -> Result<Shown, StanzaError> {
             }
         }
         for name in &wanted {
-            let room = noun::find(tx, name)?.ok_or(Error::NotFound("Room"))?;
+            let nowhere = || {
+                let message = format!("name {name}@{of}, which is no room");
+                Error::invalid("rooms", "ERR_NOT_FOUND", message)
+            };
+            let room = noun::find(tx, name)?.ok_or_else(nowhere)?;
             if !room.of_community {
                 set(tx, room.id, name, true)?;
             }

@@ -185,3 +185,47 @@ async fn a_password_that_staff_sets_ends_all_log_ins_and_is_the_one_from_then_on
         app.log_in_with("PLAIN", "AGFsaWNlAHNldCBieSB0aGUgc3RhZmY=").await;
     }
 }
+
+#[tokio::test]
+async fn an_address_that_is_none_or_nobody_s_is_named_and_nothing_is_done() {
+    for mut place in places().await {
+        is_staff(&mut place, "carol", Role::Admin).await;
+        place.person("alice").await;
+        let asks = |id: &str, other: &str, text: &str| {
+            format!(
+                "carol sends
+                   <iq type='set' to='weir.test' id='{id}'><command
+                   xmlns='http://jabber.org/protocol/commands'
+                   node='http://jabber.org/protocol/admin#delete-user'>
+                   <x xmlns='jabber:x:data' type='submit'><field var='accountjids'>
+                   <value>alice@weir.test</value><value>{other}</value></field></x></command></iq>
+                 carol receives
+                   <iq type='error' id='{id}'><error>
+                   <not-acceptable xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/>
+                   <text xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'>{text}</text></error></iq>
+"
+            )
+        };
+        let broken = asks("1", "bob@@weir.test", "\"bob@@weir.test\" is no address");
+        let nobody = asks(
+            "2",
+            "bob@weir.test",
+            "Validation failed: Accountjids name bob@weir.test, which is no account of here",
+        );
+        let count = runs("get-registered-users-num", &[], &told("registeredusersnum", &["2"]));
+        let text = "garden@elsewhere.test is no room of this server";
+        let elsewhere = format!(
+            "carol sends
+               <iq type='set' to='weir.test' id='r'><command
+               xmlns='http://jabber.org/protocol/commands'
+               node='urn:weir:chat:community-rooms'>
+               <x xmlns='jabber:x:data' type='submit'><field var='rooms'>
+               <value>garden@elsewhere.test</value></field></x></command></iq>
+             carol receives
+               <iq type='error' id='r'><error>
+               <item-not-found xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/>
+               <text xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'>{text}</text></error></iq>"
+        );
+        play_at(&mut place, &format!("carol is here\n{broken}{nobody}{count}{elsewhere}")).await;
+    }
+}

@@ -19,6 +19,12 @@ WEIR = os.environ["WEIR_BIN"]
 POSTGRES = os.environ.get("WEIR_TEST_POSTGRES", "")
 START_S = 60
 STOP_S = 15
+# These files take longest, and begin: two are worked on at a time.
+LONGEST = ["test_storm_streaming", "test_flood_faults", "test_flood", "test_storm_chat"]
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: item.path.stem not in LONGEST)
 
 
 def free_port(host):

@@ -4,6 +4,7 @@
 mod chat;
 mod chat_rooms;
 mod client;
+mod come_back;
 mod community;
 mod corpus;
 mod deeds;

@@ -19,6 +19,10 @@ class Person:
         self.account = self.get("/api/v1/accounts/verify_credentials")
         self.id = self.account["id"]
 
+    def at(self, node):
+        """The same person by another node of their server."""
+        return Person(node, self.name, self.session.headers["Authorization"].split(" ")[1])
+
     def ask(self, method, path, **options):
         """The answer, whatever it is."""
         url = path if path.startswith("http") else self.server.base + path

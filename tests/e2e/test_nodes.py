@@ -1,6 +1,8 @@
 """Two nodes of one community, on one PostgreSQL and one Redis."""
 
+import asyncio
 import json
+import os
 import subprocess
 import threading
 
@@ -9,8 +11,15 @@ import requests
 from MeteorClient import MeteorClient
 
 from conftest import Database, Server, free_port
-from person import Person
+from crowd import Crowd, Documents as DocumentsOfMany, Events, Stream as StreamOfMany
 from waiting import until
+
+LONG = bool(os.environ.get("WEIR_TEST_LONG"))
+# Listeners of a node that is killed, by WebSocket; a tenth as many more by each other way.
+CROWD = 5_000 if LONG else 300
+# Whose they are; nobody may have more than 256.
+PEOPLE = 40 if LONG else 4
+PATIENCE_S = 300 if LONG else 60
 
 
 class Node(Server):
@@ -92,12 +101,6 @@ def alice(nodes):
     return nodes[0].somebody("alice")
 
 
-def there(person, node):
-    """The same person by another node."""
-    token = person.session.headers["Authorization"].split(" ")[1]
-    return Person(node, person.name, token)
-
-
 class Stream:
     """A stream as server-sent events."""
 
@@ -173,7 +176,7 @@ def test_a_post_made_on_one_node_reaches_those_who_listen_on_the_other(nodes, al
     alice.put(f"/api/v1/statuses/{post['id']}", status="edited on the way")
     until(lambda: stream.has("edited on the way"), "the edit in the stream")
     until(lambda: "edited" in documents.status(post)["content"], "the edit by DDP")
-    there(bob, nodes[0]).do("favourite", post)
+    bob.at(nodes[0]).do("favourite", post)
     until(lambda: documents.status(post)["favourites_count"] == 1, "the count by DDP")
     until(lambda: documents.client.find_one("status_states", {"_id": post["id"]}), "the state")
     alice.delete(f"/api/v1/statuses/{post['id']}")
@@ -189,7 +192,7 @@ def test_what_was_missed_while_the_bus_was_away_is_read_when_it_is_back(nodes, r
     until(lambda: documents.status(known), "the post by DDP")
     redis.end()
     missed = alice.say("said while nobody heard")
-    there(bob, nodes[0]).do("favourite", known)
+    bob.at(nodes[0]).do("favourite", known)
     redis.start()
     until(lambda: redis.listeners() == 2, "both nodes on the bus")
     until(lambda: documents.status(missed), "the missed post by DDP")
@@ -242,3 +245,71 @@ def test_who_follows_somebody_by_one_node_is_told_to_them_on_the_other(nodes):
     bob.post(f"/api/v1/accounts/{followed['id']}/unfollow")
     until(lambda: not bond()["followed_by"], "the follower is gone by DDP")
     documents.client.close()
+
+
+class Speaker:
+    """Says things by either node, and remembers all."""
+
+    def __init__(self):
+        self.said = set()
+
+    async def say(self, person, count):
+        for _ in range(count):
+            post = await asyncio.to_thread(person.say, f"number {len(self.said)} to the crowd")
+            self.said.add(post["id"])
+
+    def is_known_to(self, listener):
+        return self.said <= listener.known
+
+
+async def survive(nodes, alice, people):
+    first, second = nodes
+    speaker, by_second = Speaker(), alice.at(second)
+    counts = {StreamOfMany: CROWD, Events: CROWD // 10, DocumentsOfMany: CROWD // 10}
+    crowd = Crowd(first, counts, people, PATIENCE_S)
+    # By it is known what is known at the second node.
+    witness = Crowd(second, {StreamOfMany: 1}, people, PATIENCE_S)
+    async with crowd, witness:
+        await crowd.until(lambda one: one.came == 1, "there")
+        [there] = witness.listeners
+        await witness.until(lambda one: one.came == 1, "there")
+        await speaker.say(by_second, 5)
+        await crowd.until(speaker.is_known_to, "what was said before")
+        crowd.move(second)
+        saying = asyncio.create_task(speaker.say(by_second, 10))
+        # The last word of the first node, which perhaps nobody hears.
+        await speaker.say(alice, 1)
+        before = there.last.split("-")[0]
+        first.kill()
+        await saying
+        await crowd.until(lambda one: one.came == 2, "back")
+        assert not any(one.complete for one in crowd.listeners), "it is another node"
+        await speaker.say(by_second, 5)
+        await crowd.until(speaker.is_known_to, "what was said meanwhile and after")
+        # That the first node fell silent is noticed, and who was here before learns of it.
+        streams = [one for one in crowd.listeners if isinstance(one, StreamOfMany)]
+        await witness.until(lambda one: one.last.split("-")[0] != before, "the silence")
+        epoch = there.last.split("-")[0]
+        await crowd.until(
+            lambda one: one not in streams or one.last.split("-")[0] == epoch, "the silence")
+        # From here on whoever is cut off loses nothing, and gets nothing twice.
+        crowd.cut()
+        await speaker.say(by_second, 5)
+        crowd.move(second)
+        await crowd.until(lambda one: one.came == 3, "back again")
+        await crowd.until(speaker.is_known_to, "what was said while they were away")
+        assert all(one.complete for one in streams)
+        assert [one.twice for one in crowd.listeners if one.twice] == []
+
+
+def test_a_crowd_whose_node_is_killed_comes_back_to_another_and_misses_nothing(
+        nodes, redis, alice):
+    people = [nodes[0].somebody("listener") for _ in range(PEOPLE)]
+    for one in people:
+        one.post(f"/api/v1/accounts/{alice.id}/follow")
+    try:
+        asyncio.run(survive(nodes, alice, people))
+    finally:
+        nodes[0].stop()
+        nodes[0].start()
+        until(lambda: redis.listeners() == 2, "both nodes on the bus")

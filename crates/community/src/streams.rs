@@ -8,6 +8,7 @@
 
 mod audience;
 mod doubts;
+mod elsewhere;
 mod hooks;
 mod nodes;
 mod reader;
@@ -25,12 +26,13 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use weir_base::{Clock, Id, Random, Timestamp};
 use weir_db::{Class, Tx};
-use weir_live::{Class as LiveClass, Hub, Limits, Shared};
+use weir_live::{Class as LiveClass, Hub, Limits, PresenceLimits, Shared};
 
 use crate::statuses::{Status, Touched, View, Visibility};
 use crate::{Community, Env, Error};
 
 use audience::{Awaited, Read, homes_here, public_topics};
+use elsewhere::{Elsewhere, Whereabouts};
 pub use hooks::Aspect;
 use hooks::Persons;
 pub use nodes::Nodes;
@@ -220,6 +222,8 @@ enum Change {
     Untagged(Vec<Id>),
     /// What everybody sees of these is another than before; for other nodes alone.
     Touched(Vec<Noun>),
+    /// Who is here; for other nodes alone.
+    Whereabouts(Whereabouts),
     /// More was changed than could be told; for other nodes alone.
     Missed,
     /// Somebody waits until everything before this was told; of this node alone.
@@ -245,6 +249,7 @@ pub struct Streams {
     persons: Arc<Persons>,
     touches: Touches,
     readers: Readers,
+    elsewhere: Elsewhere,
     /// There are other nodes, where people may be who are not here.
     among_others: Arc<AtomicBool>,
     /// A change could not be kept until it was told.
@@ -254,6 +259,7 @@ pub struct Streams {
 impl Streams {
     pub(crate) fn new(clock: Clock, random: Random) -> Self {
         let (sender, receiver) = mpsc::channel(WAITING_MAX);
+        let elsewhere = Elsewhere::new(PresenceLimits::default(), clock.clone());
         let hub = Hub::with(Limits::default(), clock, random);
         let receiver = Mutex::new(Some(receiver));
         let (prepare, access, log_ins, bonds) = Default::default();
@@ -274,6 +280,7 @@ impl Streams {
             persons,
             touches,
             readers,
+            elsewhere,
             among_others,
             overflowed,
         }
@@ -462,7 +469,7 @@ pub async fn run_among(community: Community, nodes: Option<Nodes>, shutdown: Can
             () = shutdown.cancelled() => break,
             () = &mut beat => return,
             _ = presence.tick() => {
-                tell_who_moved(&streams.hub);
+                streams.tell_who_moved(bus.as_ref());
                 Ok(false)
             }
             count = receiver.recv_many(&mut batch, BATCH_MAX) => {
@@ -503,18 +510,6 @@ pub async fn run_among(community: Community, nodes: Option<Nodes>, shutdown: Can
     }
     if let Some(bus) = &bus {
         tell_the_last(streams, bus, &mut receiver).await;
-    }
-}
-
-/// Tells those who look who came and who left: of each only the last counts.
-fn tell_who_moved(hub: &Hub<Topic, Event>) {
-    let Some(moved) = hub.moved() else { return };
-    for account in moved.came.into_iter().chain(moved.left) {
-        let topic = Topic::Presence(Id(account));
-        if hub.listeners(&topic) > 0 {
-            let class = LiveClass::State { key: 0 };
-            hub.publish(&topic, Shared::classed(Event::Moved, EVENT_BYTES, class));
-        }
     }
 }
 
@@ -588,6 +583,7 @@ fn told(env: &Env, awaited: &Awaited<'_>, read: &Read, change: Change) -> Vec<To
         | Change::Person(..)
         | Change::Untagged(_)
         | Change::Touched(_)
+        | Change::Whereabouts(_)
         | Change::Missed => return Vec::new(),
         Change::Deleted { id, author, mentioned, visibility, local, tags } => {
             let of_tags = tags.iter().map(|(tag, _)| *tag);

@@ -1,16 +1,24 @@
 //! The server that every HTTP face gets: limits, TLS, shutdown, panics, the client's address.
 
+use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Body;
 use axum::routing::get;
+use futures_util::{StreamExt, stream};
+use http::Request;
+use http_body_util::BodyExt;
+use hyper::client::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
+use tokio_rustls::client::TlsStream;
 use tokio_util::sync::CancellationToken;
 use weir_base::Random;
 use weir_http::{ClientIp, Limits, Serving, Tls, serve};
@@ -123,20 +131,58 @@ fn write_certificate(dir: &Path) -> (PathBuf, PathBuf) {
     (cert, key)
 }
 
-/// Asks over TLS, trusting only the certificate in `cert`.
-async fn ask_tls(server: &Server, cert: &Path) -> Result<String, std::io::Error> {
+/// Connects over TLS, trusting only the certificate in `cert` and offering these protocols.
+async fn connect_tls(
+    server: &Server,
+    cert: &Path,
+    protocols: &[&[u8]],
+) -> Result<TlsStream<TcpStream>, std::io::Error> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(cert).unwrap()).unwrap();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = rustls::ClientConfig::builder_with_provider(provider)
+    let mut config = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_root_certificates(roots)
         .with_no_client_auth();
+    config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
     let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
     let io = TcpStream::connect(server.address).await?;
-    let io = connector.connect(ServerName::try_from("weir.test").unwrap(), io).await?;
-    Ok(exchange(io, "GET / HTTP/1.1").await)
+    connector.connect(ServerName::try_from("weir.test").unwrap(), io).await
+}
+
+async fn ask_tls(server: &Server, cert: &Path) -> Result<String, std::io::Error> {
+    Ok(exchange(connect_tls(server, cert, &[]).await?, "GET / HTTP/1.1").await)
+}
+
+/// The start of an answer by HTTP/2 that does not end, and its version as the server saw it.
+async fn begin_http_2(io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> String {
+    let handshake = http2::handshake(TokioExecutor::new(), TokioIo::new(io));
+    let (mut sender, connection) = handshake.await.unwrap();
+    tokio::spawn(connection);
+    let request = Request::get("http://weir.test/").body(Body::empty()).unwrap();
+    let mut body = sender.send_request(request).await.unwrap().into_body();
+    let first = body.frame().await.unwrap().unwrap().into_data().unwrap();
+    String::from_utf8(first.to_vec()).unwrap()
+}
+
+#[tokio::test]
+async fn http_2_is_spoken_by_who_agreed_on_it_over_tls_and_by_who_knows_of_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let (cert, key) = write_certificate(dir.path());
+    let tls = Tls::from_files(&cert, &key).unwrap();
+    let endless = get(async |request: Request<Body>| {
+        let first = stream::iter([Ok::<_, Infallible>(format!("{:?}", request.version()))]);
+        Body::from_stream(first.chain(stream::pending()))
+    });
+    let router = Router::new().route("/", endless);
+    let server = start(router.clone(), Some(tls), Limits::default()).await;
+    let io = connect_tls(&server, &cert, &[b"h2", b"http/1.1"]).await.unwrap();
+    assert_eq!(io.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
+    assert_eq!(begin_http_2(io).await, "HTTP/2.0");
+    let server = start(router, None, Limits::default()).await;
+    let io = TcpStream::connect(server.address).await.unwrap();
+    assert_eq!(begin_http_2(io).await, "HTTP/2.0");
 }
 
 #[tokio::test]

@@ -68,10 +68,21 @@ enum Say {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Heard {
     /// Something another node said.
-    Message(Vec<u8>),
+    Message {
+        /// Which run of which node.
+        node: u64,
+        /// What it said.
+        payload: Vec<u8>,
+    },
     /// Something was said, or may have been, that was not heard here. The first thing that is
     /// heard after each time a connection stands.
     Missed,
+    /// This node is heard, for the first time or again: what it said before was perhaps not, and
+    /// what was said here perhaps not by it. Comes before anything that it says.
+    Joined(u64),
+    /// This node said goodbye or fell silent, or is one too many to be remembered: who holds
+    /// something of it alone holds it no longer. [`Joined`](Self::Joined) where it is heard again.
+    Left(u64),
 }
 
 /// Hears what the other nodes say. Dropping it ends this node's part on the bus.
@@ -220,47 +231,75 @@ struct Places {
 }
 
 struct Place {
-    offset: u64,
+    // None where what was said before the connection stood is not known.
+    offset: Option<u64>,
     at: Instant,
-    // It was said already that something may have been missed with it.
+    // It was said already that it left, and that something may have been missed with it.
     is_silent: bool,
 }
 
 impl Places {
     /// What follows from a message of `node` at `offset`; a beat says no more than its place.
-    fn hear(&mut self, node: u64, offset: u64, payload: &[u8], now: Instant) -> [Option<Heard>; 2] {
+    fn hear(&mut self, node: u64, offset: u64, payload: &[u8], now: Instant) -> Vec<Heard> {
+        let mut heard = Vec::new();
         if node == self.own {
-            return [None, None];
+            return heard;
         }
         if offset == GOODBYE {
-            self.known.remove(&node);
-            metrics::gauge!("weir_live_bus_nodes").set(self.known.len() as f64);
-            return [None, None];
+            heard.extend(self.known.remove(&node).map(|_| Heard::Left(node)));
+            self.count();
+            return heard;
         }
         if self.known.len() >= NODES_MAX && !self.known.contains_key(&node) {
             // Runs that ended long ago, most of them; a gap in the others' is found all the same.
-            self.known.clear();
+            heard.extend(self.known.drain().map(|(node, _)| Heard::Left(node)));
         }
-        let before = self.known.get(&node).map(|place| place.offset);
+        let known = self.known.get(&node);
+        let before = known.and_then(|place| place.offset);
+        let is_back = known.is_none_or(|place| place.offset.is_none() || place.is_silent);
         let furthest = before.map_or(offset, |before| before.max(offset));
-        self.known.insert(node, Place { offset: furthest, at: now, is_silent: false });
-        if before.is_none() {
-            metrics::gauge!("weir_live_bus_nodes").set(self.known.len() as f64);
-        }
+        self.known.insert(node, Place { offset: Some(furthest), at: now, is_silent: false });
         let expected = if payload.is_empty() { offset } else { offset.saturating_sub(1) };
-        let gap = before.is_some_and(|before| before < expected);
-        let is_new = !payload.is_empty() && before.is_none_or(|before| before < offset);
-        [gap.then_some(Heard::Missed), is_new.then(|| Heard::Message(payload.to_vec()))]
+        if before.is_some_and(|before| before < expected) {
+            heard.push(Heard::Missed);
+        }
+        if is_back {
+            heard.push(Heard::Joined(node));
+            self.count();
+        }
+        if !payload.is_empty() && before.is_none_or(|before| before < offset) {
+            heard.push(Heard::Message { node, payload: payload.to_vec() });
+        }
+        heard
     }
 
-    /// Whether a node fell silent that did not say goodbye; of each once.
-    fn fell_silent(&mut self, now: Instant) -> bool {
-        let mut any = false;
-        for place in self.known.values_mut() {
+    /// Nodes that fell silent and did not say goodbye; each once.
+    fn fell_silent(&mut self, now: Instant) -> Vec<Heard> {
+        let mut heard = Vec::new();
+        for (node, place) in &mut self.known {
             let silent = now.duration_since(place.at) > SILENT_MAX;
-            any |= silent && !std::mem::replace(&mut place.is_silent, silent);
+            if silent && !std::mem::replace(&mut place.is_silent, silent) {
+                heard.push(Heard::Left(*node));
+            }
         }
-        any
+        if !heard.is_empty() {
+            heard.push(Heard::Missed);
+        }
+        heard
+    }
+
+    /// The connection stands anew: nobody knows what was said before. Who is not heard from now on
+    /// either fell silent.
+    fn begin(&mut self, now: Instant) {
+        self.known.retain(|_, place| !place.is_silent);
+        for place in self.known.values_mut() {
+            (place.offset, place.at) = (None, now);
+        }
+        self.count();
+    }
+
+    fn count(&self) {
+        metrics::gauge!("weir_live_bus_nodes").set(self.known.len() as f64);
     }
 }
 
@@ -294,8 +333,7 @@ impl Hearing {
         let mut channel = self.client.get_async_pubsub().await?;
         channel.subscribe(&self.channel).await?;
         self.up.set(1.0);
-        // Nobody knows what was said before.
-        self.places.known.clear();
+        self.places.begin(Instant::now());
         if self.hear.send(Heard::Missed).await.is_err() {
             return Ok(Stood::Short);
         }
@@ -314,8 +352,8 @@ impl Hearing {
             let now = Instant::now();
             let heard = self.places.hear(node, offset, payload, now);
             // Our own beats come too, so this is asked every moment.
-            let silent = self.places.fell_silent(now).then_some(Heard::Missed);
-            for heard in heard.into_iter().chain([silent]).flatten() {
+            let silent = self.places.fell_silent(now);
+            for heard in heard.into_iter().chain(silent) {
                 if heard == Heard::Missed {
                     metrics::counter!("weir_live_bus_gaps_total").increment(1);
                 }
@@ -343,18 +381,22 @@ mod tests {
         Places { own: 1, known: HashMap::new() }
     }
 
+    fn said(node: u64, text: &[u8]) -> Heard {
+        Heard::Message { node, payload: text.to_vec() }
+    }
+
     #[test]
     fn what_one_said_oneself_is_not_heard() {
-        assert_eq!(places().hear(1, 5, b"x", Instant::now()), [None, None]);
+        assert_eq!(places().hear(1, 5, b"x", Instant::now()), []);
     }
 
     #[test]
     fn the_last_message_is_missed_by_the_beat_behind_it() {
         let (mut places, now) = (places(), Instant::now());
-        assert_eq!(places.hear(2, 1, b"x", now)[1], Some(Heard::Message(b"x".to_vec())));
-        assert_eq!(places.hear(2, 1, b"", now), [None, None]);
-        assert_eq!(places.hear(2, 2, b"", now), [Some(Heard::Missed), None]);
-        assert_eq!(places.hear(2, 3, b"y", now), [None, Some(Heard::Message(b"y".to_vec()))]);
+        assert_eq!(places.hear(2, 1, b"x", now), [Heard::Joined(2), said(2, b"x")]);
+        assert_eq!(places.hear(2, 1, b"", now), []);
+        assert_eq!(places.hear(2, 2, b"", now), [Heard::Missed]);
+        assert_eq!(places.hear(2, 3, b"y", now), [said(2, b"y")]);
     }
 
     #[test]
@@ -362,16 +404,41 @@ mod tests {
         let (mut places, start) = (places(), Instant::now());
         let after = |s: u64| start + Duration::from_secs(s);
         for node in [2, 3] {
-            assert_eq!(places.hear(node, 7, b"", start), [None, None]);
+            assert_eq!(places.hear(node, 7, b"", start), [Heard::Joined(node)]);
         }
-        places.hear(3, GOODBYE, b"", after(1));
-        assert!(!places.fell_silent(after(5)), "a moment is no silence");
-        assert!(places.fell_silent(after(6)));
-        assert!(!places.fell_silent(after(60)), "that was said");
+        assert_eq!(places.hear(3, GOODBYE, b"", after(1)), [Heard::Left(3)]);
+        assert_eq!(places.fell_silent(after(5)), [], "a moment is no silence");
+        assert_eq!(places.fell_silent(after(6)), [Heard::Left(2), Heard::Missed]);
+        assert_eq!(places.fell_silent(after(60)), [], "that was said");
         // It was only held up, and what it said meanwhile is missed as ever.
-        assert_eq!(places.hear(2, 9, b"", after(61)), [Some(Heard::Missed), None]);
-        places.hear(2, GOODBYE, b"", after(62));
-        assert!(!places.fell_silent(after(120)), "nobody is left");
+        assert_eq!(places.hear(2, 9, b"", after(61)), [Heard::Missed, Heard::Joined(2)]);
+        assert_eq!(places.hear(2, 9, b"", after(61)), []);
+        assert_eq!(places.hear(2, GOODBYE, b"", after(62)), [Heard::Left(2)]);
+        assert_eq!(places.fell_silent(after(120)), [], "nobody is left");
+    }
+
+    #[test]
+    fn who_is_not_heard_again_after_the_connection_was_away_left() {
+        let (mut places, start) = (places(), Instant::now());
+        let after = |s: u64| start + Duration::from_secs(s);
+        for node in [2, 3] {
+            places.hear(node, 7, b"", start);
+        }
+        places.begin(after(60));
+        assert_eq!(places.hear(2, 9, b"", after(61)), [Heard::Joined(2)], "a gap was told already");
+        assert_eq!(places.hear(2, 10, b"", after(61)), [Heard::Missed]);
+        assert_eq!(places.fell_silent(after(64)), []);
+        assert_eq!(places.fell_silent(after(66)), [Heard::Left(3), Heard::Missed]);
+        assert_eq!(places.hear(3, 8, b"", after(66)), [Heard::Joined(3)]);
+    }
+
+    #[test]
+    fn more_nodes_than_are_remembered_left_and_join_again() {
+        let (mut places, now) = (places(), Instant::now());
+        let last = NODES_MAX as u64 + 10;
+        (10..last).for_each(|node| assert_eq!(places.hear(node, 1, b"", now).len(), 1));
+        assert_eq!(places.hear(last, 1, b"", now).len(), NODES_MAX + 1);
+        assert_eq!(places.hear(10, 1, b"", now), [Heard::Joined(10)]);
     }
 
     proptest! {
@@ -391,9 +458,9 @@ mod tests {
                     owed |= !is_beat;
                     continue;
                 }
-                let [missed, message] = places.hear(2, offset, payload, now);
-                prop_assert_eq!(missed.is_some(), owed);
-                prop_assert_eq!(message.is_some(), !is_beat);
+                let heard = places.hear(2, offset, payload, now);
+                prop_assert_eq!(heard.contains(&Heard::Missed), owed);
+                prop_assert_eq!(heard.contains(&said(2, b"x")), !is_beat);
                 owed = false;
             }
         }

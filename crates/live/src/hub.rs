@@ -301,6 +301,11 @@ where
         self.0.presence.tick().pop()
     }
 
+    /// Who is here, as [`moved`](Self::moved) told it so far, ascending.
+    pub fn all_present(&self) -> Vec<i64> {
+        self.0.presence.here(&())
+    }
+
     /// Whether `identity` is here, as [`moved`](Self::moved) told it so far.
     pub fn is_present(&self, identity: i64) -> bool {
         self.0.presence.is_here(&(), identity)

@@ -166,6 +166,8 @@ impl<K: Eq + Hash + Clone, E> Log<K, E> {
     /// Answers the new epoch.
     pub(crate) fn forget(&mut self, random: &Random) -> u64 {
         self.epoch = epoch(random);
+        // Who has the last event of before, by whatever name, is not behind the loss.
+        self.newest += 1;
         self.floor = self.newest;
         self.entries = VecDeque::new();
         self.by_topic = HashMap::new();

@@ -88,16 +88,28 @@ pub(super) async fn hear(ear: &mut Option<Ear>) -> Heard {
 
 /// Another node changed something, or may have: whether something of it was missed.
 pub(super) async fn hear_of(community: &Community, heard: Heard) -> Result<bool, Error> {
-    let changes: Vec<Change> = match heard {
-        Heard::Message(told) => match serde_json::from_slice(&told) {
-            Ok(changes) => changes,
+    let elsewhere = &community.env().streams.elsewhere;
+    let (node, changes): (u64, Vec<Change>) = match heard {
+        Heard::Message { node, payload } => match serde_json::from_slice(&payload) {
+            Ok(changes) => (node, changes),
             Err(error) => {
                 // A node of another version speaks of what is not known here.
                 tracing::warn!(%error, "what another node told is not understood");
                 return Ok(true);
             }
         },
-        Heard::Missed => return Ok(true),
+        Heard::Missed => {
+            elsewhere.doubt();
+            return Ok(true);
+        }
+        Heard::Joined(node) => {
+            elsewhere.joined(node);
+            return Ok(false);
+        }
+        Heard::Left(node) => {
+            elsewhere.left(node);
+            return Ok(false);
+        }
     };
     let missed = changes.iter().any(|change| matches!(change, Change::Missed));
     let followed: Vec<Id> = changes
@@ -128,6 +140,10 @@ pub(super) async fn hear_of(community: &Community, heard: Heard) -> Result<bool,
             }
             Change::Touched(nouns) => {
                 community.env().streams.touches.note(nouns.iter().copied());
+            }
+            Change::Whereabouts(told) => {
+                let moved = elsewhere.hear(node, told.clone());
+                community.env().streams.moved_elsewhere(moved);
             }
             _ => {}
         }

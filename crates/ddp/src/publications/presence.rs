@@ -55,7 +55,7 @@ impl Query for Presence {
         in_one_unit(face, move |tx, env, docs| {
             for one in relationships::relationships(tx, reader, &others, env.clock.now())? {
                 if one.followed_by && !one.blocking && !one.blocked_by {
-                    let online = env.streams.hub().is_present(one.id.0);
+                    let online = env.streams.is_present(one.id);
                     docs.put("presence", &one.id.to_string(), &PresenceDoc { online });
                 }
             }

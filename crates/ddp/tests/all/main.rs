@@ -13,6 +13,7 @@ mod hostile;
 mod joined;
 mod login;
 mod memory;
+mod nodes;
 mod own_lists;
 mod place;
 mod protocol;

@@ -58,7 +58,7 @@ impl Place {
     pub async fn on(fixture: Fixture, dev: bool) -> Self {
         let data = tempfile::tempdir().unwrap();
         let shutdown = CancellationToken::new();
-        let (community, address) = serve_on(&fixture, &data, dev, &shutdown).await;
+        let (community, address) = serve_on(&fixture, &data, dev, None, &shutdown).await;
         let name = fixture.name;
         Self { community, address, name, shutdown, data, fixture }
     }
@@ -112,7 +112,13 @@ impl Place {
 
     /// A server beside the first on the same database, with a memory of its own.
     pub async fn another(&self) -> SocketAddr {
-        serve_on(&self.fixture, &self.data, true, &self.shutdown).await.1
+        serve_on(&self.fixture, &self.data, true, None, &self.shutdown).await.1
+    }
+
+    /// A node of this community beside others, which they hear of over the Redis at `bus`, until
+    /// it `ended`.
+    pub async fn node(&self, bus: &str, ended: &CancellationToken) -> (Community, SocketAddr) {
+        serve_on(&self.fixture, &self.data, true, Some(bus), ended).await
     }
 
     /// A session of somebody with the server at `address`.
@@ -128,6 +134,7 @@ async fn serve_on(
     fixture: &Fixture,
     data: &tempfile::TempDir,
     dev: bool,
+    bus: Option<&str>,
     shutdown: &CancellationToken,
 ) -> (Community, SocketAddr) {
     let (clock, random) = (Clock::system(), Random::system());
@@ -141,7 +148,8 @@ async fn serve_on(
         data: data.path().to_owned(),
     };
     let community = Community::open(setup).unwrap();
-    tokio::spawn(streams::run(community.clone(), shutdown.clone()));
+    let nodes = bus.map(|url| streams::Nodes::join(&community, url).unwrap());
+    tokio::spawn(streams::run_among(community.clone(), nodes, shutdown.clone()));
     let server = weir_ddp::weir(weir_ddp::Setup {
         community: community.clone(),
         resolver: Arc::new(Alone),

@@ -101,6 +101,7 @@ fn a_hub_tells_who_came_and_who_stayed_away() {
     assert!(!hub.is_present(7), "not told yet");
     assert_eq!(hub.moved().map(|moved| moved.came), Some(vec![7]));
     assert!(hub.is_present(7) && !hub.is_present(0));
+    assert_eq!(hub.all_present(), [7]);
     drop((first, nobody));
     assert_eq!(hub.moved(), None);
     drop(second);

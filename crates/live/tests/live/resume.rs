@@ -66,8 +66,13 @@ fn a_cursor_of_another_run_or_of_the_future_is_refused() {
     let ahead = Cursor { offset: now.offset + 1, ..now };
     assert_eq!(session.resume(&[1], ahead).err(), Some(Gone::OtherEpoch));
     assert!(session.resume(&[1], now).is_ok());
+    let last = Shared::sized(1, 10);
+    hub.publish(&1, last.clone());
     hub.forget();
     assert_eq!(session.resume(&[1], now).err(), Some(Gone::OtherEpoch));
+    // As it is told to who gets it only now: what was lost may have been behind it.
+    assert_eq!(session.resume(&[1], hub.cursor_of(&last)).err(), Some(Gone::TooOld));
+    assert!(session.resume(&[1], hub.cursor()).is_ok());
 }
 
 #[test]

@@ -41,6 +41,8 @@ pub(crate) struct Events {
     streams: Vec<Stream>,
     reader: Option<Arc<Reader>>,
     pub(super) wire: Wire,
+    /// Whether the client asked to go on where it stood: it is told of gaps then.
+    tells_gaps: bool,
     /// What is open by the token is known, for when it may have lost its power unheard.
     _hold: Option<Hold>,
 }
@@ -99,8 +101,21 @@ impl Events {
             streams: Vec::new(),
             reader,
             wire,
+            tells_gaps: false,
             _hold: hold,
         })
+    }
+
+    /// From now on tells each stream where something may have been missed on the way here, in the
+    /// words of [`resumed`](Self::resumed): for clients that know them.
+    ///
+    /// # Errors
+    /// 400 when it listens to too much already.
+    pub(crate) fn tell_gaps(&mut self) -> Result<(), Error> {
+        let joined = self.session.subscribe(Topic::Everybody);
+        joined.map_err(|many| Error::bad_request(&many.to_string()))?;
+        self.tells_gaps = true;
+        Ok(())
     }
 
     /// Listens to one more stream, and tells where it begins: after `cursor`, if there is one and
@@ -141,7 +156,8 @@ impl Events {
     /// Listens no more to those of these topics that no stream is about.
     fn leave(&self, topics: &[Topic]) {
         for topic in topics {
-            if !self.streams.iter().any(|one| one.topics.contains(topic)) {
+            let of_gaps = self.tells_gaps && *topic == Topic::Everybody;
+            if !of_gaps && !self.streams.iter().any(|one| one.topics.contains(topic)) {
                 self.session.unsubscribe(topic);
             }
         }
@@ -276,7 +292,10 @@ impl Events {
     ) -> Result<Result<(), Lacks>, Error> {
         let begin = out.len();
         let id = self.wire.has_ids().then(|| self.face.env().streams.hub().cursor_of(shared));
-        let told = |one: &&Stream| one.topics.contains(topic) && to.is_none_or(|to| to.takes(one));
+        let is_gap = self.tells_gaps && matches!(shared.event, Event::Missed);
+        let told = |one: &&Stream| {
+            (is_gap || one.topics.contains(topic)) && to.is_none_or(|to| to.takes(one))
+        };
         for stream in self.streams.iter().filter(told) {
             let head = |event| Head { label: &stream.label, event, id };
             let put = match &shared.event {
@@ -305,6 +324,10 @@ impl Events {
                 Event::AnnouncementDeleted(id) => {
                     let head = head("announcement.delete");
                     out.push(self.said(stream, &head, shared, Some(&id.to_string()))?);
+                    Ok(())
+                }
+                Event::Missed if is_gap => {
+                    out.push(self.resumed(stream, false, id));
                     Ok(())
                 }
                 Event::FiltersChanged if stream.kind == Kind::User => {

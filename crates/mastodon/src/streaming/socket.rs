@@ -62,6 +62,9 @@ pub(crate) async fn serve(
     let mut first = Answer::default();
     if !wish.stream.is_empty() {
         let cursor = wish.cursor();
+        if wish.since.is_some() {
+            events.tell_gaps()?;
+        }
         let resuming = events.subscribe(&wish.stream, &wish.tag, &wish.list, cursor).await?;
         if wish.since.is_some() {
             first = Answer::resuming(resuming, &events).await;
@@ -263,6 +266,7 @@ async fn subscribe(events: &mut Events, wish: &Wish) -> Result<Answer, Error> {
     };
     if let (Some(_), Wire::Socket { ids, .. }) = (&wish.since, &mut events.wire) {
         *ids = true;
+        events.tell_gaps()?;
     }
     let resuming = events.subscribe(&wish.stream, &wish.tag, &wish.list, wish.cursor()).await?;
     Ok(match wish.since {

@@ -90,6 +90,9 @@ async fn serve(
     let since = last.or(asked.since.as_deref());
     let cursor: Option<Cursor> = since.and_then(|since| since.parse().ok());
     let mut events = Events::open(&face, listener, Wire::Sse).await?;
+    if since.is_some() {
+        events.tell_gaps()?;
+    }
     let resuming = events.subscribe(&name, &asked.tag, &asked.list, cursor).await?;
     let missed = match since {
         Some(_) => Some(Missed::begin(resuming, &events).await),

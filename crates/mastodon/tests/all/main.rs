@@ -19,5 +19,6 @@ mod streaming;
 mod streaming_back;
 mod streaming_hostile;
 mod streaming_rules;
+mod streaming_slow;
 mod timelines;
 mod trends;

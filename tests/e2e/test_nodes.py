@@ -18,7 +18,7 @@ LONG = bool(os.environ.get("WEIR_TEST_LONG"))
 # Listeners of a node that is killed, by WebSocket; a tenth as many more by each other way.
 CROWD = 5_000 if LONG else 300
 # Whose they are; nobody may have more than 256.
-PEOPLE = 40 if LONG else 4
+PEOPLE = 40 if LONG else 2
 PATIENCE_S = 300 if LONG else 60
 
 

@@ -273,6 +273,8 @@ mod tests {
         (Elsewhere::new(limits, clock.clone()), clock)
     }
 
+    const NOBODY: [i64; 0] = [];
+
     fn moved(came: &[i64], left: &[i64]) -> Whereabouts {
         Whereabouts::Moved { came: came.to_vec(), left: left.to_vec() }
     }
@@ -281,8 +283,8 @@ mod tests {
     fn somebody_at_two_nodes_is_gone_when_they_left_both() {
         let (elsewhere, _) = elsewhere(10);
         assert_eq!(elsewhere.hear(1, moved(&[7], &[])), [7]);
-        assert_eq!(elsewhere.hear(2, moved(&[7, 7], &[])), []);
-        assert_eq!(elsewhere.hear(1, moved(&[], &[7, 7])), []);
+        assert_eq!(elsewhere.hear(2, moved(&[7, 7], &[])), NOBODY);
+        assert_eq!(elsewhere.hear(1, moved(&[], &[7, 7])), NOBODY);
         assert!(elsewhere.has(7));
         assert_eq!(elsewhere.hear(2, moved(&[], &[7])), [7]);
         assert!(!elsewhere.has(7));
@@ -297,7 +299,7 @@ mod tests {
             elsewhere.left(1);
             clock.advance(1_999);
             elsewhere.left(1);
-            assert_eq!(elsewhere.expired(), []);
+            assert_eq!(elsewhere.expired(), NOBODY);
             if back {
                 elsewhere.joined(1);
             }
@@ -311,7 +313,7 @@ mod tests {
     fn no_more_than_the_limit_are_noticed_and_who_is_not_counts_as_not_there() {
         let (elsewhere, _) = elsewhere(3);
         assert_eq!(elsewhere.hear(1, moved(&[1, 2], &[])), [1, 2]);
-        assert_eq!(elsewhere.hear(2, moved(&[2, 3], &[])), []);
+        assert_eq!(elsewhere.hear(2, moved(&[2, 3], &[])), NOBODY);
         assert!(!elsewhere.has(3));
         let all = |people: &[i64]| {
             let people = people.iter().copied().collect();
@@ -325,8 +327,9 @@ mod tests {
     fn a_range_that_is_none_says_nothing() {
         let (elsewhere, _) = elsewhere(3);
         elsewhere.hear(1, moved(&[7], &[]));
-        let none = Whereabouts::All { range: RangeInclusive::new(9, 1), people: BTreeSet::from([5]) };
-        assert_eq!(elsewhere.hear(1, none), []);
+        let none =
+            Whereabouts::All { range: RangeInclusive::new(9, 1), people: BTreeSet::from([5]) };
+        assert_eq!(elsewhere.hear(1, none), NOBODY);
         assert!(elsewhere.has(7));
     }
 

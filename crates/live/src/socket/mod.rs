@@ -151,12 +151,13 @@ impl Sockets {
         Self(Arc::new(Common { limits, pool: Pool::new(limits.pool_buffers_max), meters }))
     }
 
-    pub(crate) fn limits(&self) -> &SocketLimits {
+    /// Its bounds.
+    pub fn limits(&self) -> &SocketLimits {
         &self.0.limits
     }
 
-    /// A peer took too little in time.
-    pub(crate) fn count_slow(&self) {
+    /// A peer took too little in time, and is cut.
+    pub fn count_slow(&self) {
         self.0.meters.slow.increment(1);
     }
 

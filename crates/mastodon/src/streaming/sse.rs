@@ -1,5 +1,6 @@
 //! Streams as server-sent events.
 
+use std::convert::Infallible;
 use std::task::Poll;
 
 use axum::Extension;
@@ -7,13 +8,14 @@ use axum::body::Body;
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use futures_util::stream;
+use futures_util::{StreamExt, stream};
 use http::{HeaderMap, HeaderValue, header};
 use serde::Deserialize;
+use tokio::sync::mpsc;
 use weir_community::streams::{Event, Topic};
 use weir_http::{Connection, TakeOver};
 use weir_live::admission::Busy;
-use weir_live::socket::SocketError;
+use weir_live::socket::{SocketError, Sockets};
 use weir_live::sse::{self, Feed};
 use weir_live::{Cursor, Lost, Next};
 
@@ -101,7 +103,7 @@ async fn serve(
     let taken_over = way.is_some();
     let body = match way {
         Some(way) => over_the_connection(&face, way, events, missed),
-        None => over_http(events, missed),
+        None => over_http(&face, events, missed),
     };
     let mut response = body.into_response();
     let headers = response.headers_mut();
@@ -216,34 +218,74 @@ impl Tell {
     }
 }
 
-/// The body as HTTP sends it: over HTTP/2, where many share a connection.
-fn over_http(events: Events, missed: Option<Missed>) -> Body {
-    let first = stream::once(async move { Ok::<_, Lost>(first()) });
-    let begun = (Box::new(events), missed.map(Box::new));
-    let rest = stream::try_unfold(begun, |(mut events, mut missed)| async move {
-        while let Some(some) = &mut missed {
-            match some.next(&events).await {
-                Some(Ok(slice)) if slice.is_empty() => {}
-                Some(Ok(slice)) => {
-                    return Ok(Some((Bytes::from(slice.concat()), (events, missed))));
-                }
-                Some(Err(_)) => return Ok(None),
-                None => missed = None,
-            }
+/// The body as HTTP sends it: over HTTP/2, where many share a connection. Who takes nothing of it
+/// is cut here too, though the connection lives: the answer ends, and the session with it.
+fn over_http(face: &Face, events: Events, missed: Option<Missed>) -> Body {
+    let (sender, mut taken) = mpsc::channel(1);
+    let (sockets, events) = (face.sockets.clone(), Box::new(events));
+    tokio::spawn(Box::new(Hand { sender, events, sockets }).run(missed));
+    let rest = stream::poll_fn(move |context| taken.poll_recv(context));
+    let first = stream::once(async { first() });
+    Body::from_stream(first.chain(rest).map(Ok::<_, Infallible>))
+}
+
+/// One answer of HTTP.
+struct Hand {
+    /// For one piece that waits to be taken.
+    sender: mpsc::Sender<Bytes>,
+    events: Box<Events>,
+    sockets: Sockets,
+}
+
+impl Hand {
+    /// Until the client is gone, or too slow, or the session ends: the answer ends whole then, and
+    /// the client comes back.
+    async fn run(mut self: Box<Self>, missed: Option<Missed>) {
+        if let Some(missed) = missed
+            && !Box::pin(self.tell_missed(missed)).await
+        {
+            return;
         }
         loop {
-            // Too slow, or ended: the answer ends whole, and the client comes back.
-            let Ok(next) = std::future::poll_fn(|context| events.poll_next(context)).await else {
-                return Ok(None);
+            let (sender, events) = (&self.sender, &mut self.events);
+            let next = tokio::select! {
+                () = sender.closed() => return,
+                next = std::future::poll_fn(|context| events.poll_next(context)) => next,
             };
-            let Next::Events(batch) = next else {
-                return Ok(Some((sse::comment("thump"), (events, None))));
+            let out = match next {
+                Ok(Next::Events(batch)) => self.events.outgoing(&batch).await,
+                Ok(Next::Beat) => vec![sse::comment("thump")],
+                Err(_) => return,
             };
-            let out = events.outgoing(&batch).await;
-            if !out.is_empty() {
-                return Ok(Some((Bytes::from(out.concat()), (events, None))));
+            if !self.hand(&out).await {
+                return;
             }
         }
-    });
-    Body::from_stream(futures_util::StreamExt::chain(first, rest))
+    }
+
+    /// Tells what was missed; false where it ends before.
+    async fn tell_missed(&mut self, mut missed: Missed) -> bool {
+        while let Some(slice) = missed.next(&self.events).await {
+            let Ok(slice) = slice else { return false };
+            if !self.hand(&slice).await {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Whether it was taken in time.
+    async fn hand(&self, pieces: &[Bytes]) -> bool {
+        if pieces.is_empty() {
+            return true;
+        }
+        let sent = self.sender.send(Bytes::from(pieces.concat()));
+        match tokio::time::timeout(self.sockets.limits().write_deadline, sent).await {
+            Ok(sent) => sent.is_ok(),
+            Err(_) => {
+                self.sockets.count_slow();
+                false
+            }
+        }
+    }
 }

@@ -17,7 +17,7 @@ use weir_live::Shared;
 use crate::place::{Place, Someone, places};
 
 /// A stream as server-sent events, and as far as it was read.
-struct Sse {
+pub struct Sse {
     body: Incoming,
     told: VecDeque<Told>,
     rest: String,
@@ -28,7 +28,12 @@ type Told = (String, String, String);
 
 impl Sse {
     /// Begins where `last` was heard. What is on its way before it is read is little.
-    async fn open(address: SocketAddr, version: Version, by: &Someone, last: Option<&str>) -> Self {
+    pub async fn open(
+        address: SocketAddr,
+        version: Version,
+        by: &Someone,
+        last: Option<&str>,
+    ) -> Self {
         let socket = TcpSocket::new_v4().unwrap();
         socket.set_recv_buffer_size(4 * KIB as u32).unwrap();
         let io = TokioIo::new(socket.connect(address).await.unwrap());

@@ -122,6 +122,11 @@ class Stream:
     def has(self, text):
         return any(text in line for line in self.heard)
 
+    def close(self):
+        # Somebody reads: without this it would wait for what is told next.
+        self.answer.raw.shutdown()
+        self.answer.close()
+
 
 class Documents:
     """A DDP client logged in as somebody."""
@@ -182,7 +187,7 @@ def test_a_post_made_on_one_node_reaches_those_who_listen_on_the_other(nodes, al
     alice.delete(f"/api/v1/statuses/{post['id']}")
     until(lambda: not documents.status(post), "the post is gone")
     documents.client.close()
-    stream.answer.close()
+    stream.close()
 
 
 def test_what_was_missed_while_the_bus_was_away_is_read_when_it_is_back(nodes, redis, alice, bob):
@@ -224,7 +229,7 @@ def test_who_was_shut_out_while_the_bus_was_away_is_cut_off_when_it_is_back(node
     dave.say("still here")
     until(lambda: streams[1].has("still here"), "the other's stream goes on")
     documents.client.close()
-    streams[1].answer.close()
+    streams[1].close()
 
 
 def test_who_follows_somebody_by_one_node_is_told_to_them_on_the_other(nodes):

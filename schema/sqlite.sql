@@ -904,7 +904,7 @@ CREATE INDEX jobs_cursors_by_time ON jobs_cursors (saved_at);
 CREATE INDEX jobs_dead_by_time ON jobs_dead (died_at, id);
 CREATE UNIQUE INDEX jobs_later_by_id ON jobs_later (id);
 CREATE INDEX jobs_later_by_queue ON jobs_later (queue, state, lane) WHERE reason IS NOT NULL;
-CREATE INDEX jobs_later_by_state ON jobs_later (state) WHERE state > 0;
+CREATE INDEX jobs_later_by_state ON jobs_later (state, due_at, id) WHERE state > 0;
 CREATE INDEX jobs_members_by_batch ON jobs_members (batch_id);
 CREATE INDEX jobs_seen_by_time ON jobs_seen (seen_at);
 CREATE INDEX jobs_unique_by_end ON jobs_unique (until_at) WHERE until_at IS NOT NULL;

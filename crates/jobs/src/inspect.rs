@@ -341,14 +341,8 @@ fn list(
         Set::Scheduled | Set::Retries => {
             let at = after.and_then(|after| after.at).unwrap_or(Timestamp::from_ms(i64::MIN));
             let id = after.map_or(Id::ZERO, |after| after.id);
-            entries(
-                tx,
-                set,
-                "SELECT id, queue, lane, kind, failures, enqueued_at, due_at, reason, payload
-                 FROM jobs_later WHERE (due_at, id) > (?1, ?2) AND state = ?3
-                 ORDER BY due_at, id LIMIT ?4",
-                params![at, id, set == Set::Retries, limit],
-            )
+            let sql = if set == Set::Retries { RETRIES } else { SCHEDULED };
+            entries(tx, set, sql, params![at, id, limit])
         }
         Set::Dead => {
             let at = after.and_then(|after| after.at).unwrap_or(Timestamp::from_ms(i64::MAX));
@@ -364,6 +358,15 @@ fn list(
         }
     }
 }
+
+const SCHEDULED: &str =
+    "SELECT id, queue, lane, kind, failures, enqueued_at, due_at, reason, payload
+     FROM jobs_later WHERE (due_at, id) > (?1, ?2) AND state = 0 ORDER BY due_at, id LIMIT ?3";
+/// With the condition of the index written out, so that no row of the schedule is read.
+const RETRIES: &str =
+    "SELECT id, queue, lane, kind, failures, enqueued_at, due_at, reason, payload
+     FROM jobs_later WHERE state > 0 AND state = 1 AND (due_at, id) > (?1, ?2)
+     ORDER BY due_at, id LIMIT ?3";
 
 /// The job `id` if it is scheduled, waits for a retry or is dead.
 fn find(tx: &mut Tx, id: Id) -> Result<Option<Entry>, weir_db::Error> {
@@ -412,4 +415,50 @@ fn entries(
         })
     };
     tx.query(sql, params, entry)
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_storm::fixture::databases;
+
+    use super::*;
+    use crate::schema;
+
+    #[test]
+    fn of_many_that_are_scheduled_none_is_read_to_list_the_retries() {
+        for fixture in databases() {
+            let db = &fixture.db;
+            db.migrate(schema::PART, schema::MIGRATIONS).unwrap();
+            let fill = |tx: &mut Tx| {
+                let one = |id: i64| {
+                    let due_at = Value::Int(1_000 + id);
+                    [due_at, Value::Int(id), Value::Int(i64::from(id > 2_000))]
+                };
+                let sql = "INSERT INTO jobs_later (due_at, id, state, queue, lane, kind, failures,
+                   enqueued_at, payload) VALUES (?1, ?2, ?3, 'q', '', 'k', 0, 0, '{}')";
+                tx.run_all(sql, (1..=2_005).map(one))?;
+                tx.execute("ANALYZE jobs_later", &[]).map(|_| ())
+            };
+            db.write_blocking::<_, weir_db::Error, _>(Class::Interactive, fill).unwrap();
+            let look = |tx: &mut Tx| {
+                let found = list(tx, Set::Retries, None, 3)?;
+                let rest = list(tx, Set::Retries, found.last(), 3)?;
+                let explain = match tx.dialect() {
+                    Dialect::Sqlite => format!("EXPLAIN QUERY PLAN {RETRIES}"),
+                    Dialect::Postgres => format!("EXPLAIN {RETRIES}"),
+                };
+                let column = if tx.dialect() == Dialect::Sqlite { 3 } else { 0 };
+                let plan: Vec<String> =
+                    tx.query(&explain, params![0, 0, 10], |row| row.get(column))?;
+                Ok::<_, weir_db::Error>((found, rest, plan.join("\n")))
+            };
+            let (found, rest, plan) = db.read_blocking(Class::Interactive, look).unwrap();
+            let ids = |list: &[Entry]| list.iter().map(|entry| entry.id.0).collect::<Vec<_>>();
+            assert_eq!((ids(&found), ids(&rest)), (vec![2_001, 2_002, 2_003], vec![2_004, 2_005]));
+            assert!(plan.contains("jobs_later_by_state"), "{}: {plan}", fixture.name);
+            // Neither all of the retries are read for some, nor are they sorted.
+            assert!(!plan.to_lowercase().contains("sort"), "{}: {plan}", fixture.name);
+            assert!(!plan.contains("TEMP B-TREE"), "{}: {plan}", fixture.name);
+        }
+    }
 }

@@ -15,6 +15,7 @@ pub(crate) const PART: &str = "jobs";
 pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration { number: 1, name: "queues, schedule, dead set", sql: TABLES },
     Migration { number: 2, name: "jobs are not compressed", sql: NOT_COMPRESSED },
+    Migration { number: 3, name: "retries by time", sql: RETRIES_BY_TIME },
 ];
 
 const TABLES: &str = "
@@ -152,4 +153,12 @@ const NOT_COMPRESSED: &str = "
 -- only: postgres
 ALTER TABLE jobs SET (toast_tuple_target = 8160);
 -- end
+";
+
+/// Retries are listed in the order of their times, however many are scheduled between them. On
+/// SQLite the rows' own key ends each entry of an index anyway. What is only scheduled is not in
+/// it, and costs nothing more to write.
+const RETRIES_BY_TIME: &str = "
+DROP INDEX jobs_later_by_state;
+CREATE INDEX jobs_later_by_state ON jobs_later (state, due_at, id) WHERE state > 0;
 ";

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use weir_base::{Clock, Id, Timestamp};
+use weir_base::{Clock, Timestamp};
 
 use super::places::Places;
 use super::sync::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Mutex, Notify, Ordering, RwLock};
@@ -115,9 +115,13 @@ impl QueueState {
         self.wake.notify_one();
     }
 
-    /// Rows `ids` were committed to `lane`.
-    pub(crate) fn added(&self, lane: &str, ids: &[i64]) {
-        self.turns.lock().added(lane, ids);
+    /// Rows `ids` were committed to `lane`; none was ready before `ready_at`, or if that is not
+    /// said, before it was enqueued.
+    pub(crate) fn added(&self, lane: &str, ids: &[i64], ready_at: Option<Timestamp>) {
+        match ready_at {
+            Some(at) => self.turns.lock().added_since(lane, ids, at.as_ms()),
+            None => self.turns.lock().added(lane, ids),
+        }
         self.wake.notify_one();
     }
 
@@ -193,9 +197,9 @@ impl QueueState {
         !self.paused.load(Ordering::Relaxed) && self.turns.lock().depth() > jobs
     }
 
-    /// How long the oldest job that waits has waited, in ms; 0 when none waits. Never too low.
+    /// How long the oldest job that waits has been ready, in ms; 0 when none waits. Never too low.
     pub(crate) fn oldest_age_ms(&self, now: Timestamp) -> i64 {
-        let oldest = self.turns.lock().oldest();
-        oldest.map_or(0, |id| now.since_ms(Id(id).time()).max(0))
+        let oldest_ms = self.turns.lock().oldest_ms();
+        oldest_ms.map_or(0, |ms| now.since_ms(Timestamp::from_ms(ms)).max(0))
     }
 }

@@ -274,7 +274,7 @@ impl Worker {
         drop(turns);
         // A recorder keeps each value until it is read: of many claims one in so many.
         for claim in taken.iter().step_by(1 + taken.len() / 64) {
-            self.waited.record(now.since_ms(claim.enqueued_at).max(0) as f64 / 1_000.0);
+            self.waited.record(now.since_ms(claim.ready_at).max(0) as f64 / 1_000.0);
         }
         if !is_unit {
             self.state.taken.fetch_add(taken.len(), Ordering::Relaxed);

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use weir_base::{Id, Timestamp};
 use weir_db::{Class, Dialect, Row, Tx, Value, params};
 
+use crate::rows::enqueued_at;
 use crate::{Breaker, Error, Jobs, LimitedBy, views};
 
 /// The most entries of one list.
@@ -77,8 +78,8 @@ pub struct QueueStats {
     pub lanes: u64,
     /// Jobs (tasks) or batches (units) that run now.
     pub running: u64,
-    /// How long ago the oldest waiting job was enqueued, in ms. Never too low; it may be too high
-    /// until its lane's next job is taken.
+    /// How long the oldest waiting job has been ready, in ms. Never too low; it may be too high
+    /// until its lane's next job is taken, or has none for a moment.
     pub oldest_age_ms: i64,
     /// Whether it was paused by hand.
     pub paused: bool,
@@ -363,8 +364,7 @@ const SCHEDULED: &str =
     "SELECT id, queue, lane, kind, failures, enqueued_at, due_at, reason, payload
      FROM jobs_later WHERE (due_at, id) > (?1, ?2) AND state = 0 ORDER BY due_at, id LIMIT ?3";
 /// With the condition of the index written out, so that no row of the schedule is read.
-const RETRIES: &str =
-    "SELECT id, queue, lane, kind, failures, enqueued_at, due_at, reason, payload
+const RETRIES: &str = "SELECT id, queue, lane, kind, failures, enqueued_at, due_at, reason, payload
      FROM jobs_later WHERE state > 0 AND state = 1 AND (due_at, id) > (?1, ?2)
      ORDER BY due_at, id LIMIT ?3";
 
@@ -401,14 +401,15 @@ fn entries(
 ) -> Result<Vec<Entry>, weir_db::Error> {
     let entry = |row: &Row<'_>| {
         let in_jobs = set == Set::Ready;
+        let (id, at): (Id, Timestamp) = (row.get(0)?, row.get(5)?);
         Ok(Entry {
-            id: row.get(0)?,
+            id,
             set,
             queue: row.get(1)?,
             lane: row.get(2)?,
             kind: row.get(3)?,
             failures: row.get(4)?,
-            enqueued_at: row.get(5)?,
+            enqueued_at: if in_jobs { enqueued_at(id, at) } else { at },
             at: if in_jobs { None } else { Some(row.get(6)?) },
             reason: if in_jobs { None } else { row.get(7)? },
             payload: row.get(8)?,

@@ -385,7 +385,7 @@ impl Jobs {
         tx.after_commit(move || {
             // Lane by lane; here, since the thread that writes has more to do.
             added.sort();
-            inner.added(&added);
+            inner.added(&added, None);
         });
     }
 
@@ -448,8 +448,8 @@ impl Inner {
             self.directory.queue(&queue);
             found.push((queue, kind, count));
         }
-        for ((queue, lane), ids) in loaded.lanes {
-            self.directory.queue(&queue).turns.lock().found(&lane, &ids);
+        for ((queue, lane), (ids, ready_ms)) in loaded.lanes {
+            self.directory.queue(&queue).turns.lock().found(&lane, &ids, ready_ms);
         }
         for queue in loaded.paused {
             self.directory.queue(&queue).paused.store(true, Ordering::Relaxed);
@@ -481,7 +481,11 @@ impl Inner {
     /// Rows were committed: (queue, lane, id), neighbours together.
     ///
     /// On PostgreSQL they may be another node's: the next look, which this brings on, will tell.
-    pub(crate) fn added<S: AsRef<str>, L: AsRef<str>>(&self, rows: &[(S, L, Id)]) {
+    pub(crate) fn added<S: AsRef<str>, L: AsRef<str>>(
+        &self,
+        rows: &[(S, L, Id)],
+        ready_at: Option<Timestamp>,
+    ) {
         if self.db.dialect() == Dialect::Postgres {
             for run in rows.chunk_by(|one, next| one.0.as_ref() == next.0.as_ref()) {
                 self.directory.queue(run[0].0.as_ref());
@@ -493,14 +497,14 @@ impl Inner {
         }) {
             let ids: Vec<i64> = run.iter().map(|(_, _, id)| id.0).collect();
             let (queue, lane, _) = &run[0];
-            self.directory.queue(queue.as_ref()).added(lane.as_ref(), &ids);
+            self.directory.queue(queue.as_ref()).added(lane.as_ref(), &ids, ready_at);
         }
     }
 }
 
 struct Loaded {
-    /// By queue and lane.
-    lanes: BTreeMap<(String, String), Vec<i64>>,
+    /// By queue and lane: the ids, and since when the first is ready, in ms.
+    lanes: BTreeMap<(String, String), (Vec<i64>, i64)>,
     /// By queue and kind.
     kinds: BTreeMap<(String, String), u64>,
     later: Vec<(String, String, u64)>,
@@ -511,11 +515,11 @@ struct Loaded {
 }
 
 fn load(tx: &mut Tx) -> Result<Loaded, weir_db::Error> {
-    let mut lanes: BTreeMap<(String, String), Vec<i64>> = BTreeMap::new();
+    let mut lanes: BTreeMap<(String, String), (Vec<i64>, i64)> = BTreeMap::new();
     let mut kinds: BTreeMap<(String, String), u64> = BTreeMap::new();
     // Which lanes are this node's on PostgreSQL is known when it works.
     let sql = match tx.dialect() {
-        Dialect::Sqlite => "SELECT queue, kind, 1, lane, id FROM jobs ORDER BY id",
+        Dialect::Sqlite => "SELECT queue, kind, 1, lane, id, enqueued_at FROM jobs ORDER BY id",
         Dialect::Postgres => "SELECT queue, kind, COUNT(*) FROM jobs GROUP BY queue, kind",
     };
     let dialect = tx.dialect();
@@ -523,7 +527,10 @@ fn load(tx: &mut Tx) -> Result<Loaded, weir_db::Error> {
         let (queue, count): (String, u64) = (row.get(0)?, row.get(2)?);
         *kinds.entry((queue.clone(), row.get(1)?)).or_default() += count;
         if dialect == Dialect::Sqlite {
-            lanes.entry((queue, row.get(3)?)).or_default().push(row.get(4)?);
+            let (ids, ready_ms) =
+                lanes.entry((queue, row.get(3)?)).or_insert_with(|| (Vec::new(), i64::MAX));
+            ids.push(row.get(4)?);
+            *ready_ms = row.get::<i64>(5)?.min(*ready_ms);
         }
         Ok(())
     })?;

@@ -333,7 +333,7 @@ impl Jobs {
         tx.after_commit(move || {
             // What was taken meanwhile ends where it was taken.
             rows.retain(|(_, lane, id)| from.removed(lane, id.0));
-            inner.added(&rows);
+            inner.added(&rows, None);
         });
         Ok(moved.len() as u64)
     }

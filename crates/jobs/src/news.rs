@@ -59,8 +59,13 @@ struct Looks {
     gained_max: usize,
 }
 
-/// Ids by slot, queue and lane.
-type Lanes = BTreeMap<(u8, String, String), Vec<i64>>;
+/// By slot, queue and lane: ids, and since when the first is ready, in ms.
+type Lanes = BTreeMap<(u8, String, String), Added>;
+
+struct Added {
+    ids: Vec<i64>,
+    ready_ms: i64,
+}
 
 /// What a look found.
 struct Look {
@@ -123,7 +128,7 @@ async fn look(inner: &Arc<Inner>, looks: &mut Looks, whole: bool) -> Result<(), 
     looks.last = look.snapshot;
     if gained != 0 {
         let of_gained = look.lanes.iter().filter(|((slot, ..), _)| gained >> slot & 1 == 1);
-        let rows: usize = of_gained.map(|(_, ids)| ids.len()).sum();
+        let rows: usize = of_gained.map(|(_, added)| added.ids.len()).sum();
         let fits = looks.gained_max * GAINED_ROWS_MAX / rows.max(1);
         looks.gained_max = fits.clamp(1, (looks.gained_max * 2).min(slots::SLOTS));
     }
@@ -132,10 +137,10 @@ async fn look(inner: &Arc<Inner>, looks: &mut Looks, whole: bool) -> Result<(), 
     }
     metrics::counter!("weir_jobs_looks_total").increment(1);
     inner.nodes.loaded(held, gained, |known| {
-        for ((slot, queue, lane), ids) in &look.lanes {
+        for ((slot, queue, lane), Added { ids, ready_ms }) in &look.lanes {
             if known >> slot & 1 == 1 {
                 let state = inner.directory.queue(queue);
-                state.turns.lock().added_in(*slot, lane, ids);
+                state.turns.lock().added_in(*slot, lane, ids, *ready_ms);
                 state.wake.notify_one();
             }
         }
@@ -185,18 +190,20 @@ fn read(
     let mut lanes = Lanes::new();
     if held != 0 {
         let slots = slots::list(held);
-        let sql =
-            format!("SELECT slot, queue, lane, id FROM jobs WHERE slot IN ({slots}) {UNSEEN}");
+        let sql = format!(
+            "SELECT slot, queue, lane, id, enqueued_at FROM jobs WHERE slot IN ({slots}) {UNSEEN}"
+        );
         tx.query(&sql, unseen, |row| {
             let slot = u8::try_from(row.get::<i64>(0)?).unwrap_or(0);
-            lanes.entry((slot, row.get(1)?, row.get(2)?)).or_default().push(row.get(3)?);
+            let added = lanes.entry((slot, row.get(1)?, row.get(2)?)).or_insert(Added::NONE);
+            added.add(row.get(3)?, row.get(4)?);
             Ok(())
         })?;
     }
     for slot in slots::each(gained) {
         read_whole(tx, slot, &mut lanes)?;
     }
-    lanes.values_mut().for_each(|ids| ids.sort_unstable());
+    lanes.values_mut().for_each(|added| added.ids.sort_unstable());
     Ok(Look { snapshot, lanes, others: if whole { Some(read_others(tx)?) } else { None } })
 }
 
@@ -207,12 +214,13 @@ fn read_whole(tx: &mut Tx, slot: usize, lanes: &mut Lanes) -> Result<(), Error> 
     loop {
         let ((xid, id), mut count) = (after, 0);
         tx.query(
-            "SELECT queue, lane, id, xid FROM jobs
+            "SELECT queue, lane, id, xid, enqueued_at FROM jobs
              WHERE slot = ?1 AND xid >= ?2 AND (xid, id) > (?2, ?3) ORDER BY xid, id LIMIT ?4",
             params![slot, xid, id, GAINED_ROWS_MAX],
             |row| {
                 let id: i64 = row.get(2)?;
-                lanes.entry((number, row.get(0)?, row.get(1)?)).or_default().push(id);
+                let added = lanes.entry((number, row.get(0)?, row.get(1)?)).or_insert(Added::NONE);
+                added.add(id, row.get(4)?);
                 after = (row.get(3)?, id);
                 count += 1;
                 Ok(())
@@ -231,6 +239,15 @@ fn read_others(tx: &mut Tx) -> Result<Others, Error> {
         paused: paused.into_iter().collect(),
         cancelled: tx.column("SELECT id FROM jobs_cancels ORDER BY id LIMIT 10000", &[])?,
     })
+}
+
+impl Added {
+    const NONE: Added = Added { ids: Vec::new(), ready_ms: i64::MAX };
+
+    fn add(&mut self, id: i64, ready_ms: i64) {
+        self.ids.push(id);
+        self.ready_ms = self.ready_ms.min(ready_ms);
+    }
 }
 
 impl Snapshot {

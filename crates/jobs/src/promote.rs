@@ -57,7 +57,7 @@ async fn move_group(inner: &Arc<Inner>, group: i64) -> Result<Option<Moved>, Err
         if !shared.nodes.is_leader(tx)? {
             return Ok(None);
         }
-        let mut rows = promote(tx, now, group)?;
+        let (mut rows, first_due) = promote(tx, now, group)?;
         let next: Option<Timestamp> =
             tx.value("SELECT due_at FROM jobs_later ORDER BY due_at, id LIMIT 1", &[])?;
         let took_ns = i64::try_from(tx.elapsed().as_nanos()).unwrap_or(i64::MAX);
@@ -66,7 +66,7 @@ async fn move_group(inner: &Arc<Inner>, group: i64) -> Result<Option<Moved>, Err
         tx.after_commit(move || {
             // Lane by lane; here, since the thread that writes has more to do.
             rows.sort_unstable();
-            shared.added(&rows);
+            shared.added(&rows, Some(first_due));
             if let Some(next) = next {
                 shared.later.due(next);
             }
@@ -80,8 +80,12 @@ async fn move_group(inner: &Arc<Inner>, group: i64) -> Result<Option<Moved>, Err
     promoted
 }
 
-/// Moves them, and tells which those are.
-fn promote(tx: &mut Tx, now: Timestamp, group: i64) -> Result<Vec<(String, String, Id)>, Error> {
+/// What was moved: queue, lane and id, and when the first of them was due.
+type Promoted = (Vec<(String, String, Id)>, Timestamp);
+
+/// Moves them. In their queues they count as enqueued when they were due, as they waited for
+/// nobody before.
+fn promote(tx: &mut Tx, now: Timestamp, group: i64) -> Result<Promoted, Error> {
     let last: Option<(Timestamp, Id)> = tx.query_opt(
         "SELECT due_at, id FROM jobs_later WHERE due_at <= ?1
          ORDER BY due_at, id LIMIT 1 OFFSET ?2",
@@ -89,16 +93,20 @@ fn promote(tx: &mut Tx, now: Timestamp, group: i64) -> Result<Vec<(String, Strin
         |row| Ok((row.get(0)?, row.get(1)?)),
     )?;
     let (due_at, id) = last.unwrap_or((now, Id::MAX));
+    let mut first_due = now;
     let moved = tx.query(
         "INSERT INTO jobs (id, queue, lane, kind, failures, enqueued_at, unique_key, payload,
            batch_id, expires_at)
-         SELECT id, queue, lane, kind, failures, enqueued_at, unique_key, payload, batch_id,
+         SELECT id, queue, lane, kind, failures, due_at, unique_key, payload, batch_id,
            expires_at
          FROM jobs_later WHERE (due_at, id) <= (?1, ?2)
-         RETURNING queue, lane, id",
+         RETURNING queue, lane, id, enqueued_at",
         params![due_at, id],
-        |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+        |row| {
+            first_due = first_due.min(row.get(3)?);
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+        },
     )?;
     tx.run("DELETE FROM jobs_later WHERE (due_at, id) <= (?1, ?2)", params![due_at, id])?;
-    Ok(moved)
+    Ok((moved, first_due))
 }

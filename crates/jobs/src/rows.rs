@@ -31,6 +31,8 @@ pub(crate) struct Claim {
     /// This attempt, from 1.
     pub(crate) attempt: u32,
     pub(crate) enqueued_at: Timestamp,
+    /// Since when it waited in its queue: later, if it was scheduled or is tried again.
+    pub(crate) ready_at: Timestamp,
     pub(crate) unique_key: Option<String>,
     pub(crate) payload: String,
     pub(crate) batch_id: Option<Id>,
@@ -264,13 +266,21 @@ pub(crate) fn scan(
 
 fn claim(row: &Row<'_>, lane: &Arc<str>, kinds: Kinds<'_>) -> Result<Claim, Error> {
     let failures: u32 = row.get(2)?;
+/// When job `id`, ready since `ready_at`, was enqueued: that it carries in its id, which runs ahead
+/// of the clock where many are made at once or the clock was set back.
+pub(crate) fn enqueued_at(id: Id, ready_at: Timestamp) -> Timestamp {
+    id.time().min(ready_at)
+}
+
     let kind = row.str(1)?;
     Ok(Claim {
         lane: lane.clone(),
-        id: row.get(0)?,
+    let (id, ready_at): (Id, Timestamp) = (row.get(0)?, row.get(3)?);
+        id,
         kind: kinds(kind).map_or_else(|| Cow::Owned(kind.to_owned()), Cow::Borrowed),
         attempt: failures.saturating_add(1),
-        enqueued_at: row.get(3)?,
+        enqueued_at: enqueued_at(id, ready_at),
+        ready_at,
         unique_key: row.get(4)?,
         payload: row.get(5)?,
         batch_id: row.get(6)?,

@@ -22,6 +22,8 @@ mod parked;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
+use weir_base::Id;
+
 use crate::Order;
 use crate::gates::{End, Gates};
 use lane::Lane;
@@ -183,9 +185,9 @@ impl Turns {
         self.lanes.values().filter(|lane| lane.depth() > 0).count()
     }
 
-    /// The lowest id that waits to be taken, as far as ids are held.
-    pub(crate) fn oldest(&self) -> Option<i64> {
-        self.lanes.values().filter_map(|lane| lane.ids.front().copied()).min()
+    /// Since when the first of what waits is ready, as far as ids are held, in ms; never too late.
+    pub(crate) fn oldest_ms(&self) -> Option<i64> {
+        self.lanes.values().filter_map(Lane::oldest_ms).min()
     }
 
     /// Measured work of one job, in ns, at least 1.
@@ -225,8 +227,14 @@ impl Turns {
         all
     }
 
-    /// Rows `ids` stand in `lane`.
+    /// Rows `ids` stand in `lane`, ready since they were enqueued.
     pub(crate) fn added(&mut self, lane: &str, ids: &[i64]) {
+        let first = ids.iter().min().copied().unwrap_or(0);
+        self.added_since(lane, ids, Id(first).time().as_ms());
+    }
+
+    /// As [`added`](Self::added), of which none was ready before `ready_ms`.
+    pub(crate) fn added_since(&mut self, lane: &str, ids: &[i64], ready_ms: i64) {
         let Some(highest) = ids.iter().max() else { return };
         self.told = self.told.max(*highest);
         self.depth += i64::try_from(ids.len()).unwrap_or(i64::MAX);
@@ -242,6 +250,7 @@ impl Turns {
         let quantum_ns = self.quantum_ns();
         let Some(lane) = self.lanes.get_mut(&name) else { return };
         let was_empty = lane.depth() == 0;
+        lane.will_wait(ready_ms);
         for id in ids {
             let full =
                 self.held >= self.held_max && lane.ids.len() >= LANE_HELD_MIN.min(self.held_max);
@@ -259,8 +268,8 @@ impl Turns {
     }
 
     /// As [`added`](Self::added), for what is found at the start: nobody goes before others.
-    pub(crate) fn found(&mut self, lane: &str, ids: &[i64]) {
-        self.added(lane, ids);
+    pub(crate) fn found(&mut self, lane: &str, ids: &[i64], ready_ms: i64) {
+        self.added_since(lane, ids, ready_ms);
         while let Some(name) = self.fresh.pop_front() {
             self.push_old(&name);
         }
@@ -452,6 +461,7 @@ impl Turns {
                 self.depth -= i64::try_from(ids.len()).unwrap_or(i64::MAX);
                 return self.line_up(lane);
             }
+            found.will_wait(i64::MIN);
             for id in ids {
                 found.hold(*id);
                 self.held += 1;

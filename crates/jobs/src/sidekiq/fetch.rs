@@ -236,7 +236,7 @@ impl Fetcher {
         if deaths > 0 && core.buried.lock().contains(&*job.jid) {
             return Err((Outcome::Dead(sweep::reason(core)), job.member()));
         }
-        let wait_ms = taken.at.since_ms(claim.enqueued_at).max(0);
+        let wait_ms = taken.at.since_ms(claim.ready_at).max(0);
         core.sources[taken.source].waited.record(wait_ms as f64 / 1_000.0);
         Ok(Read { known, claim, deaths })
     }

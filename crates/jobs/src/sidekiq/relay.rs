@@ -354,6 +354,7 @@ impl Relay {
             kind: Cow::Owned(row.get(5)?),
             attempt: failures.saturating_add(1),
             enqueued_at: row.get(7)?,
+            ready_at: due_at,
             unique_key: row.get(8)?,
             payload: row.get(9)?,
             batch_id: row.get(10)?,

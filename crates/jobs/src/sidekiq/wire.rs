@@ -112,14 +112,16 @@ impl<'a> Job<'a> {
     /// As handlers take it. `kind` is the name of its type here.
     pub(crate) fn claim(&self, kind: &str) -> Claim {
         let own = self.weir.as_ref();
-        let enqueued = [&self.created_at, &self.enqueued_at];
-        let enqueued_at = enqueued.into_iter().flatten().find_map(time);
+        let created_at = self.created_at.as_ref().and_then(time);
+        let ready_at = self.enqueued_at.as_ref().and_then(time);
+        let unknown = Timestamp::from_ms(0);
         Claim {
             lane: own.map_or("", |own| own.lane.as_ref()).into(),
             id: jid::id(&self.jid),
             kind: kind.to_owned().into(),
             attempt: self.attempt(),
-            enqueued_at: enqueued_at.unwrap_or(Timestamp::from_ms(0)),
+            enqueued_at: created_at.or(ready_at).unwrap_or(unknown),
+            ready_at: ready_at.or(created_at).unwrap_or(unknown),
             unique_key: own.and_then(|own| own.key.as_deref()).map(str::to_owned),
             payload: self.args.get().to_owned(),
             batch_id: own.and_then(|own| own.batch).map(Id),
@@ -148,9 +150,9 @@ pub(crate) fn compose(
     place: Place,
 ) -> String {
     let text = |text: &str| serde_json::Value::from(text).to_string();
-    let at = times.text(row.enqueued_at);
+    let created_at = times.text(row.enqueued_at);
     let mut job = format!(
-        r#"{{"class":{},"args":{},"jid":"{}","queue":{},"retry":{},"created_at":{at}"#,
+        r#"{{"class":{},"args":{},"jid":"{}","queue":{},"retry":{},"created_at":{created_at}"#,
         text(class),
         args::write(&row.payload),
         jid::of(row.id),
@@ -158,7 +160,7 @@ pub(crate) fn compose(
         retry.attempts_max.max(1) - 1,
     );
     if place == Place::Ready {
-        job.push_str(&format!(r#","enqueued_at":{at}"#));
+        job.push_str(&format!(r#","enqueued_at":{}"#, times.text(row.ready_at)));
     }
     if retry.last == Last::Discard {
         job.push_str(r#","dead":false"#);

@@ -199,7 +199,7 @@ fn enqueue(engine: &Arc<Engine>, ids: Vec<i64>) -> JoinHandle<()> {
     let engine = engine.clone();
     future::spawn(async move {
         for ids in ids.chunks(2) {
-            engine.state.added(LANES[ids[0] as usize % 2], ids);
+            engine.state.added(LANES[ids[0] as usize % 2], ids, None);
             future::yield_now().await;
         }
     })
@@ -252,7 +252,7 @@ fn limits_that_change_and_pauses_lose_nothing_and_are_kept() {
 fn a_job_that_is_taken_back_by_hand_runs_or_is_gone_and_never_both() {
     let tried = || {
         let state = directory::Directory::default().queue("queue");
-        state.added("a", &[1, 2]);
+        state.added("a", &[1, 2], None);
         let (taken, left) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicUsize::new(2)));
         let (taking, leaving) = (state.clone(), left.clone());
         let by_hand = shuttle::thread::spawn(move || {

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use super::Turns;
 
 impl Turns {
-    /// As [`added`](Self::added), of a lane in `slot`, which is worked on here from now on.
-    pub(crate) fn added_in(&mut self, slot: u8, lane: &str, ids: &[i64]) {
+    /// As [`added_since`](Self::added_since), of a lane in `slot`, which is worked on here from now
+    /// on.
+    pub(crate) fn added_in(&mut self, slot: u8, lane: &str, ids: &[i64], ready_ms: i64) {
         self.away &= !(1 << slot);
-        self.added(lane, ids);
+        self.added_since(lane, ids, ready_ms);
         if let Some(lane) = self.lanes.get_mut(lane) {
             lane.slot = slot;
         }
@@ -47,8 +48,8 @@ mod tests {
     #[test]
     fn abandoned_lanes_are_taken_from_no_more_and_what_runs_is_seen_to_its_end() {
         let mut turns = Turns::new();
-        turns.added_in(3, "here", &[1, 2, 3]);
-        turns.added_in(9, "there", &[4, 5]);
+        turns.added_in(3, "here", &[1, 2, 3], 0);
+        turns.added_in(9, "there", &[4, 5], 0);
         let picks = turns.select(2);
         assert_eq!(turns.busy(), 1 << 3);
         turns.abandon(1 << 3);
@@ -61,7 +62,7 @@ mod tests {
         turns.released(&picks[0].lane, &[2]);
         assert_eq!(turns.busy(), 1 << 9);
         assert!(!turns.knows("here"));
-        turns.added_in(3, "here", &[2, 3]);
+        turns.added_in(3, "here", &[2, 3], 0);
         assert_eq!(turns.select(9).len(), 1);
     }
 }

@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use weir_base::Id;
+
 use super::{CHARGE_NS_MIN, Line};
 use crate::Order;
 
@@ -18,6 +20,8 @@ pub(super) struct Lane {
     /// Waiting rows that are not held: those after `edge`.
     pub(super) more: u64,
     pub(super) edge: i64,
+    /// None of the waiting rows was ready before, in ms.
+    pub(super) ready_ms: i64,
     /// The highest id that is or was held.
     pub(super) highest: i64,
     /// Taken rows that still stand in the table.
@@ -48,6 +52,7 @@ impl Lane {
             ids: VecDeque::new(),
             more: 0,
             edge: i64::MIN,
+            ready_ms: i64::MIN,
             highest: i64::MIN,
             taken: 0,
             running: 0,
@@ -66,6 +71,19 @@ impl Lane {
     /// Rows in the table.
     pub(super) fn depth(&self) -> u64 {
         self.ids.len() as u64 + self.more + self.taken as u64
+    }
+
+    /// Rows will wait of which none was ready before `ready_ms`.
+    pub(super) fn will_wait(&mut self, ready_ms: i64) {
+        let waits = !self.ids.is_empty() || self.more > 0;
+        self.ready_ms = if waits { self.ready_ms.min(ready_ms) } else { ready_ms };
+    }
+
+    /// Since when the first of what waits is ready, in ms, or longer: what was scheduled has an id
+    /// of long before.
+    pub(super) fn oldest_ms(&self) -> Option<i64> {
+        let first = self.ids.front()?;
+        Some(Id(*first).time().as_ms().max(self.ready_ms))
     }
 
     /// What a job of it counts for when it is taken, in ns.

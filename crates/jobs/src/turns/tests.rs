@@ -171,7 +171,7 @@ proptest! {
         let names: Vec<Arc<str>> = (0..count).map(|lane| lane.to_string().into()).collect();
         let mut next = 0;
         for name in &names {
-            turns.found(name, &(next..next + 100).collect::<Vec<_>>());
+            turns.found(name, &(next..next + 100).collect::<Vec<_>>(), 0);
             next += 100;
         }
         let mut last_ns = vec![0; names.len()];
@@ -293,4 +293,22 @@ fn a_row_with_a_lower_id_that_comes_late_is_taken_first() {
     assert_eq!(turns.select(1)[0].ids, [10]);
     turns.added("lane", &[7]);
     assert_eq!(turns.select(5)[0].ids, [7, 11]);
+}
+
+#[test]
+fn what_waits_is_never_said_to_be_younger_than_it_is() {
+    let at = |ms: i64| ms << 16;
+    let mut turns = Turns::new();
+    assert_eq!(turns.oldest_ms(), None);
+    // Scheduled long ago, and due at 1,000.
+    turns.added_since("a", &[at(10), at(20)], 1_000);
+    turns.added("b", &[at(1_100)]);
+    assert_eq!(turns.oldest_ms(), Some(1_000));
+    let taken = turns.select(1);
+    assert_eq!(turns.oldest_ms(), Some(1_000), "the other still waits");
+    // Beside one that waits longer than it.
+    turns.added_since("b", &[at(30)], 1_200);
+    assert_eq!(turns.oldest_ms(), Some(1_000));
+    turns.released(&taken[0].lane, &taken[0].ids);
+    assert_eq!(turns.oldest_ms(), Some(10), "since when it is ready was forgotten");
 }

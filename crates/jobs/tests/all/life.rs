@@ -130,6 +130,45 @@ async fn many_are_scheduled_at_once_and_what_is_past_is_ready_at_once() {
 }
 
 #[tokio::test]
+async fn what_was_scheduled_is_as_old_as_it_has_been_ready() {
+    const DAY_MS: i64 = 24 * 3_600_000;
+    for house in houses() {
+        let (told, mut runs) = mpsc::unbounded_channel();
+        let start = |house: &House| {
+            let (told, mut registry) = (told.clone(), Registry::new());
+            registry.task(move |claimed: Claimed<Call>| {
+                let _ = told.send(claimed.enqueued_at);
+                async { Ok(()) }
+            });
+            house.start(registry)
+        };
+        let age_ms = |house: &House| house.jobs.queues()[0].oldest_age_ms;
+        let is_ready = async |house: &House| {
+            until("it is ready", async || house.jobs.depth("calls") == 1).await;
+        };
+        let began = house.clock.now();
+        let running = start(&house);
+        house.jobs.pause("calls").await.unwrap();
+        let id = call_at(&house, DAY_MS, 1).await;
+        house.advance(DAY_MS);
+        is_ready(&house).await;
+        house.advance(5_000);
+        assert_eq!(age_ms(&house), 5_000, "{}", house.fixture.name);
+        running.stop().await;
+        let house = house.reopened();
+        let running = start(&house);
+        is_ready(&house).await;
+        house.advance(1_000);
+        assert_eq!(age_ms(&house), 6_000, "{}", house.fixture.name);
+        let shown = house.jobs.show(id).await.unwrap().unwrap();
+        assert_eq!(shown.enqueued_at, began, "it was enqueued when it was");
+        house.jobs.resume("calls").await.unwrap();
+        assert_eq!(soon(runs.recv()).await, Some(began), "{}", house.fixture.name);
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
 async fn what_came_due_while_the_process_was_down_runs_at_the_start() {
     for house in houses() {
         call_at(&house, 3_600_000, 1).await;

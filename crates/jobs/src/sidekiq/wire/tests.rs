@@ -10,6 +10,7 @@ fn a_job_of_rubys_sidekiq_is_read() {
     let claim = job.claim("hard");
     assert_eq!((job.class.as_ref(), &*claim.kind, claim.attempt), ("HardWorker", "hard", 4));
     assert_eq!(claim.enqueued_at, Timestamp::from_ms(1_699_999_999_250));
+    assert_eq!(claim.ready_at, Timestamp::from_ms(1_700_000_000_500));
     assert_eq!(claim.jid.as_deref(), Some("b4a577edbccf1d805744efa9"));
     assert_eq!((&*claim.lane, claim.unique_key), ("", None));
     assert_eq!(claim.payload, r#"["bob",1,{"mike":"b\u00f6b"}]"#);
@@ -35,7 +36,8 @@ fn what_is_composed_is_read_back() {
         id: weir_base::Id(42),
         kind: "deliver".into(),
         attempt: 3,
-        enqueued_at: Timestamp::from_ms(1_700_000_000_007),
+        enqueued_at: Timestamp::from_ms(1_600_000_000_000),
+        ready_at: Timestamp::from_ms(1_700_000_000_007),
         unique_key: Some("k".into()),
         payload: r#"{"to":"bob"}"#.into(),
         batch_id: Some(weir_base::Id(7)),
@@ -54,7 +56,7 @@ fn what_is_composed_is_read_back() {
         let claim = job.claim("deliver");
         assert_eq!((claim.id, claim.attempt), (row.id, 3));
         assert_eq!((&*claim.lane, claim.unique_key.as_deref()), ("host \"a\"", Some("k")));
-        assert_eq!(claim.enqueued_at, row.enqueued_at);
+        assert_eq!((claim.enqueued_at, claim.ready_at), (row.enqueued_at, row.ready_at));
         assert_eq!((claim.batch_id, claim.expires_at), (row.batch_id, row.expires_at));
         assert_eq!(args::read::<BTreeMap<String, String>>(&claim.payload).unwrap()["to"], "bob");
     }

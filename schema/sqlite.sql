@@ -457,7 +457,7 @@ CREATE TABLE jobs_dead (
   payload TEXT NOT NULL,
   reason TEXT NOT NULL,
   batch_id BIGINT
-);
+, unique_key TEXT);
 CREATE TABLE jobs_history (
   minute BIGINT NOT NULL,
   kind TEXT NOT NULL,

@@ -57,12 +57,22 @@ impl Totals {
 #[derive(Clone, Copy)]
 pub(crate) struct Terms {
     pub(crate) retry: Retry,
-    pub(crate) unique: Unique,
+    /// None where nobody here knows.
+    pub(crate) unique: Option<Unique>,
 }
 
 impl Terms {
     /// Of a kind that nobody here knows.
-    pub(crate) const UNKNOWN: Terms = Terms { retry: Retry::DEFAULT, unique: Unique::No };
+    pub(crate) const UNKNOWN: Terms = Terms { retry: Retry::DEFAULT, unique: None };
+
+    fn frees_key_at_start(self) -> bool {
+        self.unique.is_some_and(Unique::ends_at_start)
+    }
+
+    /// The key that a dead job takes again if it is retried.
+    fn key_of_dead(self, claim: &Claim) -> Option<&str> {
+        claim.unique_key.as_deref().filter(|_| self.unique.is_some_and(Unique::ends_with_job))
+    }
 }
 
 /// The end of one job.
@@ -133,7 +143,8 @@ pub(crate) fn record(
                     written.first_due = Some(first);
                 }
                 Settled::Dead(reason) => {
-                    rows::insert_dead(tx, now, &queue.name, claim, shortened(reason))?;
+                    let key = terms.key_of_dead(claim);
+                    rows::insert_dead(tx, now, &queue.name, claim, key, shortened(reason))?;
                     written.died += 1;
                 }
             }
@@ -192,7 +203,7 @@ fn settle<'o>(
 ) -> Result<Settled<'o>, Error> {
     let settled = judge(inner, claim, terms.retry, outcome);
     if matches!(settled, Settled::Retry(..) | Settled::Postponed(..)) {
-        if terms.unique.ends_at_start()
+        if terms.frees_key_at_start()
             && let Some(key) = &claim.unique_key
             && !rows::take_key(tx, key, claim.id)?
         {
@@ -201,7 +212,7 @@ fn settle<'o>(
         }
         return Ok(settled);
     }
-    if terms.unique == Unique::UntilDone
+    if matches!(terms.unique, Some(Unique::UntilDone) | None)
         && let Some(key) = &claim.unique_key
     {
         rows::free_keys(tx, [(key.as_str(), claim.id)])?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use weir_base::Id;
-use weir_db::{Class, Dialect, Tx, ids, params};
+use weir_db::{Class, Dialect, Tx, ids, params, texts};
 
 use crate::directory::QueueState;
 use crate::mend::Gone;
@@ -224,13 +224,13 @@ impl Jobs {
     }
 
     /// Removes those of `found` that wait, and tells which were there, in order of id, each with
-    /// its batch.
+    /// its batch, and with its key if that lasted until the job's end.
     fn take_away(
         &self,
         tx: &mut Tx,
         set: Set,
         found: &[Entry],
-    ) -> Result<Vec<(Id, Option<Id>)>, weir_db::Error> {
+    ) -> Result<Vec<(Id, Gone)>, weir_db::Error> {
         let (sql, list) = if set == Set::Ready {
             let sql = "DELETE FROM jobs WHERE id IN ids(?1) RETURNING id, unique_key, batch_id";
             (sql, self.waiting(found))
@@ -242,12 +242,20 @@ impl Jobs {
         let removed: Vec<(Id, Gone)> = tx.query(sql, params![ids(&list)], |row| {
             Ok((row.get(0)?, Gone { key: row.get(1)?, batch: row.get(2)? }))
         })?;
+        let keys: Vec<&str> = removed.iter().filter_map(|(_, gone)| gone.key.as_deref()).collect();
+        let mut lasting: Vec<String> = Vec::new();
+        if !keys.is_empty() {
+            let sql = "SELECT unique_key FROM jobs_unique
+               WHERE unique_key IN texts(?1) AND until_at IS NULL ORDER BY unique_key";
+            lasting = tx.column(sql, &[texts(keys)])?;
+        }
         let mut gone = Vec::with_capacity(removed.len());
         for (id, left) in removed {
-            gone.push((id, left.batch));
+            let key = left.key.clone().filter(|key| lasting.binary_search(key).is_ok());
+            gone.push((id, Gone { key, ..left }));
             self.taken_back(tx, left, id)?;
         }
-        gone.sort_unstable();
+        gone.sort_unstable_by_key(|(id, _)| *id);
         if set == Set::Ready {
             self.forget(tx, found, gone.iter().map(|(id, _)| *id).collect());
         }
@@ -274,15 +282,15 @@ impl Jobs {
         &self,
         tx: &mut Tx,
         found: &[Entry],
-        gone: &[(Id, Option<Id>)],
+        gone: &[(Id, Gone)],
     ) -> Result<(), weir_db::Error> {
         let now = self.inner.clock.now();
         for entry in found {
             let Ok(at) = gone.binary_search_by_key(&entry.id, |(id, _)| *id) else { continue };
             tx.run(
                 "INSERT INTO jobs_dead (id, died_at, queue, lane, kind, failures, enqueued_at,
-                   payload, reason, batch_id)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+                   payload, reason, batch_id, unique_key)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
                 params![
                     entry.id,
                     now,
@@ -293,7 +301,8 @@ impl Jobs {
                     entry.enqueued_at,
                     entry.payload,
                     entry.reason.as_deref().unwrap_or("killed by hand"),
-                    gone[at].1
+                    gone[at].1.batch,
+                    gone[at].1.key
                 ],
             )?;
         }

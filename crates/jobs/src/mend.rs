@@ -1,5 +1,6 @@
 //! Steering by hand: cancelling, retrying, deleting, pausing.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
 use weir_base::Id;
@@ -8,7 +9,7 @@ use weir_db::{Class, Tx, params, texts};
 use crate::batches::{self, Change};
 use crate::inspect::find_ready;
 use crate::jobs::lane_name;
-use crate::{Action, Error, Jobs, Queue, rows};
+use crate::{Action, Error, Jobs, Queue, Unique, rows, unique};
 
 /// How long the other nodes are asked to cut off a task, in ms: they look every 50 ms.
 const CANCELS_KEPT_MS: i64 = 60_000;
@@ -85,7 +86,8 @@ impl Jobs {
     }
 
     /// Makes a scheduled, retried or dead job ready now; false when there is none. A dead job
-    /// begins anew, with all its attempts.
+    /// begins anew, with all its attempts, and with its key, if it is unique: while another job
+    /// has that, it stays dead, and the answer is false.
     ///
     /// # Errors
     /// [`Error::Db`].
@@ -170,15 +172,19 @@ impl Jobs {
         )
     }
 
-    /// Moves dead jobs to where they are due at once.
+    /// Moves dead jobs to where they are due at once, but for those whose keys others have, and
+    /// tells how many.
     pub(crate) fn raise(&self, tx: &mut Tx, list: &[Id]) -> Result<u64, weir_db::Error> {
+        let kept_away = self.kept_away(tx, list)?;
+        let list: Vec<Id> = list.iter().filter(|id| !kept_away.contains(id)).copied().collect();
+        let list = &list;
         let batches = batches::raised(tx, list)?;
         self.inner.change_batches(tx, batches)?;
         let raised = tx.execute(
             "INSERT INTO jobs_later (due_at, id, state, queue, lane, kind, failures, enqueued_at,
-               payload, reason, batch_id)
+               payload, reason, batch_id, unique_key)
              SELECT CAST(?1 AS BIGINT), id, 1, queue, lane, kind, 0, enqueued_at, payload, reason,
-               batch_id
+               batch_id, unique_key
              FROM jobs_dead WHERE id IN ids(?2)",
             params![self.inner.clock.now(), weir_db::ids(list)],
         )?;
@@ -188,6 +194,24 @@ impl Jobs {
             tx.after_commit(move || inner.later.buried(raised));
         }
         Ok(raised)
+    }
+
+    /// Takes the keys of dead jobs, and tells for which of them others have it.
+    fn kept_away(&self, tx: &mut Tx, list: &[Id]) -> Result<BTreeSet<Id>, weir_db::Error> {
+        // In one order, so that no two units wait for each other.
+        let keyed: Vec<(String, Id)> = tx.query(
+            "SELECT unique_key, id FROM jobs_dead
+             WHERE id IN ids(?1) AND unique_key IS NOT NULL ORDER BY unique_key, id",
+            params![weir_db::ids(list)],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )?;
+        if keyed.is_empty() {
+            return Ok(BTreeSet::new());
+        }
+        let keys = keyed.iter().map(|(key, id)| (key.as_str(), *id));
+        let free = unique::take_each(tx, Unique::UntilDone, keys, self.inner.clock.now())?;
+        let taken = keyed.iter().zip(free).filter(|(_, free)| !free);
+        Ok(taken.map(|((_, id), _)| *id).collect())
     }
 
     pub(crate) fn due_now(&self, tx: &mut Tx) {

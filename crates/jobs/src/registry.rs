@@ -348,7 +348,7 @@ impl Registry {
 
 impl Handler {
     pub(crate) fn terms(&self) -> Terms {
-        Terms { retry: self.retry, unique: self.unique }
+        Terms { retry: self.retry, unique: Some(self.unique) }
     }
 }
 

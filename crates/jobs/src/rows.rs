@@ -157,17 +157,18 @@ pub(crate) fn insert_again(
     Ok(())
 }
 
-/// Writes a failed job into the dead set.
+/// Writes a failed job into the dead set, with the `key` that it takes again if it is retried.
 pub(crate) fn insert_dead(
     tx: &mut Tx,
     died_at: Timestamp,
     queue: &str,
     claim: &Claim,
+    key: Option<&str>,
     reason: &str,
 ) -> Result<(), Error> {
     tx.run(
         "INSERT INTO jobs_dead (id, died_at, queue, lane, kind, failures, enqueued_at, payload,
-           reason, batch_id) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+           reason, batch_id, unique_key) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
         params![
             claim.id,
             died_at,
@@ -178,7 +179,8 @@ pub(crate) fn insert_dead(
             claim.enqueued_at,
             claim.payload,
             reason,
-            claim.batch_id
+            claim.batch_id,
+            key
         ],
     )?;
     Ok(())
@@ -264,18 +266,18 @@ pub(crate) fn scan(
     )
 }
 
-fn claim(row: &Row<'_>, lane: &Arc<str>, kinds: Kinds<'_>) -> Result<Claim, Error> {
-    let failures: u32 = row.get(2)?;
 /// When job `id`, ready since `ready_at`, was enqueued: that it carries in its id, which runs ahead
 /// of the clock where many are made at once or the clock was set back.
 pub(crate) fn enqueued_at(id: Id, ready_at: Timestamp) -> Timestamp {
     id.time().min(ready_at)
 }
 
+fn claim(row: &Row<'_>, lane: &Arc<str>, kinds: Kinds<'_>) -> Result<Claim, Error> {
+    let failures: u32 = row.get(2)?;
     let kind = row.str(1)?;
+    let (id, ready_at): (Id, Timestamp) = (row.get(0)?, row.get(3)?);
     Ok(Claim {
         lane: lane.clone(),
-    let (id, ready_at): (Id, Timestamp) = (row.get(0)?, row.get(3)?);
         id,
         kind: kinds(kind).map_or_else(|| Cow::Owned(kind.to_owned()), Cow::Borrowed),
         attempt: failures.saturating_add(1),

@@ -16,6 +16,7 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration { number: 1, name: "queues, schedule, dead set", sql: TABLES },
     Migration { number: 2, name: "jobs are not compressed", sql: NOT_COMPRESSED },
     Migration { number: 3, name: "retries by time", sql: RETRIES_BY_TIME },
+    Migration { number: 4, name: "keys of the dead", sql: KEYS_OF_THE_DEAD },
 ];
 
 const TABLES: &str = "
@@ -161,4 +162,10 @@ ALTER TABLE jobs SET (toast_tuple_target = 8160);
 const RETRIES_BY_TIME: &str = "
 DROP INDEX jobs_later_by_state;
 CREATE INDEX jobs_later_by_state ON jobs_later (state, due_at, id) WHERE state > 0;
+";
+
+/// What a dead job is known by, should it be tried again: the key itself is free. None where the
+/// key does not depend on what becomes of the job.
+const KEYS_OF_THE_DEAD: &str = "
+ALTER TABLE jobs_dead ADD COLUMN unique_key TEXT;
 ";

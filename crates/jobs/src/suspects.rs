@@ -157,12 +157,15 @@ impl Worker {
 
     async fn bury(&self, claims: Vec<crate::rows::Claim>, deaths: i64) {
         let count = claims.len();
+        // They are of one kind: there is one of them.
+        let handler = claims.first().and_then(|claim| self.handlers.get(&*claim.kind));
+        let terms = handler.map_or(Terms::UNKNOWN, |handler| handler.terms());
         let reason = format!("its process died {deaths} times while it ran");
         let work: Vec<_> = claims.iter().map(|claim| (claim.lane.clone(), 1, 1)).collect();
         self.state.finished(&work);
         let dead = |claim| Ended { claim, outcome: Outcome::Dead(reason.clone()) };
         let ended = claims.into_iter().map(dead).collect();
-        self.acknowledge(Acks::new(self, Terms::UNKNOWN, ended, Duration::ZERO)).await;
+        self.acknowledge(Acks::new(self, terms, ended, Duration::ZERO)).await;
         if !self.is_unit() {
             self.state.untaken(count);
         }

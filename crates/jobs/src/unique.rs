@@ -7,6 +7,10 @@ use crate::keeper::PRUNED_MAX;
 
 /// Until when a job keeps another of the same [`unique_key`](crate::Job::unique_key) away. Jobs
 /// of one key must be interchangeable. A job that is cancelled or deleted frees its key.
+///
+/// One that dies frees its key too (but for that of [`ForMs`](Self::ForMs)), so that others of it
+/// are let in. Whoever retries it from the dead set has it take the key again: while another has
+/// it, the job stays dead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unique {
     /// Not at all. A key given by hand ([`enqueue_unique`](crate::Jobs::enqueue_unique)) counts
@@ -26,6 +30,11 @@ pub enum Unique {
 impl Unique {
     pub(crate) fn ends_at_start(self) -> bool {
         matches!(self, Self::No | Self::UntilStart)
+    }
+
+    /// Whether the key is free once the job is over, and not at a time that was set before.
+    pub(crate) fn ends_with_job(self) -> bool {
+        !matches!(self, Self::ForMs(_))
     }
 
     fn until(self, now: Timestamp) -> Option<Timestamp> {

@@ -1,5 +1,6 @@
 //! What the parts of the backend, and those who look at it, share.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
 
@@ -25,6 +26,8 @@ pub(crate) struct Shared {
     pub(crate) held_key: String,
     /// How many jobs of each queue this process runs.
     pub(crate) running: OnceLock<Vec<(String, Arc<AtomicUsize>)>>,
+    /// The classes of jobs handled here whose keys, if they are unique, last until their end.
+    pub(crate) keyed: OnceLock<BTreeSet<&'static str>>,
     /// Whether Redis answers.
     pub(crate) outage: Outage,
     /// What was last seen of the queues.
@@ -40,6 +43,7 @@ impl Shared {
             scripts: Scripts::new(),
             held_key: names::held(&identity),
             running: OnceLock::new(),
+            keyed: OnceLock::new(),
             outage: Outage::of_redis(),
             seen: Mutex::new(Vec::new()),
             options,

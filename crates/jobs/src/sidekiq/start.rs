@@ -58,6 +58,8 @@ impl Jobs {
         if self.inner.kinds.set(kinds).is_err() {
             return Err(StartError::Started);
         }
+        let keyed = registry.handlers.values().filter(|it| it.unique.ends_with_job());
+        let _ = shared.keyed.set(keyed.map(|it| it.class).collect());
         let _ = self.inner.redis.set(shared.clone());
         // A button of Sidekiq Web stops the jobs, and not what else the process does.
         let stop = shutdown.child_token();

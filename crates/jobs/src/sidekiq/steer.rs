@@ -1,5 +1,6 @@
 //! Steering by hand what lies in Redis or runs there: one job, or many in one step.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use weir_base::Id;
@@ -8,7 +9,7 @@ use weir_db::{Class, Tx};
 use super::inspect::Found;
 use super::shared::Shared;
 use super::{members, names};
-use crate::{Action, Error, Jobs, Search, Set, Swept, rows};
+use crate::{Action, Error, Jobs, Search, Set, Swept, Unique, rows, unique};
 
 /// Begins the word by which a process of ours is told to cut off a job that it runs.
 pub(crate) const CANCEL: &str = "CANCEL ";
@@ -70,15 +71,20 @@ impl Jobs {
         let (set, now) = (first.entry.set, self.inner.clock.now());
         match (action, set) {
             (Action::Retry, Set::Ready) | (Action::Kill, Set::Dead) => Ok(0),
-            (Action::Retry, _) => {
+            (Action::Retry, Set::Dead) => {
+                let found = self.with_keys(redis, found).await?;
                 let members: Vec<Id> =
                     found.iter().filter(|it| it.batch.is_some()).map(|it| it.entry.id).collect();
                 let raised = redis.raise(set, found, now).await?;
-                if set == Set::Dead && !members.is_empty() {
+                if !members.is_empty() {
                     let inner = self.inner.clone();
                     let raise = move |tx: &mut Tx| members::raised(tx, &inner, &members);
                     self.inner.db.write::<_, weir_db::Error, _>(Class::Interactive, raise).await?;
                 }
+                Ok(usize::try_from(raised).unwrap_or(usize::MAX))
+            }
+            (Action::Retry, _) => {
+                let raised = redis.raise(set, found, now).await?;
                 Ok(usize::try_from(raised).unwrap_or(usize::MAX))
             }
             (Action::Delete | Action::Kill, _) => {
@@ -93,6 +99,34 @@ impl Jobs {
                 Ok(count)
             }
         }
+    }
+
+    /// Those of the dead that may be retried: their keys are taken, if they are unique. What others
+    /// have the key of stays dead.
+    async fn with_keys(&self, redis: &Shared, found: Vec<Found>) -> Result<Vec<Found>, Error> {
+        let is_keyed =
+            |it: &Found| redis.keyed.get().is_some_and(|all| all.contains(&*it.entry.kind));
+        let keyed = found.iter().filter(|it| is_keyed(it));
+        // In one order, so that no two units wait for each other.
+        let keys: BTreeSet<(String, Id)> =
+            keyed.filter_map(|it| Some((it.key.clone()?, it.entry.id))).collect();
+        if keys.is_empty() {
+            return Ok(found);
+        }
+        let now = self.inner.clock.now();
+        let take = move |tx: &mut Tx| {
+            let mut kept_away = BTreeSet::new();
+            for (key, id) in &keys {
+                let by = unique::take(tx, Unique::UntilDone, key, *id, now)?;
+                // Its own, where a retry was cut off in the middle.
+                if by.is_some_and(|by| by != *id) {
+                    kept_away.insert(*id);
+                }
+            }
+            Ok::<_, weir_db::Error>(kept_away)
+        };
+        let kept_away = self.inner.db.write(Class::Interactive, take).await?;
+        Ok(found.into_iter().filter(|it| !kept_away.contains(&it.entry.id)).collect())
     }
 
     /// What follows in the database when jobs left Redis by hand.

@@ -4,6 +4,7 @@ mod alone;
 mod batches;
 mod conformance;
 mod cursors;
+mod dead_keys;
 mod ends;
 mod fairness;
 mod full_disk;

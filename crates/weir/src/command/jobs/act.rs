@@ -181,12 +181,24 @@ async fn list(jobs: &Jobs, which: List, told: Told) -> Result<Value, String> {
 async fn change(jobs: &Jobs, which: Which, action: Action, told: Told) -> Result<Value, String> {
     let Some(set) = which.all else {
         let id = which.id.unwrap_or_default();
+        let number = parse(&id)?;
         let found = match action {
-            Action::Retry => jobs.retry(parse(&id)?).await,
-            Action::Delete => jobs.delete(parse(&id)?).await,
-            Action::Kill => jobs.kill(parse(&id)?).await,
+            Action::Retry => jobs.retry(number).await,
+            Action::Delete => jobs.delete(number).await,
+            Action::Kill => jobs.kill(number).await,
         };
-        return found.map_err(said)?.then_some(Value::Null).ok_or_else(|| missing(&id));
+        if found.map_err(said)? {
+            return Ok(Value::Null);
+        }
+        let left =
+            if action == Action::Retry { jobs.show(number).await.map_err(said)? } else { None };
+        return Err(match left {
+            Some(entry) if entry.set == Set::Dead => format!(
+                "job {id} stays dead: another of its unique key, which does the same work, waits \
+                 or runs; `weir jobs delete {id}` removes this one"
+            ),
+            _ => missing(&id),
+        });
     };
     let search = which.search(set);
     let swept = match (action, set) {

@@ -106,6 +106,29 @@ def test_a_storm_of_jobs_loses_none_and_writes_what_it_measured(kind, server, tm
     assert "<svg" in text and "<script" not in text and "http-equiv" not in text
 
 
+def test_a_storm_is_watched_while_it_runs(tmp_path):
+    storm = subprocess.Popen(
+        [WEIR, "storm", "jobs", "--jobs", "1000000", "--rate", "1000", "--scratch", str(tmp_path)],
+        stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    try:
+        told = next(line for line in storm.stderr if line.startswith("to watch it: weir jobs"))
+        data = told.split("--data ")[1].strip()
+
+        def done():
+            watched = subprocess.run(
+                [WEIR, "jobs", "watch", "--json", "--count", "1", "--data", data],
+                capture_output=True, text=True, check=True)
+            return sum(row["done"] for row in json.loads(watched.stdout)["kinds"])
+
+        until(lambda: done() > 0, "jobs that are done are seen")
+        refused = subprocess.run([WEIR, "account", "list", "--data", data],
+                                 capture_output=True, text=True, check=False)
+        assert refused.returncode == 1 and "no community" in refused.stderr
+    finally:
+        storm.kill()
+        storm.wait()
+
+
 def test_a_storm_on_something_unknown_says_what_to_name(tmp_path):
     done = subprocess.run([WEIR, "storm", "jobs", "--target", "http://127.0.0.1:1"],
                           capture_output=True, text=True, check=False)

@@ -1,9 +1,11 @@
 //! The command line of the load tool: `weir storm SCENARIO`.
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use clap::{Parser, Subcommand};
 use metrics_exporter_prometheus::PrometheusBuilder;
+use weir_jobs::Jobs;
 
 use crate::{chat, deliver, inbox, jobs, logins, streaming};
 
@@ -75,12 +77,15 @@ enum Scenario {
     Presence(chat::Presence),
 }
 
+/// Lets other processes look at the jobs that lie in a directory, and tells the command for it.
+pub type Shows = fn(&Jobs, &Path) -> Result<String, String>;
+
 /// Runs the scenario that `words` name, the words after `weir storm`. Wrong usage ends the
-/// process with status 2.
+/// process with status 2. Where the storm has jobs of its own, `shows` lets others look at them.
 ///
 /// # Errors
 /// One line that says what to do.
-pub fn run(words: Vec<OsString>) -> Result<(), String> {
+pub fn run(words: Vec<OsString>, shows: Option<Shows>) -> Result<(), String> {
     let words = std::iter::once(OsString::from("weir storm")).chain(words);
     let Command { scenario } = Command::parse_from(words);
     // What a server counts is counted here too: it is part of the cost.
@@ -104,7 +109,7 @@ pub fn run(words: Vec<OsString>) -> Result<(), String> {
             }
         });
         let run = match scenario {
-            Scenario::Jobs(options) => jobs::run(options, &|| found.render()).await,
+            Scenario::Jobs(options) => jobs::run(options, shows, &|| found.render()).await,
             Scenario::Inbox(options) => inbox::run(options).await,
             Scenario::Deliver(options) => deliver::run(options).await,
             Scenario::Streaming(options) => streaming::run(options).await,

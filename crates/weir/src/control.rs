@@ -17,8 +17,9 @@ use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use weir_base::MIB;
+use weir_jobs::Jobs;
 
-use crate::command::{self, Command, Unserved};
+use crate::command::{self, Command, Told, Unserved};
 use crate::config::Loaded;
 use crate::data_dir::{DataDir, DataDirError};
 use crate::parts::Parts;
@@ -72,7 +73,8 @@ pub fn run(loaded: &Loaded, command: Command) -> Result<Value, String> {
         .map_err(|error| error.to_string())?;
     let done = runtime.block_on(async {
         work::reach(&loaded.config, &parts.jobs, data.path())?;
-        let (mut doing, mut shown) = (Doing::start(&parts, command), false);
+        let execute = |told| command::execute(&parts, command, told);
+        let (mut doing, mut shown) = (Doing::start(execute), false);
         loop {
             let answer = doing.next().await;
             if let Some(last) = shown_or_last(answer, &mut shown) {
@@ -174,6 +176,44 @@ impl Address {
     }
 }
 
+/// Lets `weir jobs` reach `jobs`, which lie in `directory` for as long as this process runs, and
+/// tells the command that watches them.
+///
+/// # Errors
+/// One line that says why that cannot be.
+pub fn serve_jobs(jobs: &Jobs, directory: &Path) -> Result<String, String> {
+    let data = DataDir::open(directory).map_err(|error| error.to_string())?;
+    let socket = ControlSocket::bind(&data).map_err(|error| error.to_string())?;
+    let (jobs, watch) = (jobs.clone(), format!("weir jobs watch --data {}", data.path().display()));
+    tokio::spawn(async move {
+        socket.serve(Served::Jobs(jobs), CancellationToken::new()).await;
+        // Whoever finds it locked knows that it is served.
+        drop(data);
+    });
+    Ok(watch)
+}
+
+/// What a control socket leads to.
+#[derive(Clone)]
+pub enum Served {
+    /// A server.
+    Everything(Arc<Parts>),
+    /// Jobs alone.
+    Jobs(Jobs),
+}
+
+impl Served {
+    async fn execute(&self, command: Command, told: Told) -> Result<Value, String> {
+        match (self, command) {
+            (Self::Everything(parts), command) => command::execute(parts, command, told).await,
+            (Self::Jobs(jobs), Command::Jobs(command)) => {
+                command::execute_jobs(jobs, command, told).await
+            }
+            _ => Err("there are only jobs here, and no community".into()),
+        }
+    }
+}
+
 /// The listening control socket of a server.
 pub struct ControlSocket {
     listener: UnixListener,
@@ -197,7 +237,7 @@ impl ControlSocket {
     }
 
     /// Answers commands until `shutdown` is cancelled.
-    pub async fn serve(self, parts: Arc<Parts>, shutdown: CancellationToken) {
+    pub async fn serve(self, served: Served, shutdown: CancellationToken) {
         let places = Arc::new(Semaphore::new(COMMANDS_MAX));
         loop {
             let accepted = tokio::select! {
@@ -208,9 +248,9 @@ impl ControlSocket {
             else {
                 continue;
             };
-            let parts = parts.clone();
+            let served = served.clone();
             tokio::spawn(async move {
-                if let Err(error) = answer(&parts, stream).await {
+                if let Err(error) = answer(&served, stream).await {
                     tracing::debug!(%error, "a command was not answered");
                 }
                 drop(place);
@@ -220,14 +260,14 @@ impl ControlSocket {
     }
 }
 
-async fn answer(parts: &Parts, stream: tokio::net::UnixStream) -> io::Result<()> {
+async fn answer(served: &Served, stream: tokio::net::UnixStream) -> io::Result<()> {
     let (read, mut write) = stream.into_split();
     let mut line = String::new();
     let mut read = tokio::io::BufReader::new(read.take(COMMAND_BYTES_MAX as u64));
     tokio::time::timeout(Duration::from_secs(10), read.read_line(&mut line)).await??;
     let answer = match serde_json::from_str(&line) {
         Ok(command) => {
-            let mut doing = Doing::start(parts, command);
+            let mut doing = Doing::start(|told| served.execute(command, told));
             loop {
                 let answer = doing.next().await;
                 if !matches!(answer, Answer::Progress(_)) {
@@ -259,12 +299,15 @@ struct Doing<'p> {
 }
 
 impl<'p> Doing<'p> {
-    fn start(parts: &'p Parts, command: Command) -> Self {
+    fn start<F>(execute: impl FnOnce(Told) -> F) -> Self
+    where
+        F: Future<Output = Result<Value, String>> + Send + 'p,
+    {
         let (told, heard) = tokio::sync::watch::channel(Value::Null);
         let mut each = tokio::time::interval(PROGRESS_EACH);
         // The first would come at once.
         each.reset();
-        Self { done: Box::pin(command::execute(parts, command, Arc::new(told))), heard, each }
+        Self { done: Box::pin(execute(Arc::new(told))), heard, each }
     }
 
     /// How far it is now and then, and in the end the answer.

@@ -84,7 +84,7 @@ fn run(cli: &Cli) -> Result<(), String> {
         Verb::Storm { words } => {
             // Hosts of a load listen on an address each.
             process::raise_descriptor_limit();
-            weir_storm::command::run(words.clone())
+            weir_storm::command::run(words.clone(), Some(control::serve_jobs))
         }
         Verb::Version => {
             output::version(cli.json);

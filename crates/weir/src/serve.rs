@@ -18,7 +18,7 @@ use weir_http::{Limits, Serving, Tls, TlsError};
 
 use crate::beneath::Beneath;
 use crate::config::{Checked, Config, Loaded, Role};
-use crate::control::ControlSocket;
+use crate::control::{ControlSocket, Served};
 use crate::data_dir::{DataDir, DataDirError};
 use crate::demo::DemoError;
 use crate::outside::{Outside, OutsideError};
@@ -200,7 +200,7 @@ async fn serve(
         let serving = to_ourselves(metrics::router(handle, parts.db.clone(), descriptors_max));
         tasks.spawn(weir_http::serve(listener, serving, shutdown.clone()));
     }
-    tasks.spawn(socket.serve(parts.clone(), shutdown.clone()));
+    tasks.spawn(socket.serve(Served::Everything(parts.clone()), shutdown.clone()));
     let chat_addresses = listeners.chat.addresses();
     if let Some(chat) = chat {
         let servers = xmpp::servers(checked, &chat, &outside)?;

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
-    match weir_storm::command::run(std::env::args_os().skip(1).collect()) {
+    match weir_storm::command::run(std::env::args_os().skip(1).collect(), None) {
         Ok(()) => ExitCode::SUCCESS,
         Err(reason) => {
             eprintln!("weir storm: {reason}");

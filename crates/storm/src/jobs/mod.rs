@@ -18,6 +18,7 @@ use anyhow::{Result, ensure};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
+use crate::command::Shows;
 use crate::findings::Files;
 
 /// What to do.
@@ -82,17 +83,21 @@ pub enum Shape {
 }
 
 /// Runs the scenario, says on standard error how it goes, and prints and writes what it measured,
-/// some of it from the engine's own `metrics`.
+/// some of it from the engine's own `metrics`. `shows` lets others look at the jobs meanwhile.
 ///
 /// # Errors
 /// When the target cannot be used, or a file cannot be written.
-pub async fn run(options: Options, metrics: &(dyn Fn() -> String + Sync)) -> Result<()> {
+pub async fn run(
+    options: Options,
+    shows: Option<Shows>,
+    metrics: &(dyn Fn() -> String + Sync),
+) -> Result<()> {
     let mut measured = match options.target.as_deref() {
         Some(url) if url.starts_with("redis://") || url.starts_with("valkey://") => {
             ensure!(options.rate == 0, "--rate does not go with a target on Redis: leave it out");
-            redis::run(&options, url).await?
+            redis::run(&options, shows, url).await?
         }
-        _ => sql::run(&options).await?,
+        _ => sql::run(&options, shows).await?,
     };
     let metrics = metrics();
     for (name, quantile) in [("ack_p99_ms", "0.99"), ("ack_max_ms", "1")] {

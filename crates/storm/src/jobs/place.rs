@@ -7,15 +7,17 @@ use tempfile::TempDir;
 use url::Url;
 use weir_base::Random;
 use weir_db::{Db, Options as DbOptions};
+use weir_jobs::Jobs;
 
 use super::{Options, proxy};
+use crate::command::Shows;
 
 /// A database of its own, gone when it is dropped.
 pub(super) struct Place {
     pub(super) db: Db,
     pub(super) backend: &'static str,
     made: Option<Made>,
-    _directory: TempDir,
+    directory: TempDir,
 }
 
 /// A database that was made on a server.
@@ -45,14 +47,23 @@ impl Place {
         let path = directory.path().to_owned();
         let open = move || Db::open(&url, &path, &DbOptions::default());
         let db = tokio::task::spawn_blocking(open).await?.context("the target")?;
-        Ok(Self { db, backend, made, _directory: directory })
+        Ok(Self { db, backend, made, directory })
+    }
+
+    /// Says how to look at `jobs` while the storm goes on, where others can.
+    pub(super) fn show(&self, jobs: &Jobs, shows: Option<Shows>) {
+        match shows.map(|shows| shows(jobs, self.directory.path())) {
+            Some(Ok(command)) => eprintln!("to watch it: {command}"),
+            Some(Err(reason)) => eprintln!("it cannot be watched: {reason}"),
+            None => {}
+        }
     }
 
     /// SQLite in a temporary directory, whatever the target is.
     pub(super) fn beside_redis(options: &Options) -> Result<Self> {
         let directory = directory(options)?;
         let db = Db::open("sqlite:storm.db", directory.path(), &DbOptions::default())?;
-        Ok(Self { db, backend: "redis", made: None, _directory: directory })
+        Ok(Self { db, backend: "redis", made: None, directory })
     }
 }
 

@@ -14,6 +14,7 @@ use super::place::{Place, through};
 use super::report::Measured;
 use super::watch::{Watch, reading};
 use super::work::{Late, Payload, QUEUE, Storm, Tally, registry};
+use crate::command::Shows;
 
 /// Jobs of one push.
 const PUSHED: u64 = 1_000;
@@ -22,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Pushes the jobs as Sidekiq's clients do, and drains them. The queue of the storm is emptied
 /// before, and nothing else is touched.
-pub(super) async fn run(options: &Options, url: &str) -> Result<Measured> {
+pub(super) async fn run(options: &Options, shows: Option<Shows>, url: &str) -> Result<Measured> {
     let mut measured = Measured::new("redis");
     let client = ::redis::Client::open(url).with_context(|| format!("{url} is no address"))?;
     let mut redis =
@@ -34,6 +35,7 @@ pub(super) async fn run(options: &Options, url: &str) -> Result<Measured> {
     let (db, seed) = (place.db.clone(), options.seed);
     let open = move || Jobs::open(db, Clock::system(), Random::seeded(seed));
     let jobs = tokio::task::spawn_blocking(open).await??;
+    place.show(&jobs, shows);
     push(&mut redis, options.jobs, &mut measured).await?;
     let tally = Arc::new(Tally::new(options.jobs));
     let handlers = registry(options.shape, &tally, &Late::default(), &Late::default());

@@ -15,6 +15,7 @@ use super::place::Place;
 use super::report::{Measured, Times};
 use super::watch::{Watch, reading};
 use super::work::{Late, Payload, QUEUE, Storm, Tally, Timed, Urgent, now_us, registry};
+use crate::command::Shows;
 use crate::load::Latencies;
 
 /// Jobs of one transaction in bulk.
@@ -44,12 +45,13 @@ struct Storming<'o> {
 }
 
 /// Goes through all parts.
-pub(super) async fn run(options: &Options) -> Result<Measured> {
+pub(super) async fn run(options: &Options, shows: Option<Shows>) -> Result<Measured> {
     let place = Place::open(options).await?;
     let (db, backend) = (place.db.clone(), place.backend);
     let (opened, seed) = (db.clone(), options.seed);
     let open = move || Jobs::open(opened, Clock::system(), Random::seeded(seed));
     let jobs = tokio::task::spawn_blocking(open).await??;
+    place.show(&jobs, shows);
     let most = 2 * options.jobs + SINGLES_PER_S_MAX * options.seconds;
     let mut storm = Storming {
         options,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use weir_jobs::Jobs;
 
 use crate::parts::Parts;
 
@@ -36,6 +37,14 @@ pub async fn execute(parts: &Parts, command: Command, told: Told) -> Result<Valu
         Command::Federation(command) => federation::execute(parts, command).await,
         Command::Housekeeping(command) => housekeeping::execute(parts, command, told).await,
     }
+}
+
+/// The same where there are jobs, and no community.
+///
+/// # Errors
+/// One line that says what to do.
+pub async fn execute_jobs(jobs: &Jobs, command: JobsCommand, told: Told) -> Result<Value, String> {
+    jobs::execute(jobs, command, told).await
 }
 
 mod account;

@@ -4,8 +4,11 @@ use std::time::Duration;
 
 use crate::Class;
 
-/// Under load one unit in this many is timed: a recorder keeps every time until it is next read.
+/// Under load one unit in this many is timed: a recorder keeps every time until it is next read,
+/// and to hand it over takes a good part of what a small unit does.
 const SAMPLE: usize = 16;
+/// So many at the beginning of a group or the end of a line are timed all the same.
+const FEW: usize = 4;
 
 pub(crate) struct Meters {
     units: [metrics::Counter; 5],
@@ -36,5 +39,5 @@ impl Meters {
 
 /// Every unit while there are few, and one in sixteen of many.
 pub(crate) fn is_sample(waiting: usize) -> bool {
-    waiting < SAMPLE || waiting.is_multiple_of(SAMPLE)
+    waiting < FEW || waiting.is_multiple_of(SAMPLE)
 }

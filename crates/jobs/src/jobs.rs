@@ -1,5 +1,6 @@
 //! The handle: opening and enqueueing.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -30,6 +31,8 @@ use crate::{Error, Job, NodeOptions, Unique, schema, sidekiq, unique};
 
 /// The longest fairness key, in bytes.
 const LANE_BYTES_MAX: usize = 255;
+/// What is made ready for a payload, in bytes; it grows where that is too little.
+const PAYLOAD_BYTES_USUAL: usize = 256;
 /// The largest payload, in bytes.
 const PAYLOAD_BYTES_MAX: usize = 4 * 1024 * 1024;
 
@@ -303,7 +306,7 @@ impl Jobs {
         }
         match at {
             Some(at) => self.insert_at(tx, at, vec![row])?,
-            None => self.insert(tx, vec![row])?,
+            None => self.insert_one(tx, row)?,
         }
         Ok(id)
     }
@@ -374,6 +377,14 @@ impl Jobs {
         Ok(())
     }
 
+    /// As [`insert`](Self::insert), with nothing made for a list: most are enqueued one by one.
+    fn insert_one(&self, tx: &mut Tx, row: NewRow) -> Result<(), weir_db::Error> {
+        rows::insert_ready(tx, std::slice::from_ref(&row))?;
+        let (inner, NewRow { queue, lane, id, .. }) = (self.inner.clone(), row);
+        tx.after_commit(move || inner.added_one(queue, &lane, id));
+        Ok(())
+    }
+
     fn insert(&self, tx: &mut Tx, rows: Vec<NewRow>) -> Result<(), weir_db::Error> {
         rows::insert_ready(tx, &rows)?;
         self.tell_added(tx, rows.into_iter().map(|row| (row.queue, row.lane, row.id)).collect());
@@ -402,13 +413,17 @@ impl Jobs {
         if self.inner.kinds.get().is_some_and(|kinds| !kinds.contains(J::KIND)) {
             return Err(refuse("no handler is registered for it".into()));
         }
-        let mut payload = serde_json::to_string(job).map_err(|error| refuse(error.to_string()))?;
-        let mut lane = lane_name(&job.lane());
+        // Most fit into so much from the beginning.
+        let mut json = Vec::with_capacity(PAYLOAD_BYTES_USUAL);
+        serde_json::to_writer(&mut json, job).map_err(|error| refuse(error.to_string()))?;
+        let mut payload = String::from_utf8(json).map_err(|error| refuse(error.to_string()))?;
+        let name = job.lane();
+        let mut lane: Arc<str> = lane_name(&name).into();
         if self.inner.hooks.any() {
-            let (kind, queue) = (J::KIND, J::QUEUE.name);
-            let shown = Enqueuing { kind, queue, lane: &mut lane, payload: &mut payload };
+            let (kind, queue, mut shown_lane) = (J::KIND, J::QUEUE.name, lane.to_string());
+            let shown = Enqueuing { kind, queue, lane: &mut shown_lane, payload: &mut payload };
             self.inner.hooks.enqueuing(shown).map_err(refuse)?;
-            lane = lane_name(&lane);
+            lane = lane_name(&shown_lane).into();
         }
         if payload.len() > PAYLOAD_BYTES_MAX {
             return Err(refuse(format!("its payload is larger than {PAYLOAD_BYTES_MAX} bytes")));
@@ -417,7 +432,7 @@ impl Jobs {
         let key = if J::UNIQUE == Unique::No { None } else { job.unique_key() };
         Ok(NewRow {
             queue: J::QUEUE.name,
-            lane: lane.into(),
+            lane,
             id: self.inner.ids.next(),
             kind: J::KIND,
             enqueued_at: now,
@@ -478,7 +493,18 @@ impl Inner {
             && !state.turns.lock().knows(lane)
     }
 
-    /// Rows were committed: (queue, lane, id), neighbours together.
+    /// A row was committed.
+    fn added_one(&self, queue: &str, lane: &str, id: Id) {
+        let state = self.directory.queue(queue);
+        match self.db.dialect() {
+            Dialect::Sqlite => state.added(lane, &[id.0], None),
+            // It may be another node's: the next look, which this brings on, will tell.
+            Dialect::Postgres => self.news.wake.notify_one(),
+        }
+    }
+
+    /// Rows were committed: (queue, lane, id), neighbours together. None was ready before
+    /// `ready_at`, or if that is not said, before it was enqueued.
     ///
     /// On PostgreSQL they may be another node's: the next look, which this brings on, will tell.
     pub(crate) fn added<S: AsRef<str>, L: AsRef<str>>(
@@ -554,10 +580,15 @@ fn load(tx: &mut Tx) -> Result<Loaded, weir_db::Error> {
 }
 
 /// A fairness key without what PostgreSQL cannot store, cut to its limit.
-pub(crate) fn lane_name(key: &str) -> String {
+pub(crate) fn lane_name(key: &str) -> Cow<'_, str> {
     let mut end = key.len().min(LANE_BYTES_MAX);
     while !key.is_char_boundary(end) {
         end -= 1;
     }
-    key[..end].replace('\0', "\u{FFFD}")
+    let key = &key[..end];
+    if key.as_bytes().contains(&0) {
+        Cow::Owned(key.replace('\0', "\u{FFFD}"))
+    } else {
+        Cow::Borrowed(key)
+    }
 }

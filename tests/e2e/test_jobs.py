@@ -1,7 +1,9 @@
 """`weir jobs` and `weir storm jobs`, as an administrator uses them."""
 
 import json
+import struct
 import subprocess
+import zlib
 
 import pytest
 
@@ -87,6 +89,44 @@ def test_whoever_watches_gets_one_line_a_look(server):
                           env=server.environment(), capture_output=True, text=True, check=True)
     first, second = done.stdout.splitlines()
     assert first.startswith("ready=") and "done_per_s=" in second
+
+
+def test_where_memory_is_short_the_less_urgent_wait_and_say_why_and_the_server_lives(serve):
+    # Less than the program takes when it does nothing.
+    server = serve(extra={"WEIR_MEMORY_BUDGET_MIB": "8"})
+
+    def queue(name):
+        rows = server.command("jobs", "stats")["queues"]
+        return next(row for row in rows if row["queue"] == name)
+
+    alice = server.somebody("alice")
+    server.command("jobs", "pause", "distribute")
+    alice.say("what is urgent waits, and so is there to be worked first")
+    until(lambda: queue("distribute")["ready"] > 0, "something more urgent to do")
+    picture = png(1_500)
+    for _ in range(2):
+        # Each takes some of what is short.
+        media = alice.call("POST", "/api/v2/media", files={"file": ("a.png", picture)})
+        alice.say("a picture", media_ids=[media["id"]])
+    held = until(lambda: (lambda row: row["ready"] > 0 and row["limited_by"] == "memory" and row)(
+        queue("search")), "a queue that gives way")
+    assert "memory" in held["why"] and held["running"] == 0
+    server.command("jobs", "resume", "distribute")
+    until(lambda: queue("search")["ready"] == 0, "what waited is worked when nothing else is")
+    assert server.process.poll() is None
+    log = (server.data / "log").read_text()
+    assert "memory is nearly used up" in log
+
+
+def png(side):
+    """A picture of so many pixels each way."""
+    def chunk(kind, data):
+        checked = kind + data
+        return struct.pack(">I", len(data)) + checked + struct.pack(">I", zlib.crc32(checked))
+    head = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
+    rows = (b"\0" + bytes(3 * side)) * side
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows, 1))
+            + chunk(b"IEND", b""))
 
 
 def test_a_storm_of_jobs_loses_none_and_writes_what_it_measured(kind, server, tmp_path):

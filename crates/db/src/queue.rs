@@ -1,6 +1,7 @@
 //! Work that waits for a database thread, by class.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
@@ -59,6 +60,8 @@ const OWING_MAX_NS: i64 = -1_000_000_000;
 pub(crate) struct ClassQueue<T> {
     state: Mutex<State<T>>,
     wake: Condvar,
+    /// How many wait, for whoever looks again and again.
+    len: AtomicUsize,
     waiting: [metrics::Gauge; 5],
     refused: [metrics::Counter; 5],
     wait_seconds: [metrics::Histogram; 5],
@@ -96,6 +99,7 @@ impl<T> ClassQueue<T> {
         Self {
             state: Mutex::new(state),
             wake: Condvar::new(),
+            len: AtomicUsize::new(0),
             waiting: Class::ALL.map(|class| {
                 let class = class.name();
                 metrics::gauge!("weir_db_line_units", "queue" => name, "class" => class)
@@ -124,6 +128,7 @@ impl<T> ClassQueue<T> {
         }
         line.push_back((Instant::now(), work));
         self.waiting[class as usize].set(line.len() as f64);
+        self.len.fetch_add(1, Ordering::Release);
         drop(state);
         self.wake.notify_one();
         Ok(())
@@ -148,11 +153,29 @@ impl<T> ClassQueue<T> {
     /// The next work for a group in which `most_urgent` is the most urgent class so far; none
     /// when the group should be committed, because nothing waits or only less urgent work does.
     /// So urgent work joins a background group at once, and its commit waits for no more of it.
-    pub(crate) fn pop_into_group(&self, done: Done, most_urgent: Class) -> Option<(Turn, T)> {
+    ///
+    /// `done` is what the same thread took before, if it was not told yet.
+    pub(crate) fn pop_into_group(
+        &self,
+        done: Option<Done>,
+        most_urgent: Class,
+    ) -> Option<(Turn, T)> {
         let mut state = self.state.lock();
-        state.settle(Some(done));
+        state.settle(done);
         let turn = state.choose().filter(|turn| turn.shared || turn.class <= most_urgent)?;
         Some(self.take(&mut state, turn))
+    }
+
+    /// Whether something waits, or comes until `until`. Gives way to other threads meanwhile: to
+    /// sleep and be woken would take longer.
+    pub(crate) fn comes_until(&self, until: Instant) -> bool {
+        while self.len.load(Ordering::Acquire) == 0 {
+            if Instant::now() >= until {
+                return false;
+            }
+            std::thread::yield_now();
+        }
+        true
     }
 
     fn take(&self, state: &mut State<T>, turn: Turn) -> (Turn, T) {
@@ -160,6 +183,7 @@ impl<T> ClassQueue<T> {
         let line = &mut state.lines[at];
         // `choose` names only lines in which something waits, under the same lock.
         let (since, work) = line.pop_front().expect("a line that is not empty");
+        self.len.fetch_sub(1, Ordering::Release);
         self.waiting[at].set(line.len() as f64);
         if is_sample(line.len()) {
             self.wait_seconds[at].record(since.elapsed().as_secs_f64());
@@ -274,10 +298,10 @@ mod tests {
         queue.push(Class::Housekeeping, 1).unwrap();
         queue.push(Class::Interactive, 2).unwrap();
         let done = (turn, Duration::from_micros(10));
-        let (turn, work) = queue.pop_into_group(done, Class::Housekeeping).unwrap();
+        let (turn, work) = queue.pop_into_group(Some(done), Class::Housekeeping).unwrap();
         assert_eq!(work, 2);
         let done = (turn, Duration::from_micros(10));
-        assert_eq!(queue.pop_into_group(done, Class::Interactive), None);
+        assert_eq!(queue.pop_into_group(Some(done), Class::Interactive), None);
         let (_, work) = queue.pop(None).unwrap();
         assert_eq!(work, 1);
     }
@@ -299,6 +323,21 @@ mod tests {
         assert_eq!(state().choose(), None, "the fourth thread is kept for people");
         queue.push(Class::Interactive, 7).unwrap();
         assert_eq!(queue.pop(None).unwrap().1, 7);
+    }
+
+    #[test]
+    fn what_waits_is_seen_at_once_and_nothing_is_waited_for_beyond_its_time() {
+        let queue = queue(1);
+        let (past, far) = (Instant::now(), Instant::now() + Duration::from_secs(3_600));
+        assert!(!queue.comes_until(past));
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| queue.comes_until(far));
+            queue.push(Class::Inbound, 7).unwrap();
+            assert!(waits.join().unwrap());
+        });
+        assert!(queue.comes_until(past));
+        queue.pop(None).unwrap();
+        assert!(!queue.comes_until(past));
     }
 
     #[test]

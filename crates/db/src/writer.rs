@@ -26,6 +26,11 @@ const GROUP_UNITS_MAX: usize = 1_000;
 /// Groups that have savepoints after one that lacked them: at most so much work in a hundred is
 /// done twice.
 const CAREFUL_GROUPS: u32 = 64;
+/// Those who are answered together often come back together: after a group of so many …
+const CROWD_MIN: usize = 8;
+/// … the next is held open for them, for at most so long: less than it takes to commit the rest of
+/// them apart. They come within some dozens of microseconds, or not soon.
+const CROWD_WAIT: Duration = Duration::from_micros(100);
 
 pub(crate) struct Writer {
     connection: rusqlite::Connection,
@@ -43,6 +48,8 @@ pub(crate) struct Writer {
     retried: metrics::Counter,
     /// So many of the next groups have savepoints.
     careful: Cell<u32>,
+    /// Units of the last group, if they were answered just now and nothing else was under way.
+    answered: Cell<usize>,
 }
 
 impl Writer {
@@ -70,6 +77,7 @@ impl Writer {
             commit_seconds: metrics::histogram!("weir_db_commit_seconds"),
             retried: metrics::counter!("weir_db_groups_repeated_total"),
             careful: Cell::new(0),
+            answered: Cell::new(0),
         }
     }
 
@@ -78,6 +86,9 @@ impl Writer {
         while let Some((turn, work)) = self.queue.pop(done.take()) {
             done = self.group(turn, work);
             self.log.after_group(&self.connection);
+            if self.answered.get() >= CROWD_MIN {
+                self.queue.comes_until(Instant::now() + CROWD_WAIT);
+            }
         }
     }
 
@@ -85,6 +96,7 @@ impl Writer {
     fn hand_on(&self, units: Vec<Box<dyn Work>>, hooks: Vec<Hook>) {
         let group = Committed { units, hooks };
         if self.queue.len() == 0 && self.progress.is_last() {
+            self.answered.set(group.units.len());
             return self.disk.follow(vec![group]);
         }
         if let Err(rest) = self.committed.send(group) {
@@ -109,6 +121,8 @@ impl Writer {
         let mut hooks: Vec<Hook> = Vec::new();
         let mut most_urgent = turn.class;
         let mut before = started;
+        let crowd = Some(self.answered.take()).filter(|units| *units >= CROWD_MIN);
+        let mut crowd_comes_until = None;
         let mut is_careful = self.careful.get() > 0;
         self.careful.set(self.careful.get().saturating_sub(1));
         let untold = loop {
@@ -136,7 +150,14 @@ impl Writer {
                 break Some(done);
             }
             most_urgent = most_urgent.min(turn.class);
-            let Some(next) = self.queue.pop_into_group(done, most_urgent) else { break None };
+            let mut next = self.queue.pop_into_group(Some(done), most_urgent);
+            if next.is_none() && crowd.is_some_and(|crowd| units.len() < crowd) {
+                let until = *crowd_comes_until.get_or_insert(now + CROWD_WAIT);
+                if self.queue.comes_until(until) {
+                    next = self.queue.pop_into_group(None, most_urgent);
+                }
+            }
+            let Some(next) = next else { break None };
             (turn, work) = next;
         };
         self.group_units.record(units.len() as f64);

@@ -1,4 +1,4 @@
-"""What benchmarks need beside them: free ports, and a PostgreSQL of their own."""
+"""What benchmarks need beside them: free ports, a PostgreSQL of their own, and a server on it."""
 
 import os
 import pathlib
@@ -6,7 +6,13 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
+import urllib.request
+
+WEIR = os.environ.get("WEIR_BIN",
+                      str(pathlib.Path(__file__).resolve().parent.parent / "target/release/weir"))
+START_S = 120
 
 
 def free_port():
@@ -51,3 +57,69 @@ def postgres(scratch):
             break
         time.sleep(0.05)
     return process, f"postgres://postgres@127.0.0.1:{port}/postgres"
+
+
+class Server:
+    """`weir serve --dev` on a data directory and a database of its own."""
+
+    def __init__(self, kind, admin):
+        self.data = tempfile.TemporaryDirectory(dir=os.environ.get("WEIR_BENCH_SCRATCH"))
+        self.place = pathlib.Path(self.data.name)
+        self.kind, self.admin, self.process = kind, admin, None
+        self.url = f"sqlite:{self.place / 'weir.db'}"
+        if kind == "postgres":
+            self.name = f"weir_bench_{os.getpid()}_{free_port()}"
+            self.sql(f"CREATE DATABASE {self.name} TEMPLATE template0 ENCODING 'UTF8' "
+                     "LC_COLLATE 'C' LC_CTYPE 'C'")
+            self.url = f"{admin.rsplit('/', 1)[0]}/{self.name}"
+        self.domain = f"127.0.0.1:{free_port()}"
+        self.base = f"http://{self.domain}"
+        self.metrics = f"127.0.0.1:{free_port()}"
+
+    def sql(self, text, url=None):
+        done = subprocess.run(["psql", "-qtA", url or self.admin, "-c", text], check=True,
+                              capture_output=True, text=True)
+        return done.stdout.strip()
+
+    def start(self):
+        env = {**os.environ, "WEIR_DATABASE_URL": self.url, "WEIR_METRICS_LISTEN": self.metrics}
+        with open(self.place / "log", "ab") as log:
+            self.process = subprocess.Popen(
+                [WEIR, "serve", "--dev", "--data", self.place, "--domain", self.domain,
+                 "--listen", self.domain], env=env, stdout=log, stderr=log)
+        until = time.monotonic() + START_S
+        while time.monotonic() < until:
+            try:
+                if urllib.request.urlopen(f"{self.base}/health", timeout=2).status == 200:
+                    return self
+            except OSError:
+                pass
+            if self.process.poll() is not None:
+                break
+            time.sleep(0.01)
+        sys.exit(f"the server did not start:\n{(self.place / 'log').read_text()[-2000:]}")
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self):
+        if self.process and self.process.poll() is None:
+            self.process.terminate()
+            self.process.wait()
+        self.process = None
+
+    def bytes(self):
+        """What the database takes on the disk."""
+        if self.kind == "postgres":
+            return int(self.sql(f"SELECT pg_database_size('{self.name}')"))
+        return sum(file.stat().st_size for file in self.place.glob("weir.db*"))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+        if self.kind == "postgres":
+            self.sql(f"DROP DATABASE {self.name} WITH (FORCE)")
+        self.data.cleanup()

@@ -93,6 +93,15 @@ impl Api {
         self.success(path, answer).await
     }
 
+    /// The text that stands at `path`.
+    ///
+    /// # Errors
+    /// When it is not answered with success.
+    pub async fn text(&self, path: &str) -> Result<String> {
+        let answer = self.ask(Method::GET, "", path, None).await?;
+        Ok(answer.error_for_status()?.text().await?)
+    }
+
     /// Does what `path` names.
     ///
     /// # Errors

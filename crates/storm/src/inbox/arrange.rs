@@ -64,7 +64,7 @@ pub(super) struct Actors {
 pub(super) fn actors(options: &Options) -> Actors {
     let good = options.hosts as usize;
     let hosts = good + BAD.len();
-    let wanted = options.activities as f64 * options.unknown / 100.0;
+    let wanted = options.count() as f64 * options.unknown / 100.0;
     // Each of them says a few things.
     let unknown = (wanted / 4.0).ceil() as usize;
     let (known, fresh) = (options.actors as usize, FRESH.min(good));

@@ -1,10 +1,10 @@
 //! The mix: who says what, as on a day after an outage, by chance that can be repeated.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 
 use weir_base::{Random, Timestamp};
 
-use super::plan::{Cast, Deed, Item, Mark, Plan, Target, Written, content};
+use super::plan::{Cast, Deed, Item, Mark, Plan, Target, Written};
 use crate::fediverse::Fediverse;
 use crate::fediverse::activities::Note;
 
@@ -13,6 +13,10 @@ const OUTAGE_MS: i64 = 3 * 3_600_000;
 const ENDED_MS: i64 = 15 * 60_000;
 /// What is edited, deleted or undone was said at least so many notes, likes or boosts before.
 const DISTANCE: usize = 100;
+/// How long after a note it is edited, in ms: no edit is of a time that is still to come.
+const EDITED_AFTER_MS: i64 = 1_000;
+/// How many follow people of the server at a time in what goes on and on.
+const STEADY_FOLLOWERS_MAX: usize = 50;
 /// Addresses that forgeries come from.
 const FORGERS: usize = 2;
 /// Oversized notes at most: each is held in memory.
@@ -69,30 +73,60 @@ enum Kind {
     Oversized,
 }
 
-/// Makes `count` activities of `cast`, `unknown_percent` of them of actors that the server never
-/// heard of, written until some time before `now`.
-pub(super) fn plan(
-    fediverse: &Fediverse,
-    cast: &Cast,
-    count: usize,
-    unknown_percent: f64,
-    now: Timestamp,
-    seed: u64,
-) -> Plan {
-    let random = Random::seeded(seed);
+/// What is to be made.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wanted {
+    /// How many activities.
+    pub(super) count: usize,
+    /// How many of a hundred are of actors that the server never heard of.
+    pub(super) unknown_percent: f64,
+    /// When the first was said, and how long after it the last was.
+    pub(super) from: Timestamp,
+    pub(super) span_ms: i64,
+    /// How many follow people of the server at a time, at most: what these write goes to all of
+    /// them, and an hour of new followers would make the load another one.
+    pub(super) followers_max: usize,
+    /// What chance begins with.
+    pub(super) seed: u64,
+}
+
+impl Wanted {
+    /// All that was said in an outage which ended some time before `now`.
+    pub(super) fn flood(count: usize, unknown_percent: f64, now: Timestamp, seed: u64) -> Self {
+        let from = now.plus_ms(-ENDED_MS - OUTAGE_MS);
+        let (span_ms, followers_max) = (OUTAGE_MS, usize::MAX);
+        Self { count, unknown_percent, from, span_ms, followers_max, seed }
+    }
+
+    /// What is said from `now` on, so many a second.
+    pub(super) fn steady(
+        count: usize,
+        unknown_percent: f64,
+        now: Timestamp,
+        rate: u64,
+        seed: u64,
+    ) -> Self {
+        let span_ms = (count as f64 * 1e3 / rate.max(1) as f64) as i64;
+        let followers_max = STEADY_FOLLOWERS_MAX;
+        Self { count, unknown_percent, from: now, span_ms, followers_max, seed }
+    }
+}
+
+/// Makes what is `wanted` of `cast`.
+pub(super) fn plan(fediverse: &Fediverse, cast: &Cast, wanted: Wanted) -> Plan {
     let mut maker = Maker {
         fediverse,
         cast,
-        random,
-        now,
-        count,
+        wanted,
+        random: Random::seeded(wanted.seed),
         plan: Plan::default(),
         pairs: HashSet::new(),
         oversized: 0,
         unseen: HashSet::new(),
+        followers: VecDeque::new(),
     };
-    while maker.plan.items.len() < count {
-        maker.next(unknown_percent);
+    while maker.plan.items.len() < wanted.count {
+        maker.next();
     }
     maker.plan
 }
@@ -100,9 +134,8 @@ pub(super) fn plan(
 struct Maker<'m> {
     fediverse: &'m Fediverse,
     cast: &'m Cast,
+    wanted: Wanted,
     random: Random,
-    now: Timestamp,
-    count: usize,
     plan: Plan,
     /// What each actor did already, since nobody likes, boosts or follows twice.
     pairs: HashSet<(usize, Pair)>,
@@ -110,6 +143,8 @@ struct Maker<'m> {
     /// Notes that are told of by boosts alone: taken back before the note was fetched, nothing
     /// would say whether it is to be there.
     unseen: HashSet<usize>,
+    /// Follows that were not ended for being too many, the oldest first.
+    followers: VecDeque<usize>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -128,8 +163,8 @@ impl Maker<'_> {
         actors.get(self.below(actors.len())).copied().unwrap_or_default()
     }
 
-    fn next(&mut self, unknown_percent: f64) {
-        let is_unknown = (self.below(100_000) as f64) < unknown_percent * 1_000.0;
+    fn next(&mut self) {
+        let is_unknown = (self.below(100_000) as f64) < self.wanted.unknown_percent * 1_000.0;
         if is_unknown && !self.cast.unknown.is_empty() {
             // One in twenty lives where nobody can be asked.
             if self.below(20) == 0 && !self.cast.unreachable.is_empty() {
@@ -163,9 +198,9 @@ impl Maker<'_> {
 
     /// When what is said now was said: over the outage, with a little disorder.
     fn at(&self) -> Timestamp {
-        let done = self.plan.items.len() as f64 / self.count.max(1) as f64;
-        let passed = (OUTAGE_MS as f64 * done) as i64 + self.below(60_000) as i64;
-        self.now.plus_ms(-ENDED_MS - OUTAGE_MS + passed)
+        let done = self.plan.items.len() as f64 / self.wanted.count.max(1) as f64;
+        let passed_ms = (self.wanted.span_ms as f64 * done) as i64;
+        self.wanted.from.plus_ms(passed_ms - self.below(60_000) as i64)
     }
 
     fn make(&mut self, actor: usize, kind: Kind) {
@@ -288,10 +323,10 @@ impl Maker<'_> {
         if self.below(3) == 0 {
             note.tags.push(format!("storm{}", self.below(200)));
         }
-        note.content = content(&note, "Note", self.below(6));
-        let is_reply = note.in_reply_to.is_some();
+        let (is_reply, more) = (note.in_reply_to.is_some(), self.below(6));
         let (edited, deleted, real) = (false, false, true);
-        self.plan.notes.push(Written { actor, note, edited, deleted, mentions, is_reply, real });
+        let written = Written { actor, note, more, edited, deleted, mentions, is_reply, real };
+        self.plan.notes.push(written);
         place
     }
 
@@ -303,7 +338,7 @@ impl Maker<'_> {
     fn edit(&mut self, note: usize) {
         let written = &mut self.plan.notes[note];
         written.edited = true;
-        written.note.updated = Some(written.note.at.plus_ms(60_000));
+        written.note.updated = Some(written.note.at.plus_ms(EDITED_AFTER_MS));
     }
 
     /// A real note that stands so far, from some way back; `public` if it is to be boosted or
@@ -362,7 +397,14 @@ impl Maker<'_> {
             return None;
         }
         self.plan.follows.push(Mark { actor, of: person, undone: false, at: self.at() });
-        self.say(actor, Deed::Follow(self.plan.follows.len() - 1));
+        let place = self.plan.follows.len() - 1;
+        self.say(actor, Deed::Follow(place));
+        self.followers.push_back(place);
+        if self.followers.len() > self.wanted.followers_max
+            && let Some(oldest) = self.followers.pop_front()
+        {
+            self.unfollow(oldest);
+        }
         Some(())
     }
 
@@ -388,13 +430,22 @@ impl Maker<'_> {
             }
             _ => {
                 let place = self.below(long_ago(self.plan.follows.len())?);
-                let mark = self.plan.follows.get_mut(place).filter(|mark| !mark.undone)?;
-                mark.undone = true;
-                let actor = mark.actor;
-                self.say(actor, Deed::UndoFollow(place));
+                if self.plan.follows.get(place)?.undone {
+                    return None;
+                }
+                self.unfollow(place);
             }
         }
         Some(())
+    }
+
+    fn unfollow(&mut self, place: usize) {
+        let Some(mark) = self.plan.follows.get_mut(place).filter(|mark| !mark.undone) else {
+            return;
+        };
+        mark.undone = true;
+        let actor = mark.actor;
+        self.say(actor, Deed::UndoFollow(place));
     }
 }
 
@@ -423,7 +474,7 @@ mod tests {
     fn plan_of(count: usize, seed: u64) -> (Fediverse, Cast, Plan) {
         let (fediverse, cast) = cast();
         let now = Timestamp::from_ms(1_700_000_000_000);
-        let plan = plan(&fediverse, &cast, count, 10.0, now, seed);
+        let plan = plan(&fediverse, &cast, Wanted::flood(count, 10.0, now, seed));
         (fediverse, cast, plan)
     }
 
@@ -470,6 +521,26 @@ mod tests {
                 _ => {}
             }
         }
+    }
+
+    #[test]
+    fn in_what_goes_on_and_on_few_follow_at_a_time() {
+        let (fediverse, cast) = cast();
+        let now = Timestamp::from_ms(1_700_000_000_000);
+        let wanted = Wanted { followers_max: 5, ..Wanted::steady(20_000, 10.0, now, 100, 7) };
+        let plan = plan(&fediverse, &cast, wanted);
+        let (mut now_follow, mut most) = (0_usize, 0);
+        for item in &plan.items {
+            match item.deed {
+                Deed::Follow(_) => now_follow += 1,
+                Deed::UndoFollow(_) => now_follow -= 1,
+                _ => {}
+            }
+            most = most.max(now_follow);
+        }
+        assert!(plan.follows.len() > 50 && most <= 6, "{} {most}", plan.follows.len());
+        let last = plan.notes.iter().map(|written| written.note.at).max().unwrap();
+        assert!(last.since_ms(now) <= 200_000 && last.since_ms(now) > 190_000);
     }
 
     #[test]

@@ -4,22 +4,31 @@
 //! then says everything at once that it had to say in three hours: a realistic mix, some of it
 //! broken, forged, repeated or out of order. It is all signed before the clock starts.
 //!
+//! With `--minutes` it goes on at a rate instead, signed a few seconds ahead, and people of the server
+//! write to many others meanwhile (`--outward`): a soak, by which is seen whether anything grows.
+//!
 //! | file | what it holds |
 //! | --- | --- |
 //! | `arrange` | what stands before: people, their posts, whom they follow |
 //! | `mix` | who says what, by chance |
 //! | `plan` | each activity, and what it leads to |
 //! | `sign`, `send` | requests ready for the wire, and sending them |
+//! | `outward` | what goes out meanwhile |
 //! | `watch` | accepted, visible and memory over time |
+//! | `course`, `gauges` | how far a server is that keeps up, and what it tells of its database |
 //! | `fresh`, `guests` | a post every second, and people who use the server meanwhile |
 //! | `check` | at the end: everything accepted has its effect, and nothing else |
-//! | `report` | what was measured |
+//! | `report`, `over_time` | what was measured, and how it changed in a soak |
 
 mod arrange;
 mod check;
+mod course;
 mod fresh;
+mod gauges;
 mod guests;
 mod mix;
+mod outward;
+mod over_time;
 mod plan;
 mod report;
 mod send;
@@ -40,9 +49,13 @@ use weir_base::Clock;
 
 use self::arrange::Arranged;
 use self::check::{Check, Misses, Truth};
+use self::gauges::Gauges;
+use self::mix::Wanted;
+use self::outward::{Herald, Outgoing};
 use self::plan::Plan;
 use self::report::Measured;
 use self::send::{Flood, Progress, Sent};
+use self::sign::Signing;
 use self::watch::{Watch, Watched};
 use crate::api::Api;
 use crate::fediverse::{Behaviour, Courier, Fediverse, Found, Named, Servers};
@@ -52,6 +65,11 @@ use crate::machine;
 /// Addresses that are nobody's host: forgeries come from them.
 const MORE_ADDRESSES: usize = 8;
 
+/// Activities at most: what each leads to is held in memory.
+const COUNT_MAX: u64 = 10_000_000;
+/// A soak lasts a week at most, in minutes.
+const MINUTES_MAX: f64 = 7.0 * 24.0 * 60.0;
+
 /// What to do.
 #[derive(Debug, Clone, Args, Serialize)]
 pub struct Options {
@@ -60,7 +78,7 @@ pub struct Options {
     pub target: String,
     /// Activities sent.
     #[arg(long, default_value_t = 20_000)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=COUNT_MAX))]
     pub activities: u64,
     /// Actors that people on the server follow.
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u64).range(2..=100_000))]
@@ -94,6 +112,16 @@ pub struct Options {
     /// Activities sent a second; 0: as fast as they are answered.
     #[arg(long, default_value_t = 0)]
     pub rate: u64,
+    /// Go on for so long at --rate, signed a few seconds ahead, instead of sending --activities.
+    #[arg(long, value_name = "MINUTES", requires = "rate", conflicts_with = "activities")]
+    pub minutes: Option<f64>,
+    /// Deliveries a second that go out meanwhile: posts of somebody who is followed on each host.
+    #[arg(long, default_value_t = 0, value_name = "DELIVERIES")]
+    pub outward: u64,
+    /// Where the server tells its numbers in Prometheus' form (http://127.0.0.1:9464/metrics): how
+    /// long its database takes is looked up there.
+    #[arg(long, value_name = "URL")]
+    pub metrics: Option<String>,
     /// Requests a second by people who use the server meanwhile; 0: nobody does.
     #[arg(long, default_value_t = 50.0)]
     pub guests: f64,
@@ -119,6 +147,16 @@ pub struct Options {
     pub files: Files,
 }
 
+impl Options {
+    /// How many activities are sent in all.
+    fn count(&self) -> u64 {
+        match self.minutes {
+            Some(minutes) => ((minutes * 60.0 * self.rate as f64) as u64).clamp(1, COUNT_MAX),
+            None => self.activities,
+        }
+    }
+}
+
 /// How long something took that was due at a time.
 #[derive(Debug, Clone, Copy, Serialize)]
 struct Sample {
@@ -140,6 +178,12 @@ impl Sample {
 /// When the server cannot be used, or a file cannot be written.
 #[allow(clippy::print_stdout)]
 pub async fn run(options: Options) -> Result<()> {
+    let is_possible = |minutes: f64| minutes > 0.0 && minutes <= MINUTES_MAX && options.rate > 0;
+    if !options.minutes.is_none_or(is_possible) {
+        bail!(
+            "--minutes and --rate have to be more than nothing, and --minutes {MINUTES_MAX} at most"
+        );
+    }
     let names = options.named.names()?;
     let actors = arrange::actors(&options);
     if options.named.table {
@@ -186,7 +230,7 @@ impl Storm {
     }
 
     async fn run(&self, actors: arrange::Actors) -> Result<Measured> {
-        let plan: Arc<std::sync::OnceLock<Plan>> = Arc::default();
+        let plan: Arc<std::sync::OnceLock<Arc<Plan>>> = Arc::default();
         let (fediverse, told) = (self.fediverse.clone(), plan.clone());
         let note = move |host: usize, path: &str| {
             let Some(plan) = told.get() else { return Found::Nothing };
@@ -200,41 +244,51 @@ impl Storm {
         let servers = Servers::start(self.fediverse.clone(), note, Some(courier.clone())).await?;
         let fresh = actors.fresh.clone();
         let arranged = arrange::arrange(self, &servers, actors).await?;
+        let herald = outward::arrange(self, &courier, &servers, &arranged.cast.known).await?;
         let inbox = courier.inbox_of(&self.fediverse, &arranged.people[0].uri).await?;
-        let made = mix::plan(
-            &self.fediverse,
-            &arranged.cast,
-            self.options.activities as usize,
-            self.options.unknown,
-            Clock::system().now(),
-            self.options.seed,
-        );
-        let plan = plan.get_or_init(|| made);
+        let idle = self.idle(&arranged).await;
+        let plan = plan.get_or_init(|| Arc::new(self.plan(&arranged)));
         let flood = Arc::new(self.sign(&arranged, plan, &inbox)?);
         let arranged = Arc::new(arranged);
-        let idle = self.idle(&arranged).await;
         if self.options.latency_ms > 0 {
             let slow = Behaviour::Slow(Duration::from_millis(self.options.latency_ms));
             (0..self.options.hosts as usize).for_each(|host| servers.set(host, slow));
         }
-        let mut measured = self.flood(&arranged, plan, flood, inbox, fresh).await?;
+        let mut measured = self.flood(&arranged, plan, flood, inbox, fresh, herald).await?;
         measured.idle = idle;
         measured.fetches = servers.fetches();
         self.settle(&arranged, plan, &mut measured).await?;
         Ok(measured)
     }
 
-    fn sign(&self, arranged: &Arranged, plan: &Plan, inbox: &Url) -> Result<Flood> {
+    /// What is sent.
+    fn plan(&self, arranged: &Arranged) -> Plan {
+        let Options { unknown, rate, seed, minutes, .. } = self.options;
+        let (count, now) = (self.options.count() as usize, Clock::system().now());
+        let wanted = match minutes {
+            Some(_) => Wanted::steady(count, unknown, now, rate, seed),
+            None => Wanted::flood(count, unknown, now, seed),
+        };
+        mix::plan(&self.fediverse, &arranged.cast, wanted)
+    }
+
+    fn sign(&self, arranged: &Arranged, plan: &Arc<Plan>, inbox: &Url) -> Result<Flood> {
         let began = Instant::now();
-        let now = Clock::system().now();
-        let requests = sign::all(&self.fediverse, &arranged.cast.people, plan, inbox, now)?;
-        let bytes: usize = requests.iter().map(Vec::len).sum();
+        let signing = Signing {
+            fediverse: self.fediverse.clone(),
+            people: arranged.cast.people.clone(),
+            plan: plan.clone(),
+            inbox: inbox.clone(),
+            at: Clock::system().now(),
+            rate: self.options.minutes.map(|_| self.options.rate),
+        };
+        let requests = match self.options.minutes {
+            Some(_) => signing.ahead(),
+            None => signing.all()?,
+        };
+        let (count, bytes) = requests.size();
         let seconds = began.elapsed().as_secs_f64();
-        eprintln!(
-            "{} activities signed in {seconds:.1} s, {} MB",
-            requests.len(),
-            bytes / 1_000_000
-        );
+        eprintln!("{count} activities signed in {seconds:.1} s, {} MB", bytes / 1_000_000);
         let hosts = self.fediverse.hosts() + MORE_ADDRESSES;
         let address = |host| self.fediverse.names().address(host).map(|address| address.ip());
         let addresses: Option<Vec<IpAddr>> = (0..hosts).map(address).collect();
@@ -289,12 +343,17 @@ impl Storm {
         flood: Arc<Flood>,
         inbox: Url,
         fresh: Vec<usize>,
+        herald: Option<Herald>,
     ) -> Result<Measured> {
         let truth = Truth::of(plan, |_| true);
         let counts = truth.counts(plan);
         let known = arranged.cast.known.iter().zip(&arranged.account_ids);
         let progress = Arc::new(Progress::default());
         let stop = CancellationToken::new();
+        let patience = Duration::from_secs(self.options.patience);
+        let lasts_s = self.options.minutes.map_or(0.0, |minutes| minutes * 60.0);
+        let is_steady = lasts_s > 0.0;
+        let outgoing = Arc::new(Outgoing::default());
         let watch = Watch {
             api: self.api.clone(),
             token: arranged.people[0].token.clone(),
@@ -302,9 +361,13 @@ impl Storm {
                 .map(|(actor, id)| (id.clone(), counts.get(actor).copied().unwrap_or(0)))
                 .collect(),
             acceptable: plan.acceptable(),
+            course: if is_steady { course::of(plan, &arranged.cast.known) } else { Vec::new() },
+            lasts: Duration::from_secs_f64(lasts_s),
             progress: progress.clone(),
+            outgoing: outgoing.clone(),
+            gauges: self.options.metrics.as_deref().map(Gauges::new).transpose()?,
             port: self.local_port(),
-            patience: Duration::from_secs(self.options.patience),
+            patience,
         };
         let pid = self.local_port().and_then(machine::listener);
         let processor_s = || pid.map_or(0.0, machine::processor_s_of);
@@ -322,8 +385,11 @@ impl Storm {
         };
         let probing =
             (!self.options.no_fresh).then(|| tokio::spawn(fresh::run(probe, began, stop.clone())));
+        let delivering = herald.map(|herald| {
+            tokio::spawn(herald.run(outgoing.clone(), began, stop.clone(), patience))
+        });
         let watching = tokio::spawn(watch::run(watch, began));
-        let sent: Sent = send::send(flood, progress.clone()).await;
+        let sent: Sent = send::send(flood.clone(), progress.clone()).await;
         let watched: Watched = watching.await?;
         // Nobody knows it of a server that was started again meanwhile.
         let used_s = (processor_s() - before_s).max(0.0);
@@ -332,6 +398,10 @@ impl Storm {
         let guests = ended(guests).await;
         let fresh = match probing {
             Some(probing) => probing.await?,
+            None => Vec::new(),
+        };
+        let outward = match delivering {
+            Some(delivering) => delivering.await?,
             None => Vec::new(),
         };
         let visible_s = watched.visible_at.map(|at| (at - began).as_secs_f64());
@@ -343,6 +413,10 @@ impl Storm {
             guests,
             idle: Vec::new(),
             fresh,
+            outward,
+            delivered: outgoing.came.load(std::sync::atomic::Ordering::Relaxed),
+            undelivered: outgoing.missing(),
+            signed_late: flood.requests.late(),
             misses: Misses::default(),
             settled_s: 0.0,
             rss_before_bytes,

@@ -57,6 +57,13 @@ pub(super) enum Deed {
     Unverifiable(usize),
 }
 
+impl Deed {
+    /// Whether any server has reason to accept it.
+    pub(super) fn is_acceptable(self) -> bool {
+        !matches!(self, Self::Forged(_) | Self::Broken | Self::Oversized(_))
+    }
+}
+
 /// One activity.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Item {
@@ -70,7 +77,10 @@ pub(super) struct Item {
 #[derive(Debug, Clone)]
 pub(super) struct Written {
     pub(super) actor: usize,
+    /// What it says is made when it is asked for: an hour of notes would fill the memory.
     pub(super) note: Note,
+    /// Sentences more than one.
+    pub(super) more: usize,
     pub(super) edited: bool,
     pub(super) deleted: bool,
     /// People it mentions, by their places.
@@ -109,7 +119,7 @@ pub(super) struct Plan {
 }
 
 /// What a note says, with as many sentences more; links and names as Mastodon writes them.
-pub(super) fn content(note: &Note, what: &str, more: usize) -> String {
+fn content(note: &Note, what: &str, more: usize) -> String {
     let names = note.mentions.iter().map(|(address, uri)| {
         let name = address.split('@').next().unwrap_or_default();
         format!(
@@ -135,9 +145,7 @@ pub(super) fn content(note: &Note, what: &str, more: usize) -> String {
 impl Plan {
     /// How many activities any server has reason to accept.
     pub(super) fn acceptable(&self) -> u64 {
-        let refused =
-            |item: &&Item| matches!(item.deed, Deed::Forged(_) | Deed::Broken | Deed::Oversized(_));
-        (self.items.len() - self.items.iter().filter(refused).count()) as u64
+        self.items.iter().filter(|item| item.deed.is_acceptable()).count() as u64
     }
 
     /// How many activities of `actors` (in order) are to have an effect.
@@ -175,15 +183,18 @@ impl Plan {
 
     /// A note as it was before it was edited.
     fn first(&self, written: &Written) -> Note {
-        Note { updated: None, ..written.note.clone() }
+        let mut note = Note { updated: None, ..written.note.clone() };
+        note.content = content(&note, "Note", written.more);
+        note
     }
 
     /// A note as it is at last.
     fn last(&self, written: &Written) -> Note {
-        let mut note = written.note.clone();
-        if written.edited {
-            note.content = content(&note, "Edited note", 1);
+        if !written.edited {
+            return self.first(written);
         }
+        let mut note = written.note.clone();
+        note.content = content(&note, "Edited note", 1);
         note
     }
 

@@ -10,7 +10,7 @@ use super::check::{KINDS, Misses};
 use super::plan::{Deed, Plan};
 use super::send::Sent;
 use super::watch::Look;
-use super::{Options, Sample};
+use super::{Options, Sample, over_time};
 use crate::load::Latencies;
 use crate::plot::{self, Line};
 
@@ -26,6 +26,13 @@ pub(super) struct Measured {
     pub(super) guests: Vec<(&'static str, Vec<Sample>)>,
     pub(super) idle: Vec<(&'static str, Vec<Sample>)>,
     pub(super) fresh: Vec<Sample>,
+    /// Posts that went to every host: until the last one had each.
+    pub(super) outward: Vec<Sample>,
+    /// Deliveries that came of them, and those that did not.
+    pub(super) delivered: u64,
+    pub(super) undelivered: u64,
+    /// Activities that this tool had not signed when they were due.
+    pub(super) signed_late: u64,
     pub(super) misses: Misses,
     /// From the first activity sent until the last look at everything ended.
     pub(super) settled_s: f64,
@@ -41,7 +48,7 @@ pub(super) struct Measured {
     pub(super) answers: Vec<(String, u64)>,
 }
 
-fn latencies(samples: &[Sample]) -> Latencies {
+pub(super) fn latencies(samples: &[Sample]) -> Latencies {
     let mut latencies = Latencies::default();
     for sample in samples {
         latencies.record(Duration::from_secs_f64(sample.ms / 1e3), sample.fine);
@@ -72,7 +79,7 @@ pub(super) fn answers(plan: &Plan, statuses: &[u16]) -> Vec<(String, u64)> {
     counts.into_iter().collect()
 }
 
-fn rounded(value: f64) -> Value {
+pub(super) fn rounded(value: f64) -> Value {
     json!((value * 100.0).round() / 100.0)
 }
 
@@ -133,7 +140,15 @@ impl Measured {
 
 /// Prints what was measured, and writes the files that were asked for.
 pub(super) fn give(options: &Options, measured: &Measured) -> Result<()> {
-    let results = measured.results();
+    let mut results = measured.results();
+    let is_soak = options.minutes.is_some();
+    if is_soak {
+        results.extend(over_time::results(measured));
+    }
+    let guests = match is_soak {
+        true => over_time::guests(measured),
+        false => json!(measured.guests.iter().cloned().collect::<BTreeMap<_, _>>()),
+    };
     for (kind, (_, examples)) in &measured.misses.0 {
         eprintln!("{kind}: for example {}", examples.join(", "));
     }
@@ -146,10 +161,11 @@ pub(super) fn give(options: &Options, measured: &Measured) -> Result<()> {
         "series": {
             "looks": measured.looks,
             "fresh": measured.fresh,
-            "guests": measured.guests.iter().cloned().collect::<BTreeMap<_, _>>(),
+            "guests": guests,
         },
     });
-    options.files.give("inbox", &results, more, |object| page(measured, object))
+    let plots = if is_soak { over_time::plots(measured) } else { plots(measured) };
+    options.files.give("inbox", &results, more, |object| page(&plots, object))
 }
 
 /// The greatest of each quarter of a second: a plot of means would hide what hurts.
@@ -169,8 +185,7 @@ fn plots(measured: &Measured) -> String {
     };
     let accepted = Line { name: "accepted", points: points(|look| look.accepted as f64) };
     let visible = Line { name: "visible", points: points(|look| look.visible) };
-    let behind = |look: &Look| (look.accepted as f64 - look.visible).max(0.0);
-    let backlog = Line { name: "backlog", points: points(behind) };
+    let backlog = Line { name: "backlog", points: points(Look::behind) };
     let mut plots = plot::lines("The flood", "s", "activities", &[accepted, visible, backlog]);
     if !measured.fresh.is_empty() {
         let points = measured.fresh.iter().map(|sample| (sample.at_s, sample.ms)).collect();
@@ -189,7 +204,7 @@ fn plots(measured: &Measured) -> String {
     plots + &plot::lines("Memory of the server", "s", "MiB", &[memory])
 }
 
-fn page(measured: &Measured, object: &Value) -> String {
+fn page(plots: &str, object: &Value) -> String {
     let table = |values: &Value| {
         let rows = values.as_object().into_iter().flatten().map(|(name, value)| {
             let (name, value) = (plot::escaped(name), plot::escaped(&value.to_string()));
@@ -199,5 +214,5 @@ fn page(measured: &Measured, object: &Value) -> String {
     };
     let tables = ["results", "answers", "parameters", "machine"]
         .map(|name| format!("<h2>{name}</h2>{}", table(&object[name])));
-    plot::page("weir storm inbox", &format!("{}{}", plots(measured), tables.concat()))
+    plot::page("weir storm inbox", &format!("{plots}{}", tables.concat()))
 }

@@ -8,9 +8,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 
+use super::sign::Requests;
 use crate::load::Latencies;
 
 /// How long an answer is waited for.
@@ -19,6 +21,8 @@ const ANSWER_MAX: Duration = Duration::from_secs(30);
 const AGAIN: Duration = Duration::from_millis(100);
 /// Who is turned away comes back after what it was told, but no later than this.
 const RETURN_MAX: Duration = Duration::from_secs(5);
+/// How soon is looked again for what is due and not signed yet.
+const UNSIGNED: Duration = Duration::from_millis(5);
 /// The head of an answer is no longer than this, in bytes.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
 /// Requests longer than this may be refused before they are read to their end.
@@ -27,7 +31,7 @@ const LARGE_BYTES: usize = 1024 * 1024;
 /// What is sent.
 pub(super) struct Flood {
     /// Requests, as they go over the wire.
-    pub(super) requests: Vec<Vec<u8>>,
+    pub(super) requests: Requests,
     /// The number of the host that each comes from.
     pub(super) sources: Vec<usize>,
     /// Where it goes.
@@ -82,6 +86,7 @@ pub(super) async fn send(flood: Arc<Flood>, progress: Arc<Progress>) -> Sent {
     }
     let groups: Arc<Vec<Mutex<Group>>> = Arc::new(groups.into_iter().map(Mutex::new).collect());
     let began = Instant::now();
+    flood.requests.start(began, flood.rate);
     let mut workers = tokio::task::JoinSet::new();
     for number in 0..flood.connections.max(1) {
         let worker = Worker {
@@ -99,7 +104,7 @@ pub(super) async fn send(flood: Arc<Flood>, progress: Arc<Progress>) -> Sent {
         workers.spawn(worker.run());
     }
     let (mut latencies, mut last) = (Latencies::default(), began);
-    let mut statuses = vec![0; flood.requests.len()];
+    let mut statuses = vec![0; flood.sources.len()];
     while let Some(worker) = workers.join_next().await {
         let Ok(worker) = worker else { continue };
         latencies.merge(worker.latencies);
@@ -137,7 +142,7 @@ struct Worker {
 
 /// What a worker is to do next.
 enum Turn {
-    Send(usize),
+    Send(usize, Bytes),
     Wait(Instant),
     Done,
 }
@@ -148,7 +153,7 @@ impl Worker {
             match self.turn() {
                 Turn::Done => return self,
                 Turn::Wait(until) => tokio::time::sleep_until(until.into()).await,
-                Turn::Send(place) => self.one(place).await,
+                Turn::Send(place, request) => self.one(place, &request).await,
             }
         }
     }
@@ -156,20 +161,25 @@ impl Worker {
     fn turn(&self) -> Turn {
         let Ok(mut group) = self.groups[self.group].lock() else { return Turn::Done };
         let now = Instant::now();
+        let mut wait = None;
         if let Some(place) = group.next.front().copied() {
             let due = self.due(place);
             if due > now {
                 return Turn::Wait(due);
             }
-            group.next.pop_front();
-            return Turn::Send(place);
+            if let Some(request) = self.flood.requests.get(place) {
+                group.next.pop_front();
+                return Turn::Send(place, request);
+            }
+            // There may be no room to sign it before something goes that was turned away.
+            wait = Some(now + UNSIGNED);
         }
         match group.later.front().copied() {
-            None => Turn::Done,
-            Some((at, _)) if at > now => Turn::Wait(at),
+            None => wait.map_or(Turn::Done, Turn::Wait),
+            Some((at, _)) if at > now => Turn::Wait(wait.unwrap_or(at)),
             Some((_, place)) => {
                 group.later.pop_front();
-                Turn::Send(place)
+                Turn::Send(place, self.flood.requests.get(place).unwrap_or_default())
             }
         }
     }
@@ -181,13 +191,24 @@ impl Worker {
         }
     }
 
-    async fn one(&mut self, place: usize) {
+    /// Sends what is at `place` until it is answered, and forgets it then; what is turned away is
+    /// kept for later.
+    async fn one(&mut self, place: usize, request: &Bytes) {
+        if !self.is_for_later(place, request).await {
+            self.flood.requests.done(place);
+        }
+    }
+
+    async fn is_for_later(&mut self, place: usize, request: &Bytes) -> bool {
+        if request.is_empty() {
+            return false;
+        }
         let flood = self.flood.clone();
         let source = flood.sources[place];
         let began = if flood.rate > 0 { self.due(place) } else { Instant::now() };
-        let is_large = flood.requests[place].len() > LARGE_BYTES;
+        let is_large = request.len() > LARGE_BYTES;
         loop {
-            let answer = self.exchange(source, &flood.requests[place]).await;
+            let answer = self.exchange(source, request).await;
             let now = Instant::now();
             match answer {
                 Ok(answer) if matches!(answer.status, 429 | 503) => {
@@ -197,9 +218,10 @@ impl Worker {
                         let after = answer.retry_after.unwrap_or(RETURN_MAX).min(RETURN_MAX);
                         if let Ok(mut group) = self.groups[self.group].lock() {
                             group.later.push_back((now + after, place));
+                            return true;
                         }
                     }
-                    return;
+                    return false;
                 }
                 Ok(answer) => {
                     self.statuses.push((place, answer.status));
@@ -208,13 +230,13 @@ impl Worker {
                         self.progress.accepted.fetch_add(1, Ordering::Relaxed);
                         (self.last_accepted, self.last_progress) = (now, now);
                     }
-                    return;
+                    return false;
                 }
                 Err(_) => {
                     self.lines.remove(&source);
                     self.progress.unanswered.fetch_add(1, Ordering::Relaxed);
                     if is_large || now - self.last_progress > flood.patience {
-                        return;
+                        return false;
                     }
                     tokio::time::sleep(AGAIN).await;
                 }

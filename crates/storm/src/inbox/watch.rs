@@ -10,12 +10,16 @@ use serde::Serialize;
 use tokio::time::MissedTickBehavior;
 
 use super::arrange::CHUNK;
+use super::gauges::Gauges;
+use super::outward::Outgoing;
 use super::send::Progress;
 use crate::api::Api;
 use crate::machine;
 
-/// How often it is looked.
+/// How often it is looked at least; what goes on for hours is looked at [`LOOKS_MAX`] times.
 const LOOK: Duration = Duration::from_millis(500);
+/// How often in all, about: more would not be seen in a plot.
+const LOOKS_MAX: u32 = 600;
 /// How often all accounts are looked at, once the few are complete.
 const LOOK_AT_ALL: Duration = Duration::from_millis(250);
 
@@ -27,6 +31,19 @@ pub(super) struct Look {
     /// Of those that are accepted, as far as the accounts that are looked at tell.
     pub(super) visible: f64,
     pub(super) rss_bytes: u64,
+    /// Deliveries that were to come from the server, and those that came.
+    pub(super) outward: u64,
+    pub(super) delivered: u64,
+    /// How long a unit of its database took since the last look, if it tells.
+    pub(super) db_read_ms: Option<f64>,
+    pub(super) db_write_ms: Option<f64>,
+}
+
+impl Look {
+    /// Activities that were accepted and are not visible yet.
+    pub(super) fn behind(&self) -> f64 {
+        (self.accepted as f64 - self.visible).max(0.0)
+    }
 }
 
 /// What is looked at.
@@ -37,7 +54,13 @@ pub(super) struct Watch {
     pub(super) accounts: Vec<(String, i64)>,
     /// How many activities are to be accepted.
     pub(super) acceptable: u64,
+    /// What is visible after each of them, where they are worked in order; else nothing.
+    pub(super) course: Vec<i64>,
+    /// How long all of it takes, where that is known.
+    pub(super) lasts: Duration,
     pub(super) progress: Arc<Progress>,
+    pub(super) outgoing: Arc<Outgoing>,
+    pub(super) gauges: Option<Gauges>,
     /// The port of the server, if it is on this machine.
     pub(super) port: Option<u16>,
     /// For how long it is waited for more, once nothing is sent and nothing changes.
@@ -52,21 +75,22 @@ pub(super) struct Watched {
 }
 
 /// Looks until everything is visible, or nothing more becomes so.
-pub(super) async fn run(watch: Watch, began: Instant) -> Watched {
+pub(super) async fn run(mut watch: Watch, began: Instant) -> Watched {
     let few: Vec<(String, i64)> = watch.few();
     let wanted: i64 = few.iter().map(|(_, count)| count).sum();
     let (mut looks, mut told, mut pid) = (Vec::new(), Instant::now(), None);
-    let mut ticks = tokio::time::interval(LOOK);
+    let mut ticks = tokio::time::interval(LOOK.max(watch.lasts / LOOKS_MAX));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut visible_at, mut changed) = (None, Instant::now());
     loop {
         ticks.tick().await;
+        let accepted = watch.progress.accepted.load(Ordering::Relaxed);
         let shown = watch.shown(&few).await.ok();
         let is_complete = shown.as_ref().is_some_and(|shown| watch.is_complete(&few, shown));
         let seen: i64 = shown.iter().flat_map(HashMap::values).sum();
         let before = looks.last().map_or(0.0, |look: &Look| look.visible);
         let visible = match shown.is_some() {
-            true => seen as f64 / wanted.max(1) as f64 * watch.acceptable as f64,
+            true => watch.visible(seen, wanted, accepted),
             false => before,
         };
         let is_over = watch.progress.is_over.load(Ordering::Relaxed);
@@ -76,9 +100,21 @@ pub(super) async fn run(watch: Watch, began: Instant) -> Watched {
             break;
         }
         let rss_bytes = watch.rss_bytes(&mut pid);
-        let accepted = watch.progress.accepted.load(Ordering::Relaxed);
+        let [db_read_ms, db_write_ms] = match &mut watch.gauges {
+            Some(gauges) => gauges.look().await,
+            None => [None; 2],
+        };
         let at_s = began.elapsed().as_secs_f64();
-        looks.push(Look { at_s, accepted, visible, rss_bytes });
+        looks.push(Look {
+            at_s,
+            accepted,
+            visible,
+            rss_bytes,
+            outward: watch.outgoing.expected.load(Ordering::Relaxed),
+            delivered: watch.outgoing.came.load(Ordering::Relaxed),
+            db_read_ms,
+            db_write_ms,
+        });
         if told.elapsed() >= Duration::from_secs(1) {
             told = Instant::now();
             let mib = rss_bytes / (1 << 20);
@@ -99,8 +135,20 @@ pub(super) async fn run(watch: Watch, began: Instant) -> Watched {
 }
 
 impl Watch {
-    /// Accounts that stand for all.
+    /// How many activities are visible, where `seen` posts of `wanted` are.
+    fn visible(&self, seen: i64, wanted: i64, accepted: u64) -> f64 {
+        if self.course.is_empty() {
+            return seen as f64 / wanted.max(1) as f64 * self.acceptable as f64;
+        }
+        // Deletions aside it only grows.
+        self.course.partition_point(|standing| *standing <= seen).min(accepted as usize) as f64
+    }
+
+    /// Accounts that stand for all; where the course is known, all of them.
     fn few(&self) -> Vec<(String, i64)> {
+        if !self.course.is_empty() {
+            return self.accounts.clone();
+        }
         let step = self.accounts.len().div_ceil(CHUNK).max(1);
         self.accounts.iter().step_by(step).cloned().collect()
     }

@@ -1,5 +1,6 @@
 //! The face to other servers, against a fake one.
 
+mod any_order;
 mod backlog;
 mod deliveries;
 mod documents;
@@ -9,6 +10,7 @@ mod full;
 mod giving_way;
 mod gone;
 mod inbox;
+mod one_connection;
 mod peer;
 mod place;
 mod replies;

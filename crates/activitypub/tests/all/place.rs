@@ -1,5 +1,7 @@
 //! A community with its face to other servers, and people in it.
 
+use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use axum::Router;
@@ -61,6 +63,13 @@ pub fn patient_places() -> Vec<Place> {
 /// The same, which give an answer very little time.
 pub fn hasty_places() -> Vec<Place> {
     places_with(&Options { deadline_ms: 300, ..Options::default() })
+}
+
+/// Patient ones that find the server `name` at `address`, and trust who vouches for it with `pem`.
+pub fn places_that_know(name: &str, address: SocketAddr, pem: &[u8]) -> Vec<Place> {
+    let resolve = HashMap::from([(name.to_owned(), address)]);
+    let extra_ca = vec![pem.to_owned()];
+    places_with(&Options { resolve, extra_ca, deadline_ms: 600_000, ..Options::default() })
 }
 
 /// Patient ones, which ask one thing of a server at a time, and let nobody wait for that.
@@ -221,13 +230,24 @@ impl Place {
 
     /// Somebody of the server at `base`, already known here.
     pub async fn stranger_at(&self, base: &str, public_pem: &str, name: &str) -> Id {
+        self.stranger_by(base, public_pem, name, format!("{base}/inbox")).await
+    }
+
+    /// The same, with this shared inbox; or none, where it is empty.
+    pub async fn stranger_by(
+        &self,
+        base: &str,
+        public_pem: &str,
+        name: &str,
+        shared_inbox: String,
+    ) -> Id {
         let uri = format!("{base}/users/{name}");
         let remote = RemoteAccount {
             username: name.into(),
-            domain: base.trim_start_matches("http://").to_owned(),
+            domain: base.split("://").last().unwrap_or_default().to_owned(),
             kind: "person".into(),
             inbox: format!("{uri}/inbox"),
-            shared_inbox: format!("{base}/inbox"),
+            shared_inbox,
             followers_uri: format!("{uri}/followers"),
             keys: vec![RemoteKey {
                 key_id: format!("{uri}#main-key"),

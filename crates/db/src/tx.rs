@@ -22,6 +22,7 @@ pub struct Tx<'c> {
     pub(crate) broken: bool,
     /// It changed more than rows.
     pub(crate) changed_schema: bool,
+    statements: usize,
     /// Set by others when this unit holds up the log.
     cancelled: Option<&'c AtomicBool>,
 }
@@ -71,6 +72,7 @@ impl<'c> Tx<'c> {
             unique: false,
             broken: false,
             changed_schema: false,
+            statements: 0,
             cancelled: None,
         }
     }
@@ -91,6 +93,12 @@ impl<'c> Tx<'c> {
     /// How long this unit has run: background units stop at about 5 ms and go on in another.
     pub fn elapsed(&self) -> Duration {
         self.started.elapsed()
+    }
+
+    /// How many statements this unit asked for so far; for all of a list counts as one. By it is
+    /// seen whether a batch costs more statements the larger it is.
+    pub fn statements(&self) -> usize {
+        self.statements
     }
 
     /// Runs `hook` after the commit, in commit order, on a thread of the database. It must be
@@ -329,6 +337,7 @@ impl<'c> Tx<'c> {
             self.failed = true;
             return Err(Error::TooLong);
         }
+        self.statements += 1;
         run(&mut self.connection, sql).map_err(|failure| {
             self.failed = true;
             self.conflict |= failure.conflict;

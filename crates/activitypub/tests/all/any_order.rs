@@ -145,6 +145,11 @@ impl Universe {
         let about = |actor: usize, kind: &str, object: Value| {
             (actor, json!({ "id": id(actor), "type": kind, "object": object }))
         };
+        // Whether a note is here that is only boosted or answered is chance: what wanted it may be
+        // taken back before it was fetched.
+        if at < NOTES {
+            return about(Self::author(at), "Create", self.note(at, 0));
+        }
         match pick(100) {
             0..38 => {
                 let edit = pick(4) as i64;

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use weir_base::{Id, Timestamp};
-use weir_db::{Class, Tx, params, texts};
+use weir_db::{Class, ToValue, Tx, Value, params, texts};
 use weir_jobs::{Delay, Job, Last, Queue, Retry};
 
 use super::incoming::receive_of;
@@ -96,38 +96,36 @@ pub fn receive_and_forward(
     Ok(receipt)
 }
 
-/// Has the message about the new post `status` passed on, where that is this server's part.
-pub(super) fn forward_new(
-    tx: &mut Tx,
-    env: &Env,
-    senders: &mut Senders,
-    incoming: &Incoming,
-    passable: &Passable,
-    status: &Status,
-) -> Result<(), Error> {
-    // Nobody has boosted it yet.
-    if status.in_reply_to_id.is_none() {
-        return Ok(());
-    }
-    let speakers = speakers(tx, senders, status, passable)?;
-    forward(tx, env, speakers, incoming, passable)
+/// A message that may have to be passed on, and the post it is about.
+pub(super) struct Passing<'p> {
+    pub(super) incoming: &'p Incoming,
+    pub(super) passable: &'p Passable,
+    pub(super) status: &'p Status,
+    /// Whether somebody here boosted it.
+    pub(super) is_boosted_here: bool,
 }
 
-/// Has the deletion of `status`, which still stands, passed on, where that is this server's part.
-pub(super) fn forward_deletion(
+/// Has messages about posts that are new, or go and still stand, passed on where that is this
+/// server's part: by statements for all of them.
+pub(super) fn forward_each(
     tx: &mut Tx,
     env: &Env,
     senders: &mut Senders,
-    incoming: &Incoming,
-    passable: &Passable,
-    status: &Status,
-    is_boosted_here: bool,
+    passing: &[Passing<'_>],
 ) -> Result<(), Error> {
-    if status.in_reply_to_id.is_none() && !is_boosted_here {
-        return Ok(());
+    // Of what answers nothing, and nobody here boosted, nobody here tells others.
+    let heard = |one: &&Passing| one.status.in_reply_to_id.is_some() || one.is_boosted_here;
+    let passing: Vec<&Passing> = passing.iter().filter(heard).collect();
+    let about: Vec<_> = passing.iter().map(|one| (one.status, one.passable)).collect();
+    let speakers = speakers_each(tx, senders, &about)?;
+    let forwards: Vec<Forward> = (passing.iter().zip(speakers))
+        .filter(|(_, speakers)| !speakers.is_empty())
+        .map(|(one, speakers)| passed_on(speakers, one.incoming, one.passable))
+        .collect();
+    if !forwards.is_empty() {
+        env.jobs.enqueue_many(tx, &forwards)?;
     }
-    let speakers = speakers(tx, senders, status, passable)?;
-    forward(tx, env, speakers, incoming, passable)
+    Ok(())
 }
 
 fn forward(
@@ -138,11 +136,14 @@ fn forward(
     passable: &Passable,
 ) -> Result<(), Error> {
     if !speakers.is_empty() {
-        let origin = super::host_of(&incoming.actor).unwrap_or_default().to_owned();
-        let forward = Forward { by: speakers, body: passable.body.clone(), origin };
-        env.jobs.enqueue(tx, &forward)?;
+        env.jobs.enqueue(tx, &passed_on(speakers, incoming, passable))?;
     }
     Ok(())
+}
+
+fn passed_on(by: Vec<Id>, incoming: &Incoming, passable: &Passable) -> Forward {
+    let origin = super::host_of(&incoming.actor).unwrap_or_default().to_owned();
+    Forward { by, body: passable.body.clone(), origin }
 }
 
 /// What an edit changes: a message that changes none of it is not passed on (again).
@@ -165,33 +166,59 @@ fn speakers(
     status: &Status,
     passable: &Passable,
 ) -> Result<Vec<Id>, Error> {
-    let by = senders.of_post(tx, status)?;
-    if by.is_local() || by.silenced_at.is_some() || senders.policy(tx, &by.domain)?.silenced {
-        return Ok(Vec::new());
-    }
-    let mut speakers: Vec<Id> = Vec::new();
-    if status.visibility.is_open() {
-        speakers = tx.column(
-            "SELECT a.id FROM accounts a WHERE a.domain = '' AND a.id IN (
-               SELECT account_id FROM statuses WHERE id = ?1 AND visibility <= 1
-               UNION SELECT account_id FROM statuses WHERE boost_of_id = ?2 AND visibility <= 1)
-             ORDER BY a.id LIMIT ?3",
-            params![status.in_reply_to_id, status.id, SPEAKERS_MAX],
-        )?;
-    } else if !passable.proven {
-        return Ok(Vec::new());
-    }
-    speakers.extend(named(tx, status, &passable.addressed)?);
-    speakers.sort_unstable();
-    speakers.dedup();
-    speakers.truncate(SPEAKERS_MAX);
-    let mut kept = Vec::with_capacity(speakers.len());
-    for speaker in speakers {
-        if !relationships::blocked(tx, speaker, by.id)? {
-            kept.push(speaker);
+    let mut found = speakers_each(tx, senders, &[(status, passable)])?;
+    // There is one answer for each.
+    Ok(found.pop().unwrap_or_default())
+}
+
+/// As [`speakers`], of many posts with the messages about them.
+fn speakers_each(
+    tx: &mut Tx,
+    senders: &mut Senders,
+    about: &[(&Status, &Passable)],
+) -> Result<Vec<Vec<Id>>, Error> {
+    let mut speakers: Vec<Vec<Id>> = vec![Vec::new(); about.len()];
+    let mut passed_on = Vec::with_capacity(about.len());
+    for (at, (status, passable)) in about.iter().enumerate() {
+        let by = senders.of_post(tx, status)?;
+        let silent =
+            by.is_local() || by.silenced_at.is_some() || senders.policy(tx, &by.domain)?.silenced;
+        if !silent && (status.visibility.is_open() || passable.proven) {
+            passed_on.push(at);
         }
     }
-    Ok(kept)
+    let open = passed_on.iter().filter(|at| about[**at].0.visibility.is_open());
+    let open = open.map(|at| {
+        let status = about[*at].0;
+        [Value::Int(*at as i64), status.in_reply_to_id.to_value(), status.id.to_value()]
+    });
+    let sql = format!(
+        "SELECT CAST(?1 AS BIGINT), a.id FROM accounts a WHERE a.domain = '' AND a.id IN (
+           SELECT account_id FROM statuses WHERE id = ?2 AND visibility <= 1
+           UNION SELECT account_id FROM statuses WHERE boost_of_id = ?3 AND visibility <= 1)
+         ORDER BY a.id LIMIT {SPEAKERS_MAX}"
+    );
+    tx.query_each(&sql, open, |row| {
+        let at: i64 = row.get(0)?;
+        speakers[at as usize].push(row.get(1)?);
+        Ok(())
+    })?;
+    for at in passed_on {
+        let (status, passable) = about[at];
+        let own = &mut speakers[at];
+        own.extend(named(tx, status, &passable.addressed)?);
+        own.sort_unstable();
+        own.dedup();
+        own.truncate(SPEAKERS_MAX);
+    }
+    let pairs = about.iter().zip(&speakers).flat_map(|((status, _), speakers)| {
+        speakers.iter().map(|speaker| (*speaker, status.account_id))
+    });
+    let blocked = relationships::blocked_each(tx, &pairs.collect::<Vec<_>>())?;
+    for ((status, _), speakers) in about.iter().zip(&mut speakers) {
+        speakers.retain(|speaker| !blocked.contains(&(*speaker, status.account_id)));
+    }
+    Ok(speakers)
 }
 
 /// Those here who wrote something above `status` and whose followers are among `addressed`.

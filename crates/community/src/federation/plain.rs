@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use weir_db::Tx;
 
+use super::forward::Passing;
 use super::incoming::{boosted_at, content_time, refused};
 use super::order::Version;
 use super::{Deed, Incoming, Passable, Senders, forward, host_of};
@@ -64,18 +65,21 @@ fn posts(
         .collect();
     let taken = statuses::receive_plain(tx, env, &coming)?;
     let any = taken.iter().any(Option::is_some);
-    for ((at, ..), taken) in authors.iter().zip(taken) {
+    let mut passing = Vec::new();
+    for ((at, ..), taken) in authors.iter().zip(&taken) {
         let (incoming, passable) = batch[*at];
         match (taken, passable) {
             (None, _) => continue,
             (Some(Taken::Refused(why)), _) => refused(why),
             (Some(Taken::New(status)), Some(passable)) => {
-                forward::forward_new(tx, env, senders, incoming, passable, &status)?;
+                // Nobody has boosted it yet.
+                passing.push(Passing { incoming, passable, status, is_boosted_here: false });
             }
             (Some(Taken::New(_)), None) => {}
         }
         done[*at] = true;
     }
+    forward::forward_each(tx, env, senders, &passing)?;
     Ok(any)
 }
 
@@ -140,7 +144,7 @@ fn deletions(
     }
     let uris: Vec<&str> = uris.into_iter().collect();
     let going = Going::find(tx, &uris)?;
-    let (mut known, mut unknown) = (Vec::new(), Vec::new());
+    let (mut known, mut unknown, mut passing) = (Vec::new(), Vec::new(), Vec::new());
     for (at, by, uri, passable) in found {
         match going.at(uri) {
             None => {
@@ -149,17 +153,8 @@ fn deletions(
             }
             Some(post) if post.account_id == by.id && post.boost_of_id.is_none() => {
                 if let Some(passable) = passable {
-                    let boosted_here = going.is_boosted_here(post.id);
-                    let incoming = batch[at].0;
-                    forward::forward_deletion(
-                        tx,
-                        env,
-                        senders,
-                        incoming,
-                        passable,
-                        post,
-                        boosted_here,
-                    )?;
+                    let (incoming, is_boosted_here) = (batch[at].0, going.is_boosted_here(post.id));
+                    passing.push(Passing { incoming, passable, status: post, is_boosted_here });
                 }
                 known.push(uri.as_str());
             }
@@ -167,6 +162,7 @@ fn deletions(
         }
         done[at] = true;
     }
+    forward::forward_each(tx, env, senders, &passing)?;
     going.erase(tx, env, &known, &unknown)
 }
 

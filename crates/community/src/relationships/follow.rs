@@ -1,7 +1,9 @@
 //! Following, and being followed.
 
+use std::collections::HashSet;
+
 use weir_base::Id;
-use weir_db::{Json, Tx, params};
+use weir_db::{Json, ToValue, Tx, params};
 
 use crate::accounts::{self, Account};
 use crate::federation::{self, Message};
@@ -94,6 +96,21 @@ pub(crate) fn blocked(tx: &mut Tx, one: Id, other: Id) -> Result<bool, Error> {
         params![one, other],
     )?;
     Ok(found.is_some())
+}
+
+/// Those pairs of which one blocks the other.
+pub(crate) fn blocked_each(tx: &mut Tx, pairs: &[(Id, Id)]) -> Result<HashSet<(Id, Id)>, Error> {
+    let mut blocked = HashSet::new();
+    tx.query_each(
+        "SELECT CAST(?1 AS BIGINT), CAST(?2 AS BIGINT) FROM blocks
+         WHERE (account_id = ?1 AND target_id = ?2) OR (account_id = ?2 AND target_id = ?1)",
+        pairs.iter().map(|(one, other)| [one.to_value(), other.to_value()]),
+        |row| {
+            blocked.insert((row.get(0)?, row.get(1)?));
+            Ok(())
+        },
+    )?;
+    Ok(blocked)
 }
 
 fn update_wish(

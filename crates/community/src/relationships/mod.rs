@@ -10,7 +10,7 @@ mod view;
 
 pub use block::{block, mute, unblock, unmute};
 pub use domains::{block_domain, blocked_domains, unblock_domain, with_domain};
-pub(crate) use follow::blocked;
+pub(crate) use follow::blocked_each;
 pub use follow::{
     FollowWish, Following, accept_request, end_quietly, follow, follower_ids, following_ids,
     is_wanted, receive, reject_request, remove_follower, unfollow,

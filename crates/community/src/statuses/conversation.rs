@@ -6,7 +6,7 @@
 //! those before and after it stay together, even when it is deleted before it was ever seen.
 
 use weir_base::Id;
-use weir_db::{ToValue, Tx, ids, params};
+use weir_db::{ToValue, Tx, Value, ids, params};
 
 use super::look::Look;
 use super::remote::RemoteStatus;
@@ -131,23 +131,35 @@ pub(crate) fn bury(
     uri: &str,
     conversation: Option<Id>,
 ) -> Result<(), Error> {
-    let host = federation::host_of(uri).unwrap_or_default();
-    tx.run(
+    bury_each(tx, env, &[(uri, conversation)])
+}
+
+/// As [`bury`], of many addresses, of which no two are the same.
+pub(super) fn bury_each(tx: &mut Tx, env: &Env, gone: &[(&str, Option<Id>)]) -> Result<(), Error> {
+    let (now, host) = (env.clock.now(), |uri| federation::host_of(uri).unwrap_or_default());
+    tx.run_all(
         "INSERT INTO tombstones (uri, host, deleted_at, conversation_id) VALUES (?1, ?2, ?3, ?4)
          ON CONFLICT (uri) DO UPDATE SET conversation_id =
            coalesce(tombstones.conversation_id, excluded.conversation_id)",
-        params![uri, host, env.clock.now(), conversation],
+        gone.iter().map(|(uri, conversation)| {
+            [text(uri), text(host(uri)), Value::Int(now.as_ms()), conversation.to_value()]
+        }),
     )?;
     // Now and then, by chance that needs no source: what is too much for one server goes.
-    if order::hash(uri).is_multiple_of(256) {
+    for (uri, _) in gone.iter().filter(|(uri, _)| order::hash(uri).is_multiple_of(256)) {
         tx.run(
             "DELETE FROM tombstones WHERE host = ?1 AND deleted_at < (
                SELECT deleted_at FROM tombstones WHERE host = ?1
                ORDER BY deleted_at DESC LIMIT 1 OFFSET ?2)",
-            params![host, PER_HOST_MAX],
+            params![host(uri), PER_HOST_MAX],
         )?;
     }
     Ok(())
+}
+
+/// A value that outlives the reference to the text.
+fn text(text: &str) -> Value<'_> {
+    text.to_value()
 }
 
 /// Whether what stood at `uri` was deleted.

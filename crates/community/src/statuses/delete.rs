@@ -62,10 +62,9 @@ pub(super) fn erase_with(
 ) -> Result<(), Error> {
     let all: Vec<&Status> = boosts.iter().chain(posts.iter().copied()).collect();
     remove_each(tx, env, &all)?;
-    for post in posts.iter().filter(|post| post.boost_of_id.is_none()) {
-        conversation::bury(tx, env, &post.uri, Some(post.conversation_id))?;
-    }
-    Ok(())
+    let gone = posts.iter().filter(|post| post.boost_of_id.is_none());
+    let gone = gone.map(|post| (post.uri.as_str(), Some(post.conversation_id)));
+    conversation::bury_each(tx, env, &gone.collect::<Vec<_>>())
 }
 
 /// What hangs on posts; `?1` are the posts.

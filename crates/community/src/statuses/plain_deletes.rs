@@ -49,9 +49,8 @@ impl Going {
         known: &[&str],
         unknown: &[&str],
     ) -> Result<(), Error> {
-        for uri in unknown {
-            conversation::bury(tx, env, uri, None)?;
-        }
+        let never: Vec<_> = unknown.iter().map(|uri| (*uri, None)).collect();
+        conversation::bury_each(tx, env, &never)?;
         let posts: Vec<&Status> = known.iter().filter_map(|uri| self.posts.get(*uri)).collect();
         let ids: HashSet<Id> = posts.iter().map(|post| post.id).collect();
         self.boosts.retain(|boost| boost.boost_of_id.is_some_and(|of| ids.contains(&of)));

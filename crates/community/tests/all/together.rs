@@ -160,3 +160,48 @@ async fn an_edit_that_changes_nothing_but_the_text_keeps_what_else_there_is_and_
         assert_eq!(rows(&place, "status_tags").await, 1);
     }
 }
+
+/// How many statements it takes to work `deeds` of bob together.
+async fn statements(place: &Place, deeds: Vec<Deed>) -> usize {
+    let unit = move |tx: &mut Tx, env: &Env| {
+        let batch: Vec<Incoming> = deeds.iter().map(|deed| incoming(env, deed.clone())).collect();
+        let passable = Passable { body: "{}".into(), proven: false, addressed: Vec::new() };
+        let messages: Vec<_> = batch.iter().map(|one| (one, Some(&passable))).collect();
+        let before = tx.statements();
+        let mut senders = Senders::read(tx, &batch)?;
+        let done = federation::receive_plain(tx, env, &mut senders, &messages)?;
+        assert!(done.iter().all(|done| *done), "all are worked together");
+        Ok(tx.statements() - before)
+    };
+    place.write(unit).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_batch_costs_as_many_statements_however_many_posts_and_deletions_it_holds() {
+    for place in places() {
+        let (alice, _, asked) = met(&place).await;
+        let me = place.read(move |tx, _| accounts::by_id(tx, alice)).await.unwrap().uri;
+        // Each mentions somebody, answers, has a tag, and is passed on.
+        let posts = |part: &str, count: usize| -> Vec<Deed> {
+            let path = |number| format!("{part}{number}");
+            (0..count).map(|number| note(&path(number), Some(&asked), &[&me])).collect()
+        };
+        // The tag is known from then on.
+        statements(&place, posts("first", 2)).await;
+        let forwards = format!("jobs WHERE kind = '{}'", Forward::KIND);
+        let few = statements(&place, posts("few", 3)).await;
+        let many = statements(&place, posts("many", 12)).await;
+        assert_eq!(few, many, "{}: posts", place.name());
+        assert_eq!(rows(&place, &forwards).await, 2 + 3 + 12, "each is passed on");
+        let gone = |part: &str, count: usize| -> Vec<Deed> {
+            (0..count).map(|number| deletion(&format!("{part}{number}"))).collect()
+        };
+        let few = statements(&place, gone("few", 3)).await;
+        let many = statements(&place, gone("many", 12)).await;
+        assert_eq!(few, many, "{}: deletions", place.name());
+        assert_eq!(rows(&place, "tombstones").await, 3 + 12);
+        let few = statements(&place, gone("never", 3)).await;
+        let many = statements(&place, gone("neither", 12)).await;
+        assert_eq!(few, many, "{}: deletions of what never came", place.name());
+    }
+}

@@ -1,4 +1,4 @@
-"""`weir storm deliver`: two posts to followers on many servers, some of which do not answer well."""
+"""`weir storm deliver`: two posts to followers on servers of which some do not answer well."""
 
 import json
 import subprocess

@@ -35,8 +35,8 @@ enum Scenario {
         weir storm inbox --target http://127.0.0.1:8080 --report flood.html\n  \
         weir storm inbox --target http://127.0.0.1:8080 --activities 200000 --actors 2000 \\\n    \
         --hosts 200 --people 100 --unknown 15 --latency-ms 1000\n  \
-        weir storm inbox --target http://127.0.0.1:8080 --rate 1000 --minutes 60 --outward 500 \\\n    \
-        --metrics http://127.0.0.1:9464/metrics --report soak.html")]
+        weir storm inbox --target http://127.0.0.1:8080 --rate 1000 --minutes 60 \\\n    \
+        --outward 500 --metrics http://127.0.0.1:9464/metrics --report soak.html")]
     Inbox(inbox::Options),
     /// A post to followers on many servers, some slow, failing or dead, and a second post.
     ///

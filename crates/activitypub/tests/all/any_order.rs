@@ -106,8 +106,8 @@ impl Universe {
         value
     }
 
-    /// A random history, each part signed a second after the one before; and what their servers show
-    /// of their notes in the end.
+    /// A random history, each part signed a second after the one before. Their servers show the
+    /// notes as they are in the end.
     fn history(&self, seed: u64, now: Timestamp) -> Vec<Message> {
         let random = Random::seeded(seed);
         let mut made: Vec<Message> = Vec::new();

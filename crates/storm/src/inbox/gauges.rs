@@ -1,4 +1,4 @@
-//! What a server tells of itself: how long its database takes, from its numbers in Prometheus' form.
+//! What a server tells of itself, in Prometheus' form: how long its database takes.
 
 use anyhow::Result;
 

@@ -4,8 +4,8 @@
 //! then says everything at once that it had to say in three hours: a realistic mix, some of it
 //! broken, forged, repeated or out of order. It is all signed before the clock starts.
 //!
-//! With `--minutes` it goes on at a rate instead, signed a few seconds ahead, and people of the server
-//! write to many others meanwhile (`--outward`): a soak, by which is seen whether anything grows.
+//! With `--minutes` it goes on at a rate instead, signed a few seconds ahead, and somebody of the
+//! server writes to many others meanwhile (`--outward`): a soak, to see whether anything grows.
 //!
 //! | file | what it holds |
 //! | --- | --- |

@@ -1,5 +1,5 @@
-//! Requests that are ready for the wire: all of them before the clock starts, on all cores, or those
-//! of the next seconds while it runs, by threads that give way.
+//! Requests that are ready for the wire: all of them before the clock starts, on all cores, or
+//! those of the next seconds while it runs, by threads that give way.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,12 +1,12 @@
 //! What goes to one server goes over one connection, where it speaks HTTP/2.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use axum::Router;
 use axum::extract::{Request, State};
 use axum::routing::post;
+use axum::{Extension, Router};
 use http::{StatusCode, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
@@ -35,9 +35,9 @@ struct Encrypted(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    connections: AtomicUsize,
-    /// What was spoken by whoever came so far.
-    came: watch::Sender<Vec<Version>>,
+    /// On which connection whoever came so far came, and what was spoken there. Of those that were
+    /// given up before they stood nothing is heard.
+    came: watch::Sender<Vec<(usize, Version)>>,
 }
 
 impl Encrypted {
@@ -66,13 +66,14 @@ impl Encrypted {
         let address = listener.local_addr().unwrap();
         let router =
             Router::new().route("/users/{name}/inbox", post(take)).with_state(self.clone());
-        let server = self.clone();
         tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                server.0.connections.fetch_add(1, Ordering::SeqCst);
-                let (acceptor, router) = (acceptor.clone(), router.clone());
+            for number in 0_usize.. {
+                let Ok((stream, _)) = listener.accept().await else { return };
+                let (acceptor, router) =
+                    (acceptor.clone(), router.clone().layer(Extension(number)));
                 tokio::spawn(async move {
-                    let stream = TokioIo::new(acceptor.accept(stream).await.unwrap());
+                    let Ok(stream) = acceptor.accept(stream).await else { return };
+                    let stream = TokioIo::new(stream);
                     let service = TowerToHyperService::new(router);
                     let builder = auto::Builder::new(TokioExecutor::new());
                     // How it ends is the other side's affair.
@@ -87,13 +88,16 @@ impl Encrypted {
 impl Encrypted {
     /// What comes next is of another server.
     fn forget(&self) {
-        self.0.connections.store(0, Ordering::SeqCst);
         self.0.came.send_replace(Vec::new());
     }
 }
 
-async fn take(State(server): State<Encrypted>, request: Request) -> StatusCode {
-    server.0.came.send_modify(|came| came.push(request.version()));
+async fn take(
+    State(server): State<Encrypted>,
+    Extension(connection): Extension<usize>,
+    request: Request,
+) -> StatusCode {
+    server.0.came.send_modify(|came| came.push((connection, request.version())));
     let count = server.0.came.borrow().len();
     if count > BEFORE {
         let _ = server.0.came.subscribe().wait_for(|came| came.len() > BEFORE + 1).await;
@@ -129,8 +133,9 @@ async fn deliver(protocols: &[&[u8]]) -> Vec<(usize, Vec<Version>)> {
         })
         .await;
         running.stop().await;
-        let connections = server.0.connections.load(Ordering::SeqCst);
-        found.push((connections, server.0.came.borrow().clone()));
+        let (connections, versions): (BTreeSet<usize>, Vec<Version>) =
+            server.0.came.borrow().iter().copied().unzip();
+        found.push((connections.len(), versions));
     }
     found
 }

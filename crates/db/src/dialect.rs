@@ -74,9 +74,10 @@ fn push_list<'a>(dialect: Dialect, kind: &str, list: &'a str, out: &mut String) 
     list.get(end + 1..).unwrap_or_default()
 }
 
-/// The text of a migration for `dialect`. On PostgreSQL `BLOB` is `BYTEA` and `TEXT` gets the C
-/// collation; `WITHOUT ROWID` goes. Lines between `-- only: sqlite` or `-- only: postgres` and
-/// `-- end` belong to that one.
+/// The text of a migration for `dialect`. On SQLite a primary key that is one number is the place
+/// of its row, so that the table has no index beside it. On PostgreSQL `BLOB` is `BYTEA` and `TEXT`
+/// gets the C collation; `WITHOUT ROWID` goes. Lines between `-- only: sqlite` or
+/// `-- only: postgres` and `-- end` belong to that one.
 pub(crate) fn migration(dialect: Dialect, sql: &str) -> String {
     let mut out = String::with_capacity(sql.len() + 256);
     let mut only: Option<Dialect> = None;
@@ -86,8 +87,15 @@ pub(crate) fn migration(dialect: Dialect, sql: &str) -> String {
             "-- only: postgres" => only = Some(Dialect::Postgres),
             "-- end" => only = None,
             _ if only.is_some_and(|only| only != dialect) => {}
-            _ if only.is_some() || dialect == Dialect::Sqlite => {
+            _ if only.is_some() => {
                 out.push_str(line);
+                out.push('\n');
+            }
+            _ if dialect == Dialect::Sqlite => {
+                out.push_str(&line.replace(
+                    " BIGINT NOT NULL PRIMARY KEY",
+                    " INTEGER NOT NULL PRIMARY KEY",
+                ));
                 out.push('\n');
             }
             _ => {
@@ -122,6 +130,26 @@ mod tests {
             translate(Dialect::Sqlite, "SELECT 1 WHERE a IN ids(?1) AND b = ?2"),
             "SELECT 1 WHERE a IN (SELECT value FROM json_each(?1)) AND b = ?2"
         );
+    }
+
+    #[test]
+    fn a_number_that_is_the_primary_key_is_the_place_of_its_row_on_sqlite() {
+        let sql = "CREATE TABLE bits (\n  id BIGINT NOT NULL PRIMARY KEY,\n  of BIGINT NOT NULL)";
+        let place = sql.replace("id BIGINT", "id INTEGER") + "\n";
+        assert_eq!(migration(Dialect::Sqlite, sql), place);
+        assert_eq!(migration(Dialect::Postgres, sql), sql.to_owned() + "\n");
+        let connection = rusqlite::Connection::open_in_memory().unwrap();
+        connection.execute_batch(&place).unwrap();
+        let indexes: i64 = connection
+            .query_row("SELECT count(*) FROM sqlite_schema WHERE type = 'index'", [], |row| {
+                row.get(0)
+            })
+            .unwrap();
+        assert_eq!(indexes, 0);
+        connection.execute_batch("INSERT INTO bits (id, of) VALUES (7, 1)").unwrap();
+        let place: i64 =
+            connection.query_row("SELECT rowid FROM bits", [], |row| row.get(0)).unwrap();
+        assert_eq!(place, 7);
     }
 
     #[test]

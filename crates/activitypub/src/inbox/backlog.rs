@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use weir_base::Timestamp;
 use weir_community::federation::{Fetch, Forward};
 use weir_community::{Env, Error};
 use weir_db::{Class, Tx};
@@ -16,6 +17,9 @@ use crate::face::Weak;
 
 /// Messages that wait from which on what comes in is behind: some tenths of a second of work.
 const BEHIND: u64 = 500;
+/// So long after that it still counts as behind, in ms: in a flood that the door slows down, what
+/// waits goes up and down, and each moment of rest would be filled with what is to give way.
+const BEHIND_STILL_MS: i64 = 2_000;
 /// How often is looked whether something can be called back.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// Lanes that are called back by one transaction.
@@ -50,6 +54,8 @@ struct Lanes {
     /// Whether nothing stood before them at the last look.
     free: HashMap<(Patient, String), bool>,
     is_watched: bool,
+    /// When so much was last seen to wait that what comes in was behind.
+    behind_at: Option<Timestamp>,
 }
 
 impl GivingWay {
@@ -60,6 +66,16 @@ impl GivingWay {
             lanes.free.insert((what, lane.to_owned()), false);
         }
         !std::mem::replace(&mut lanes.is_watched, true)
+    }
+
+    /// Whether what comes in is behind, or was a moment ago, with so many messages `waiting` now.
+    fn is_behind(&self, waiting: u64, now: Timestamp) -> bool {
+        let mut lanes = self.0.lock();
+        if waiting >= BEHIND {
+            lanes.behind_at = Some(now);
+        }
+        // A clock that was set back would hold it up.
+        lanes.behind_at.is_some_and(|at| (0..BEHIND_STILL_MS).contains(&now.since_ms(at)))
     }
 
     /// Those before which nothing stood at two looks running, some of them, which are watched no
@@ -93,10 +109,11 @@ impl ActivityPub {
         [QUEUE, LATE_QUEUE].iter().any(|queue| jobs.depth_in(queue.name, host) > 0)
     }
 
-    /// Whether more waits than a moment's work, as far as this process knows.
+    /// Whether more waits than a moment's work, or did a moment ago, as far as this process knows.
     pub(crate) fn is_behind(&self) -> bool {
         let jobs = &self.community().env().jobs;
-        [QUEUE, LATE_QUEUE].iter().map(|queue| jobs.depth(queue.name)).sum::<u64>() >= BEHIND
+        let waiting = [QUEUE, LATE_QUEUE].iter().map(|queue| jobs.depth(queue.name)).sum();
+        self.inbox().giving_way.is_behind(waiting, self.now())
     }
 
     /// Has what is put off now in `lane` be called back when nothing stands before it.
@@ -180,6 +197,20 @@ mod tests {
         assert_eq!(called(&lanes, true), Some(1));
         assert_eq!(called(&lanes, true), None, "nothing is left to look after");
         assert!(lanes.add(Patient::Fetches, "a.example"), "so somebody has to look again");
+    }
+
+    #[test]
+    fn a_moment_of_rest_in_a_flood_is_not_its_end() {
+        let lanes = GivingWay::default();
+        let at = |ms| Timestamp::from_ms(1_000_000 + ms);
+        assert!(!lanes.is_behind(BEHIND - 1, at(0)));
+        assert!(lanes.is_behind(BEHIND, at(1)));
+        assert!(lanes.is_behind(0, at(BEHIND_STILL_MS)));
+        assert!(lanes.is_behind(BEHIND, at(BEHIND_STILL_MS)), "the flood goes on");
+        assert!(lanes.is_behind(0, at(2 * BEHIND_STILL_MS - 1)));
+        assert!(!lanes.is_behind(0, at(2 * BEHIND_STILL_MS)));
+        assert!(lanes.is_behind(BEHIND, at(2 * BEHIND_STILL_MS)));
+        assert!(!lanes.is_behind(0, at(0)), "the clock was set back");
     }
 
     #[test]

@@ -184,7 +184,8 @@ async fn what_others_write_is_passed_on_when_what_came_in_is_worked() {
         assert_eq!(far.activities("Create").len(), 1);
         let earlier = Search { queue: Some(LATE.into()), ..Search::all(Set::Ready) };
         place.jobs.sweep(&earlier, Action::Delete, |_| {}).await.unwrap();
-        // No time goes by: it is called.
+        // What comes in has to be worked for a moment; but not for so long as it would wait itself.
+        place.pass(3_000);
         until("it is passed on", async || far.activities("Create").len() == 2).await;
         running.stop().await;
     }

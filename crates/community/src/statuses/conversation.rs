@@ -17,6 +17,8 @@ use crate::{Env, Error};
 
 /// Marks numbers made of addresses; ids of time do not reach it for millennia.
 const OF_ADDRESS: i64 = 1 << 62;
+// As it is written in statements and in the index that they are answered by.
+const _: () = assert!(OF_ADDRESS == 4_611_686_018_427_387_904);
 /// Tombstones kept of one server; older ones are forgotten.
 const PER_HOST_MAX: i64 = 10_000;
 
@@ -168,13 +170,15 @@ pub(crate) fn is_buried(tx: &mut Tx, uri: &str) -> Result<bool, Error> {
     Ok(found.is_some())
 }
 
-/// Makes conversation `from` part of `into`.
+/// Makes conversation `from`, of a post that was not known, part of `into`.
 fn merge(tx: &mut Tx, from: Id, into: Id) -> Result<(), Error> {
     if from == into {
         return Ok(());
     }
     for sql in [
-        "UPDATE statuses SET conversation_id = ?2 WHERE conversation_id = ?1",
+        // Only such conversations are in the index: see `OF_ADDRESS`.
+        "UPDATE statuses SET conversation_id = ?2
+         WHERE conversation_id = ?1 AND conversation_id >= 4611686018427387904",
         "UPDATE tombstones SET conversation_id = ?2 WHERE conversation_id = ?1",
         "INSERT INTO conversation_mutes (account_id, conversation_id)
          SELECT account_id, ?2 FROM conversation_mutes WHERE conversation_id = ?1

@@ -28,8 +28,9 @@ use crate::{Outcome, Queue, blocking, controller, tasks, units};
 /// Jobs of a queue of tasks that run at once at first, when its declaration does not say.
 const TASKS_MAX: usize = controller::START;
 /// Batches of a queue of units in preparation or in the database at once, likewise: one is
-/// prepared while another is written, and two wait for the disk.
-const BATCHES_MAX: usize = 4;
+/// prepared while another is written. With more of them each is smaller, and what a batch costs
+/// whatever its size is paid more often.
+const BATCHES_MAX: usize = 2;
 /// A batch should occupy the database for about this long, in ns: SQLite's one writer, or one of
 /// PostgreSQL's connections, where nobody waits behind it and each statement costs a way.
 const fn batch_ns(dialect: Dialect) -> i64 {

@@ -15,8 +15,8 @@ use super::work::{LATE_QUEUE, QUEUE};
 use crate::ActivityPub;
 use crate::face::Weak;
 
-/// Messages that wait from which on what comes in is behind: some tenths of a second of work.
-const BEHIND: u64 = 500;
+/// Messages that wait from which on what comes in is behind: some hundredths of a second of work.
+const BEHIND: u64 = 100;
 /// So long after that it still counts as behind, in ms: in a flood that the door slows down, what
 /// waits goes up and down, and each moment of rest would be filled with what is to give way.
 const BEHIND_STILL_MS: i64 = 2_000;

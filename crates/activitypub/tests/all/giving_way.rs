@@ -176,7 +176,7 @@ async fn what_others_write_is_passed_on_when_what_came_in_is_worked() {
         let post = place.post(alice, "A question", Visibility::Public).await;
         came(&far, "Create").await;
         place.jobs.pause(LATE).await.unwrap();
-        place.write(|tx, env| Ok(env.jobs.enqueue_many(tx, &vec![Earlier; 500])?)).await.unwrap();
+        place.write(|tx, env| Ok(env.jobs.enqueue_many(tx, &vec![Earlier; 100])?)).await.unwrap();
         let asked = format!("http://weir.test/ap/users/{alice}/statuses/{post}");
         send(&place, &near, "/posts/1", 0, Some(&asked)).await;
         let put_off = "jobs_later WHERE kind = 'forward'";

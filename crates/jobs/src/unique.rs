@@ -57,7 +57,21 @@ pub(crate) fn take(
     if taken == 1 {
         return Ok(None);
     }
+    holder(tx, key)
+}
+
+/// The job that has `key`.
+pub(crate) fn holder(tx: &mut Tx, key: &str) -> Result<Option<Id>, Error> {
     tx.value("SELECT id FROM jobs_unique WHERE unique_key = ?1", params![key])
+}
+
+/// Why a job that is unique until it is done does not run.
+pub(crate) const KEY_IS_TAKEN: &str = "another job of its unique key waits or runs";
+
+/// Has job `id` keep others of `key` away until it is done; false when another has the key.
+pub(crate) fn keep(tx: &mut Tx, key: &str, id: Id, now: Timestamp) -> Result<bool, Error> {
+    let by = take(tx, Unique::UntilDone, key, id, now)?;
+    Ok(by.is_none_or(|by| by == id))
 }
 
 const TAKE: &str = "INSERT INTO jobs_unique (unique_key, id, until_at) VALUES (?1, ?2, ?3)

@@ -12,7 +12,7 @@ use weir_base::Timestamp;
 
 use super::steer::CANCEL;
 use super::worker::Core;
-use super::{Times, names, wire};
+use super::{names, wire};
 
 /// How often a sign is given, at least.
 const BEAT_EACH: Duration = Duration::from_secs(2);
@@ -22,6 +22,8 @@ const SHOWN_S: i64 = 60;
 const SHOWN_JOBS_MAX: usize = 200;
 /// How long the numbers of a minute are kept, in seconds.
 const MINUTE_KEPT_S: i64 = 8 * 3_600;
+/// How long those of ten minutes are.
+const TEN_MINUTES_KEPT_S: i64 = 3 * 24 * 3_600;
 
 /// What ended since the last beat, by type.
 #[derive(Default)]
@@ -41,8 +43,12 @@ impl Tally {
         let mut kinds = self.kinds.lock();
         let counts = kinds.entry(kind).or_default();
         counts.processed += 1;
-        counts.failed += u64::from(failed);
-        counts.took += took;
+        if failed {
+            counts.failed += 1;
+        } else {
+            // Sidekiq's mean is of those that did not fail.
+            counts.took += took;
+        }
     }
 }
 
@@ -141,7 +147,8 @@ fn info(core: &Core, started_at: Timestamp) -> String {
         "labels": ["weir"],
         "identity": core.shared.identity,
         "version": env!("CARGO_PKG_VERSION"),
-        "embedded": true,
+        // Sidekiq Web from 7 on has no buttons for a process that calls itself embedded.
+        "embedded": false,
     })
     .to_string()
 }
@@ -171,35 +178,39 @@ fn show_jobs(core: &Core, pipe: &mut Pipeline) {
     }
 }
 
-/// The numbers of this minute, for the page of metrics of Sidekiq 7 and 8.
+/// The numbers of this minute, for the pages of metrics of Sidekiq 7 and 8.
 fn show_numbers(core: &Core, pipe: &mut Pipeline, now: Timestamp) {
     let kinds = std::mem::take(&mut *core.tally.kinds.lock());
     if kinds.is_empty() {
         return;
     }
-    let key = minute_key(core.shared.options.times, now);
-    for (kind, counts) in kinds {
-        let mut add = |what: &str, by: u64| {
-            if by > 0 {
-                pipe.cmd("HINCRBY").arg(&key).arg(format!("{kind}|{what}")).arg(by).ignore();
-            }
-        };
-        add("p", counts.processed);
-        add("f", counts.failed);
-        add("ms", u64::try_from(counts.took.as_millis()).unwrap_or(u64::MAX));
+    for (key, kept_s) in number_keys(now) {
+        for (kind, counts) in &kinds {
+            let mut add = |what: &str, by: u64| {
+                if by > 0 {
+                    pipe.cmd("HINCRBY").arg(&key).arg(format!("{kind}|{what}")).arg(by).ignore();
+                }
+            };
+            add("p", counts.processed);
+            add("f", counts.failed);
+            add("ms", u64::try_from(counts.took.as_millis()).unwrap_or(u64::MAX));
+        }
+        pipe.cmd("EXPIRE").arg(&key).arg(kept_s).ignore();
     }
-    pipe.cmd("EXPIRE").arg(&key).arg(MINUTE_KEPT_S).ignore();
 }
 
-/// The key of the minute of `now`: the day is written shorter from Sidekiq 8 on, the minute longer.
-fn minute_key(times: Times, now: Timestamp) -> String {
+/// The keys of the numbers at `now`, and how long they are kept: of the minute as Sidekiq 7 names
+/// it, then of the minute and of its ten minutes as Sidekiq 8 does.
+fn number_keys(now: Timestamp) -> [(String, i64); 3] {
     let day = now.date().replace('-', "");
+    let short = day.get(2..).unwrap_or(&day);
     let minutes = now.as_ms().div_euclid(60_000).rem_euclid(24 * 60);
     let (hour, minute) = (minutes / 60, minutes % 60);
-    match times {
-        Times::Seconds => format!("j|{day}|{hour}:{minute}"),
-        Times::Millis => format!("j|{}|{hour}:{minute:02}", day.get(2..).unwrap_or(&day)),
-    }
+    [
+        (format!("j|{day}|{hour}:{minute}"), MINUTE_KEPT_S),
+        (format!("j|{short}|{hour}:{minute:02}"), MINUTE_KEPT_S),
+        (format!("j|{short}|{hour}:{}", minute / 10), TEN_MINUTES_KEPT_S),
+    ]
 }
 
 /// A button of Sidekiq Web.
@@ -261,11 +272,10 @@ mod tests {
 
     #[test]
     fn the_minute_is_named_as_each_version_names_it() {
-        let at = Timestamp::from_ms(1_700_000_000_000);
-        assert_eq!(minute_key(Times::Seconds, at), "j|20231114|22:13");
-        assert_eq!(minute_key(Times::Millis, at), "j|231114|22:13");
-        let early = Timestamp::from_ms(1_700_006_700_000);
-        assert_eq!(minute_key(Times::Seconds, early), "j|20231115|0:5");
-        assert_eq!(minute_key(Times::Millis, early), "j|231115|0:05");
+        let names = |ms| number_keys(Timestamp::from_ms(ms)).map(|(key, _)| key);
+        let at = names(1_700_000_000_000);
+        assert_eq!(at, ["j|20231114|22:13", "j|231114|22:13", "j|231114|22:1"]);
+        let early = names(1_700_006_700_000);
+        assert_eq!(early, ["j|20231115|0:5", "j|231115|0:05", "j|231115|0:0"]);
     }
 }

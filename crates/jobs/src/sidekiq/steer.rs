@@ -9,7 +9,7 @@ use weir_db::{Class, Tx};
 use super::inspect::Found;
 use super::shared::Shared;
 use super::{members, names};
-use crate::{Action, Error, Jobs, Search, Set, Swept, Unique, rows, unique};
+use crate::{Action, Error, Jobs, Search, Set, Swept, rows, unique};
 
 /// Begins the word by which a process of ours is told to cut off a job that it runs.
 pub(crate) const CANCEL: &str = "CANCEL ";
@@ -117,9 +117,8 @@ impl Jobs {
         let take = move |tx: &mut Tx| {
             let mut kept_away = BTreeSet::new();
             for (key, id) in &keys {
-                let by = unique::take(tx, Unique::UntilDone, key, *id, now)?;
-                // Its own, where a retry was cut off in the middle.
-                if by.is_some_and(|by| by != *id) {
+                // It has the key already where a retry was cut off in the middle.
+                if !unique::keep(tx, key, *id, now)? {
                     kept_away.insert(*id);
                 }
             }

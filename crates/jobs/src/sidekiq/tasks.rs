@@ -13,6 +13,7 @@ use crate::dispatch::panic_text;
 use crate::registry::RunTask;
 use crate::rows::Claim;
 use crate::running::Site;
+use crate::unique::KEY_IS_TAKEN;
 use crate::{Outcome, Unique, cursors};
 
 /// Starts a job.
@@ -29,6 +30,21 @@ pub(crate) fn start(
         let claim = Arc::new(claim);
         let core = &worker.core;
         let source = &core.sources[taken.source];
+        let member = claim.batch_id.map(|_| claim.id);
+        if known.unique == Unique::UntilDone
+            && let Some(key) = &claim.unique_key
+        {
+            let kept = tokio::select! {
+                biased;
+                // It is held until the end of the worker, which puts it back.
+                () = core.stop.cancelled() => return worker.free(taken.source),
+                kept = worker.keeps_key(key, claim.id, known.class) => kept,
+            };
+            if !kept {
+                let (kind, outcome) = (known.kind, Outcome::Dead(KEY_IS_TAKEN.into()));
+                return worker.end(taken, kind, known.retry, outcome, Duration::ZERO, member).await;
+            }
+        }
         let place = tokio::select! {
             biased;
             // It is held until the end of the worker, which puts it back.
@@ -85,7 +101,6 @@ pub(crate) fn start(
         if outcome.is_gone() {
             cursors::remove_one(&worker.core.inner, claim.id).await;
         }
-        let member = claim.batch_id.map(|_| claim.id);
         worker.end(taken, known.kind, known.retry, outcome, started.elapsed(), member).await;
     });
 }

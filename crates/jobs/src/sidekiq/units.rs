@@ -13,6 +13,7 @@ use super::{members, seen};
 use crate::items::{self, Items};
 use crate::registry::Run;
 use crate::rows::{self, Claim};
+use crate::unique::{self, KEY_IS_TAKEN};
 use crate::{Outcome, Unique};
 
 /// Jobs of one batch.
@@ -141,6 +142,7 @@ impl Batch {
         let jids: Vec<_> = claims.iter().filter_map(|claim| claim.jid.clone()).collect();
         let now = self.worker.core.inner.clock.now();
         let mut fresh = seen::mark(tx, &jids, now)?;
+        let mut outcomes = vec![Outcome::Done; claims.len()];
         let (mut to_run, mut members) = (Vec::new(), Vec::new());
         let first = range.start;
         for (place, (at, claim)) in range.zip(claims).enumerate() {
@@ -151,14 +153,19 @@ impl Batch {
             if claim.batch_id.is_some() {
                 members.push(place);
             }
-            if let Some(key) = &claim.unique_key
-                && self.known.unique.ends_at_start()
-            {
-                rows::free_keys(tx, [(key.as_str(), claim.id)])?;
+            if let Some(key) = &claim.unique_key {
+                if self.known.unique.ends_at_start() {
+                    rows::free_keys(tx, [(key.as_str(), claim.id)])?;
+                } else if self.known.unique == Unique::UntilDone
+                    && !unique::keep(tx, key, claim.id, now)?
+                {
+                    // It came back from the dead set without us.
+                    outcomes[place] = Outcome::Dead(KEY_IS_TAKEN.into());
+                    continue;
+                }
             }
             to_run.push(at);
         }
-        let mut outcomes = vec![Outcome::Done; claims.len()];
         let given = self.items.run(tx, &to_run, instead)?;
         for (at, outcome) in to_run.into_iter().zip(given) {
             outcomes[at - first] = outcome;

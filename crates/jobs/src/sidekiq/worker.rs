@@ -20,7 +20,7 @@ use super::wire::seconds;
 use crate::gates::End;
 use crate::jobs::Inner;
 use crate::registry::{Handler, Run};
-use crate::{Breaker, Outcome, Retry, Unique, rows};
+use crate::{Breaker, Outcome, Retry, Unique, rows, unique};
 
 /// The wait before Redis or the database is asked again after it failed.
 pub(crate) const AGAIN_AFTER: Duration = Duration::from_millis(250);
@@ -201,6 +201,35 @@ impl Worker {
                     tokio::time::sleep(AGAIN_AFTER).await;
                 }
                 _ => return,
+            }
+        }
+    }
+
+    /// Whether a job that keeps others of its key away until it is done may run. Mostly it has the
+    /// key; what came back from the dead set without us takes it, unless another did meanwhile.
+    pub(crate) async fn keeps_key(
+        &self,
+        key: &str,
+        id: weir_base::Id,
+        class: weir_db::Class,
+    ) -> bool {
+        let (inner, now) = (&self.core.inner, self.core.inner.clock.now());
+        loop {
+            let (to_read, to_keep) = (key.to_owned(), key.to_owned());
+            let read = move |tx: &mut weir_db::Tx| unique::holder(tx, &to_read);
+            let keep = move |tx: &mut weir_db::Tx| unique::keep(tx, &to_keep, id, now);
+            let kept = match inner.db.read::<_, weir_db::Error, _>(class, read).await {
+                Ok(by) if by == Some(id) => return true,
+                Ok(_) => inner.db.write(class, keep).await,
+                Err(error) => Err(error),
+            };
+            match kept {
+                Ok(kept) => return kept,
+                Err(error) if error.is_passing() => {
+                    tracing::warn!(%error, "a unique job waits for the database");
+                    tokio::time::sleep(AGAIN_AFTER).await;
+                }
+                Err(_) => return true,
             }
         }
     }

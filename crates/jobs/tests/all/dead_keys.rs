@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 use weir_base::Id;
 use weir_db::{Class, Tx};
-use weir_jobs::{Claimed, Failure, Job, Queue, Registry, Set, Unique};
+use weir_jobs::{Claimed, Failure, Job, Outcome, Queue, Registry, Set, Unique};
 
-use crate::house::{House, Running, houses, soon, until};
+use crate::house::{House, Running, houses, soon, until, write_effect};
 use crate::redis_server::RedisServer;
 
 /// A task of which there is one until it is done. Below 10 it dies at its first run.
@@ -20,6 +20,22 @@ struct Mortal {
 impl Job for Mortal {
     const KIND: &'static str = "mortal";
     const QUEUE: Queue = Queue::new("mortals", Class::Outbound);
+    const UNIQUE: Unique = Unique::UntilDone;
+
+    fn unique_key(&self) -> Option<Cow<'_, str>> {
+        Some("the one".into())
+    }
+}
+
+/// The same as a unit.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct MortalUnit {
+    number: i64,
+}
+
+impl Job for MortalUnit {
+    const KIND: &'static str = "mortal unit";
+    const QUEUE: Queue = Queue::new("mortal units", Class::Inbound);
     const UNIQUE: Unique = Unique::UntilDone;
 
     fn unique_key(&self) -> Option<Cow<'_, str>> {
@@ -124,6 +140,53 @@ async fn of_two_dead_of_one_key_one_is_retried_and_one_that_was_killed_by_hand_h
         assert_eq!(place.add(14).await, raised, "{}: that took no key along", place.name());
         running.stop().await;
     }
+}
+
+#[tokio::test]
+async fn a_unit_that_others_took_from_the_dead_set_takes_its_key_or_is_dead_again() {
+    let redis = RedisServer::start();
+    let place = Place { house: House::new(weir_storm::fixture::sqlite()), redis: Some(redis) };
+    let (house, redis) = (&place.house, place.redis.as_ref().unwrap());
+    let mut registry = Registry::new();
+    registry.simple_unit(|tx: &mut Tx, batch: &[Claimed<MortalUnit>]| {
+        let mut outcomes = Vec::new();
+        for Claimed { job: MortalUnit { number }, .. } in batch {
+            write_effect(tx, *number)?;
+            let dies = *number < 10;
+            outcomes.push(if dies { Outcome::Dead("no".into()) } else { Outcome::Done });
+        }
+        Ok(outcomes)
+    });
+    let running = house.start_on(redis, registry);
+    let add = async |number: i64| {
+        let jobs = house.jobs.clone();
+        house.write(move |tx: &mut Tx| jobs.enqueue(tx, &MortalUnit { number })).await
+    };
+    // As Sidekiq Web does it, but that it is taken first.
+    let raise = || {
+        let dead: Vec<String> = redis.ask(&["ZPOPMIN", "dead"]);
+        let _: u64 = redis.ask(&["RPUSH", "queue:mortal units", &dead[0]]);
+    };
+    let reason = async || house.jobs.list(Set::Dead, None, 10).await.unwrap()[0].reason.clone();
+
+    let first = add(1).await;
+    place.until_dead(1).await;
+    house.jobs.pause("mortal units").await.unwrap();
+    assert_ne!(add(11).await, first, "it is let in");
+    until("it lies in its queue", async || house.rows("jobs").await == 0).await;
+    raise();
+    house.jobs.resume("mortal units").await.unwrap();
+    place.until_dead(1).await;
+    assert_eq!(reason().await.as_deref(), Some("another job of its unique key waits or runs"));
+    until("the other is done", async || house.effects().await == [1, 11]).await;
+    until("the key is free", async || house.rows("jobs_unique").await == 0).await;
+
+    raise();
+    until("it runs again", async || house.effects().await == [1, 11, 1]).await;
+    place.until_dead(1).await;
+    assert_eq!(reason().await.as_deref(), Some("no"));
+    assert_eq!(house.rows("jobs_unique").await, 0);
+    running.stop().await;
 }
 
 #[tokio::test]

@@ -1,13 +1,16 @@
 //! A job that kills its process.
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 use weir_base::{Clock, Random};
 use weir_db::{Class, Db, Options, Tx};
-use weir_jobs::{Claimed, Job, Jobs, NodeOptions, Outcome, Registry, Set, sidekiq};
+use weir_jobs::{Claimed, Failure, Job, Jobs, NodeOptions, Outcome, Queue, Registry, Set};
+use weir_jobs::{Unique, sidekiq};
 use weir_storm::fixture::{Fixture, databases, sqlite};
 
 use crate::house::{Call, News, numbers, until};
@@ -19,6 +22,22 @@ const POISON: i64 = 13;
 /// Who waits for the end of a lease waits for longer than the test.
 const NODE: NodeOptions =
     NodeOptions { beat: Duration::from_millis(100), lease: Duration::from_secs(3_600) };
+
+/// A task of which there is one of a number until it is done.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Lone {
+    number: i64,
+}
+
+impl Job for Lone {
+    const KIND: &'static str = "lone";
+    const QUEUE: Queue = Queue::new("loners", Class::Outbound);
+    const UNIQUE: Unique = Unique::UntilDone;
+
+    fn unique_key(&self) -> Option<Cow<'_, str>> {
+        Some(format!("lone {}", self.number).into())
+    }
+}
 
 fn open(url: &str, directory: &Path) -> (Db, Jobs) {
     let db = Db::open(url, directory, &Options::default()).unwrap();
@@ -72,8 +91,43 @@ async fn a_unit_that_kills_its_process_twice_alone_is_dead_and_its_batch_is_not(
     }
 }
 
+#[tokio::test]
+async fn a_unique_job_that_kills_its_process_leaves_its_key_free() {
+    for fixture in databases() {
+        assert_eq!(deaths(&fixture, None, lone).await, 3, "{}", fixture.name);
+        is_dead(&fixture, r#"{"number":13}"#, 3).await;
+        keys_are_free(&fixture).await;
+    }
+}
+
+#[tokio::test]
+async fn a_unique_job_on_redis_that_kills_its_process_leaves_its_key_free_too() {
+    let (fixture, redis) = (sqlite(), RedisServer::start());
+    assert_eq!(deaths(&fixture, Some(&redis), lone).await, 3);
+    is_buried(&redis);
+    keys_are_free(&fixture).await;
+}
+
 fn call(number: i64) -> Call {
     Call { number }
+}
+
+fn lone(number: i64) -> Lone {
+    Lone { number }
+}
+
+/// That others of the keys of all that ran are let in, the dead one among them.
+async fn keys_are_free(fixture: &Fixture) {
+    let (db, jobs) = open(&fixture.url, fixture.directory());
+    let unit = move |tx: &mut Tx| {
+        let keys: Vec<String> = tx.column("SELECT unique_key FROM jobs_unique", &[])?;
+        let id = jobs.enqueue(tx, &lone(POISON))?;
+        let waits: Option<i64> =
+            tx.value("SELECT COUNT(*) FROM jobs WHERE id = ?1", weir_db::params![id])?;
+        Ok((keys, waits))
+    };
+    let found = db.write::<_, weir_db::Error, _>(Class::Interactive, unit).await.unwrap();
+    assert_eq!(found, (vec![], Some(1)), "{}", fixture.name);
 }
 
 /// That the job of this payload is dead after so many deaths, and no other.
@@ -91,6 +145,11 @@ async fn is_dead(fixture: &Fixture, payload: &str, deaths: usize) {
 async fn a_job_on_redis_that_kills_its_process_three_times_is_dead_too() {
     let (fixture, redis) = (sqlite(), RedisServer::start());
     assert_eq!(deaths(&fixture, Some(&redis), call).await, 3);
+    is_buried(&redis);
+}
+
+/// That the poison is in the dead set, and nothing else.
+fn is_buried(redis: &RedisServer) {
     let dead: Vec<String> = redis.ask(&["ZRANGE", "dead", "0", "-1"]);
     assert!(!dead.is_empty());
     // What its process had no time to note as handed over lies there twice.
@@ -110,19 +169,8 @@ async fn a_process_that_works() {
     let [url, directory, journal, redis] = words[..] else { panic!("{told}") };
     let (_, jobs) = open(url, Path::new(directory));
     let mut registry = Registry::new();
-    registry.task(move |claimed: Claimed<Call>| {
-        async move {
-            if claimed.job.number == POISON {
-                // Others have begun meanwhile, if there are any.
-                tokio::task::yield_now().await;
-                std::process::abort();
-            }
-            for _ in 0..200 {
-                tokio::task::yield_now().await;
-            }
-            Ok(())
-        }
-    });
+    registry.task(|claimed: Claimed<Call>| work(claimed.job.number));
+    registry.task(|claimed: Claimed<Lone>| work(claimed.job.number));
     registry.simple_unit(|_: &mut Tx, batch: &[Claimed<News>]| {
         if batch.iter().any(|claimed| claimed.job.0 == POISON) {
             std::process::abort();
@@ -148,4 +196,16 @@ async fn a_process_that_works() {
     .await;
     stop.cancel();
     workers.finish(Duration::from_secs(60)).await;
+}
+
+async fn work(number: i64) -> Result<(), Failure> {
+    if number == POISON {
+        // Others have begun meanwhile, if there are any.
+        tokio::task::yield_now().await;
+        std::process::abort();
+    }
+    for _ in 0..200 {
+        tokio::task::yield_now().await;
+    }
+    Ok(())
 }

@@ -1,9 +1,11 @@
 //! Real Ruby: Sidekiq's own process, its API and its web pages on a Redis that Weir shares.
 
+use std::borrow::Cow;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -13,11 +15,75 @@ use tokio_util::sync::CancellationToken;
 use weir_base::{Clock, Random};
 use weir_db::{Class, Db, Tx};
 use weir_jobs::sidekiq::{Options, Times};
-use weir_jobs::{Claimed, Delay, Failure, Job, Jobs, Queue, QueueStats, Registry, Retry, Workers};
+use weir_jobs::{Claimed, Delay, Failure, Job, Jobs, Queue, QueueStats, Registry, Retry};
+use weir_jobs::{Unique, Workers};
 use weir_storm::fixture::{Fixture, sqlite};
 
 use crate::house::{soon, until};
 use crate::redis_server::RedisServer;
+
+/// The tests of this file beside one Sidekiq.
+macro_rules! beside {
+    ($name:ident, $sidekiq:expr) => {
+        mod $name {
+            use super::Sidekiq;
+
+            #[tokio::test(flavor = "multi_thread")]
+            async fn weir_enqueues_and_ruby_runs_and_the_other_way_round() {
+                super::both_directions($sidekiq).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread")]
+            async fn rubys_api_sees_what_weir_does_and_steers_it() {
+                super::api($sidekiq).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread")]
+            async fn a_dead_unique_job_that_ruby_retries_waits_for_the_other_of_its_key() {
+                super::dead_keys($sidekiq).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread")]
+            async fn sidekiq_web_shows_weirs_jobs_and_its_buttons_work() {
+                super::web($sidekiq).await;
+            }
+        }
+    };
+}
+
+beside!(sidekiq_of_the_system, Sidekiq::OfTheSystem);
+beside!(sidekiq_7, Sidekiq::Seven);
+
+/// A Sidekiq that shares a Redis with Weir.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sidekiq {
+    /// That which `make test` installs; 6.4 on Debian 12.
+    OfTheSystem,
+    /// 7.3, from `scripts/sidekiq`.
+    Seven,
+}
+
+impl Sidekiq {
+    fn ruby(self, redis: &RedisServer) -> Command {
+        let mut command = Command::new("ruby");
+        command.env("REDIS_URL", redis.url()).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.stderr(Stdio::null());
+        if self == Self::Seven {
+            command.envs(SEVEN.iter().map(|(name, value)| (name, value)));
+        }
+        command
+    }
+}
+
+/// The variables by which Ruby finds Sidekiq 7.
+static SEVEN: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/sidekiq");
+    let told = Command::new(script).output().unwrap();
+    assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
+    let told = String::from_utf8(told.stdout).unwrap();
+    let variables = told.lines().filter_map(|line| line.split_once('='));
+    variables.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+});
 
 /// Run by Ruby.
 #[derive(Serialize, Deserialize)]
@@ -55,6 +121,22 @@ impl Job for Answer {
     const RETRY: Retry = Retry { delay: Delay::FixedMs(3_600_000), ..Retry::DEFAULT };
 }
 
+/// Run here, one at a time.
+#[derive(Serialize, Deserialize)]
+struct Sole {
+    text: String,
+}
+
+impl Job for Sole {
+    const KIND: &'static str = "Sole";
+    const QUEUE: Queue = Queue::new("soles", Class::Inbound);
+    const UNIQUE: Unique = Unique::UntilDone;
+
+    fn unique_key(&self) -> Option<Cow<'_, str>> {
+        Some("sole".into())
+    }
+}
+
 /// A Weir on a Redis.
 struct Weir {
     jobs: Jobs,
@@ -64,10 +146,13 @@ struct Weir {
     stop: CancellationToken,
     workers: Workers,
     answers: UnboundedReceiver<(String, Answer)>,
+    /// Ends those that hold.
+    release: CancellationToken,
 }
 
 impl Weir {
-    /// Its answers come out; one that says `hang` runs until the stop, `fail` fails, `die` dies.
+    /// Its answers and soles come out; one that says `hang` runs until the stop, `hold` until the
+    /// release, `fail` fails, `die` dies.
     fn start(times: Times) -> Self {
         let (fixture, redis) = (sqlite(), RedisServer::start());
         let db = fixture.db.clone();
@@ -76,22 +161,23 @@ impl Weir {
         let mut registry = Registry::new();
         registry.elsewhere::<Greet>();
         registry.elsewhere::<Failing>();
+        let release = CancellationToken::new();
+        let (released, to_tell) = (release.clone(), told.clone());
         registry.task(move |claimed: Claimed<Answer>| {
             let what = claimed.job.text.clone();
-            let _ = told.send((claimed.jid().to_string(), claimed.job));
-            async move {
-                match what.as_str() {
-                    "hang" => std::future::pending().await,
-                    "fail" => Err(Failure::retry("it <failed>")),
-                    "die" => Err(Failure::Dead("it died".into())),
-                    _ => Ok(()),
-                }
-            }
+            let _ = to_tell.send((claimed.jid().to_string(), claimed.job));
+            run(what, released.clone())
+        });
+        let released = release.clone();
+        registry.task(move |claimed: Claimed<Sole>| {
+            let text = claimed.job.text.clone();
+            let _ = told.send((claimed.jid().to_string(), Answer { text, number: 1 }));
+            run(claimed.job.text, released.clone())
         });
         let stop = CancellationToken::new();
         let options = Options { times, ..Options::new(redis.url()) };
         let workers = jobs.start_on_redis(registry, options, stop.clone()).unwrap();
-        Self { jobs, db, redis, _fixture: fixture, stop, workers, answers }
+        Self { jobs, db, redis, _fixture: fixture, stop, workers, answers, release }
     }
 
     async fn enqueue<J: Job>(&self, job: J) -> String {
@@ -105,6 +191,17 @@ impl Weir {
         self.stop.cancel();
         self.workers.finish(Duration::ZERO).await;
     }
+}
+
+async fn run(what: String, released: CancellationToken) -> Result<(), Failure> {
+    match what.as_str() {
+        "hang" => std::future::pending().await,
+        "hold" => released.cancelled().await,
+        "fail" => return Err(Failure::retry("it <failed>")),
+        "die" => return Err(Failure::Dead("it died".into())),
+        _ => {}
+    }
+    Ok(())
 }
 
 /// A process that ends with the test.
@@ -121,18 +218,11 @@ fn script(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/ruby").join(name)
 }
 
-fn ruby(command: &str, redis: &RedisServer) -> Command {
-    let mut command = Command::new(command);
-    command.env("REDIS_URL", redis.url()).stdin(Stdio::piped()).stdout(Stdio::piped());
-    command.stderr(Stdio::null());
-    command
-}
-
-/// A Sidekiq that works queue `greetings`.
-fn sidekiq(redis: &RedisServer) -> Process {
-    let mut command = ruby("sidekiq", redis);
-    command.args(["-c", "2", "-q", "greetings", "-r"]).arg(script("worker.rb"));
-    Process(command.stdout(Stdio::null()).spawn().expect("ruby-sidekiq is installed"))
+/// A process of Sidekiq that works queue `greetings`.
+fn worker(sidekiq: Sidekiq, redis: &RedisServer) -> Process {
+    let mut command = sidekiq.ruby(redis);
+    command.args(["-S", "sidekiq", "-c", "2", "-q", "greetings", "-r"]).arg(script("worker.rb"));
+    Process(command.stdout(Stdio::null()).spawn().expect("ruby is installed"))
 }
 
 /// Sidekiq's API.
@@ -143,14 +233,15 @@ struct Console {
 }
 
 impl Console {
-    fn open(redis: &RedisServer) -> Self {
-        let mut child = ruby("ruby", redis).arg(script("console.rb")).spawn().expect("ruby");
+    fn open(sidekiq: Sidekiq, redis: &RedisServer) -> Self {
+        let mut child = sidekiq.ruby(redis).arg(script("console.rb")).spawn().expect("ruby");
         let input = child.stdin.take().unwrap();
-        let mut output = BufReader::new(child.stdout.take().unwrap());
-        let mut line = String::new();
-        output.read_line(&mut line).unwrap();
-        assert_eq!(line.trim(), "ready");
-        Self { _process: Process(child), input, output }
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let mut console = Self { _process: Process(child), input, output };
+        let version = console.ask("Sidekiq::VERSION");
+        let is_seven = version.as_str().unwrap().starts_with("7.");
+        assert!(is_seven || sidekiq != Sidekiq::Seven, "{version}");
+        console
     }
 
     /// What Ruby says to a line of it.
@@ -180,16 +271,15 @@ impl Console {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn weir_enqueues_and_ruby_runs_and_the_other_way_round() {
+async fn both_directions(sidekiq: Sidekiq) {
     let mut weir = Weir::start(Times::Seconds);
-    let _sidekiq = sidekiq(&weir.redis);
+    let _worker = worker(sidekiq, &weir.redis);
     let jid = weir.enqueue(Greet("bob".into(), 1)).await;
     let failing = weir.enqueue(Failing { what: "luck".into() }).await;
     let answer = Answer { text: "Hello bob".into(), number: 1 };
     assert_eq!(soon(weir.answers.recv()).await, Some((jid, answer)));
     until("its retry", async || weir.jobs.stats().await.unwrap().retries == 1).await;
-    let mut console = Console::open(&weir.redis);
+    let mut console = Console::open(sidekiq, &weir.redis);
     let retry =
         console.ask("r = Sidekiq::RetrySet.new.first; [r.jid, r.klass, r.args, r['retry']]");
     assert_eq!(retry, json!([failing, "FailingWorker", [{ "what": "luck" }], 3]));
@@ -199,10 +289,9 @@ async fn weir_enqueues_and_ruby_runs_and_the_other_way_round() {
     weir.stop().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn rubys_api_sees_what_weir_does_and_steers_it() {
+async fn api(sidekiq: Sidekiq) {
     let mut weir = Weir::start(Times::Seconds);
-    let mut ruby = Console::open(&weir.redis);
+    let mut ruby = Console::open(sidekiq, &weir.redis);
     let push = |text: &str, more: &str| {
         format!(
             "Sidekiq::Client.push('class' => 'Answer', 'queue' => 'answers', \
@@ -238,22 +327,25 @@ async fn rubys_api_sees_what_weir_does_and_steers_it() {
 
     ruby.ask(&push("hang", ""));
     soon(weir.answers.recv()).await;
-    ruby.until(
-        "Sidekiq::Workers.new.map { |_, _, work| [work['queue'], work['payload']['args'][0]] }",
-        &json!([["answers", "hang"]]),
-    );
+    ruby.until("running", &json!([["answers", "hang"]]));
     let process = ruby.ask(
         "p = Sidekiq::ProcessSet.new.first; [p['tag'], p['queues'].sort, p['busy'], \
          p['quiet'], p['pid'], Sidekiq::ProcessSet.new.size]",
     );
     let pid = std::process::id();
-    assert_eq!(process, json!(["weir", ["answers"], 1, "false", pid, 1]));
+    assert_eq!(process, json!(["weir", ["answers", "soles"], 1, "false", pid, 1]));
     ruby.until(
         "s = Sidekiq::Stats.new; [s.processed, s.failed, s.processes_size, s.workers_size]",
         &json!([5, 4, 1, 1]),
     );
     let today = ruby.ask("Sidekiq::Stats::History.new(1).processed.values.first");
     assert_eq!(today, json!(5));
+
+    if sidekiq == Sidekiq::Seven {
+        let numbers = "t = Sidekiq::Metrics::Query.new.top_jobs.job_results['Answer'].totals; \
+             [t['p'], t['f']]";
+        ruby.until(numbers, &json!([5, 4]));
+    }
 
     ruby.ask("Sidekiq::ProcessSet.new.first.quiet!");
     ruby.until("Sidekiq::ProcessSet.new.first['quiet']", &json!("true"));
@@ -267,11 +359,37 @@ async fn rubys_api_sees_what_weir_does_and_steers_it() {
     assert_eq!(ruby.ask("Sidekiq::ProcessSet.new.size"), json!(0));
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn sidekiq_web_shows_weirs_jobs_and_its_buttons_work() {
+async fn dead_keys(sidekiq: Sidekiq) {
+    let mut weir = Weir::start(Times::Seconds);
+    let sole = |text: &str| Sole { text: text.into() };
+    let mut ruby = Console::open(sidekiq, &weir.redis);
+    let first = weir.enqueue(sole("die")).await;
+    assert_eq!(soon(weir.answers.recv()).await.unwrap().0, first);
+    let dead = "d = Sidekiq::DeadSet.new.first; d && [d.jid, d['error_message']]";
+    ruby.until(dead, &json!([first, "it died"]));
+    let second = weir.enqueue(sole("hold")).await;
+    assert_eq!(soon(weir.answers.recv()).await.unwrap().0, second, "it is let in");
+
+    ruby.ask("Sidekiq::DeadSet.new.first.retry; nil");
+    ruby.until(dead, &json!([first, "another job of its unique key waits or runs"]));
+    assert!(weir.answers.try_recv().is_err(), "it did not run beside the other");
+
+    weir.release.cancel();
+    let keys = |tx: &mut Tx| tx.query_one("SELECT COUNT(*) FROM jobs_unique", &[], |it| it.get(0));
+    until("the key is free", async || {
+        weir.db.read::<i64, weir_db::Error, _>(Class::Interactive, keys).await.unwrap() == 0
+    })
+    .await;
+    ruby.ask("Sidekiq::DeadSet.new.first.retry; nil");
+    assert_eq!(soon(weir.answers.recv()).await.unwrap().0, first);
+    ruby.until(dead, &json!([first, "it died"]));
+    weir.stop().await;
+}
+
+async fn web(sidekiq: Sidekiq) {
     let mut weir = Weir::start(Times::Seconds);
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let mut command = ruby("ruby", &weir.redis);
+    let mut command = sidekiq.ruby(&weir.redis);
     let _web = Process(command.arg(script("web.rb")).arg(port.to_string()).spawn().unwrap());
     for (number, text) in ["hang", "fail", "die"].into_iter().enumerate() {
         let number = number as i64;
@@ -284,7 +402,7 @@ async fn sidekiq_web_shows_weirs_jobs_and_its_buttons_work() {
         jobs.enqueue_at(tx, at, &later)
     };
     weir.db.write::<_, weir_db::Error, _>(Class::Interactive, unit).await.unwrap();
-    let jid = weir.enqueue(Greet("carol".into(), 7)).await;
+    weir.enqueue(Greet("alice".into(), 7)).await;
     until("all are in their places", async || {
         let stats = weir.jobs.stats().await.unwrap();
         let of = |count: fn(&QueueStats) -> u64| stats.queues.iter().map(count).sum::<u64>();
@@ -295,22 +413,29 @@ async fn sidekiq_web_shows_weirs_jobs_and_its_buttons_work() {
 
     let busy = page(port, "/busy", |page| page.contains("hang"));
     assert!(busy.contains(&format!(":{}", std::process::id())) && busy.contains("weir"), "{busy}");
+    assert!(busy.contains("name=\"quiet\" value=\"1\""), "{busy}");
     assert!(page(port, "/queues", |_| true).contains("greetings"));
     let queue = page(port, "/queues/greetings", |_| true);
-    assert!(queue.contains("GreetWorker") && queue.contains("carol"), "{queue}");
+    assert!(queue.contains("GreetWorker") && queue.contains("alice"), "{queue}");
     let retries = page(port, "/retries", |_| true);
     assert!(retries.contains("it &lt;failed&gt;"), "{retries}");
     let scheduled = page(port, "/scheduled", |_| true);
     assert!(scheduled.contains("later") && scheduled.contains("Answer"), "{scheduled}");
     assert!(page(port, "/morgue", |_| true).contains("it died"));
-    let stats = page(port, "/stats", |_| true);
-    assert!(stats.contains("\"processed\":2") && stats.contains("\"busy\":1"), "{stats}");
-    assert!(!jid.is_empty());
+    // The numbers come with the next sign of life.
+    page(port, "/stats", |stats| stats.contains("\"processed\":2") && stats.contains("\"busy\":1"));
+    for (path, page_of) in [("/retries", &retries), ("/scheduled", &scheduled)] {
+        page(port, &format!("{path}/{}", key_of(page_of)), |page| page.contains("Answer"));
+    }
+    if sidekiq == Sidekiq::Seven {
+        page(port, "/metrics", |page| page.contains("/metrics/Answer"));
+        page(port, "/metrics/Answer", |page| page.contains("Answer"));
+    }
 
     // The button that adds all scheduled jobs to their queues.
-    let (cookie, token) = credentials(&fetch(port, &get("/scheduled")).unwrap());
-    let form = format!("authenticity_token={token}&add_to_queue=now&{}", key_of(&scheduled));
-    let sent = fetch(port, &post("/scheduled", &cookie, &form)).unwrap();
+    let session = credentials(&fetch(port, &get("/scheduled")).unwrap());
+    let form = format!("add_to_queue=now&key%5B%5D={}", key_of(&scheduled));
+    let sent = fetch(port, &post("/scheduled", session, form)).unwrap();
     assert!(sent.starts_with("HTTP/1.1 302"), "{sent}");
     assert_eq!(soon(weir.answers.recv()).await.unwrap().1.text, "later");
     weir.stop().await;
@@ -320,9 +445,17 @@ fn get(path: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
 }
 
-fn post(path: &str, cookie: &str, form: &str) -> String {
+fn post(path: &str, session: Option<(String, String)>, mut form: String) -> String {
+    let proof = match session {
+        Some((cookie, token)) => {
+            form.push_str(&format!("&authenticity_token={token}"));
+            format!("Cookie: {cookie}")
+        }
+        // From Sidekiq 8 on the browser's word is enough.
+        None => "Sec-Fetch-Site: same-origin".to_owned(),
+    };
     format!(
-        "POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nCookie: {cookie}\r\n\
+        "POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n{proof}\r\n\
          Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {}\r\n\r\n{form}",
         form.len()
     )
@@ -351,21 +484,20 @@ fn page(port: u16, path: &str, wanted: impl Fn(&str) -> bool) -> String {
     }
 }
 
-/// The session of a page and the token of its forms.
-fn credentials(page: &str) -> (String, String) {
-    let between = |text: &str, before: &str, after: &str| {
-        let begin = text.find(before).unwrap_or_else(|| panic!("no {before}: {text}"));
-        let rest = &text[begin + before.len()..];
-        rest[..rest.find(after).unwrap()].to_owned()
-    };
-    let token = between(page, "name='authenticity_token' value='", "'");
-    let cookie = between(page, "Set-Cookie: ", ";");
-    (cookie, token.replace('+', "%2B").replace('/', "%2F").replace('=', "%3D"))
+/// The session of a page and the token of its forms, where they have one.
+fn credentials(page: &str) -> Option<(String, String)> {
+    let token = between(page, "name='authenticity_token' value='", "'")?;
+    let cookie = between(page, "Set-Cookie: ", ";")?;
+    Some((cookie, token.replace('+', "%2B").replace('/', "%2F").replace('=', "%3D")))
 }
 
-/// The field that names the only job of a page.
+/// By what the only job of a page is named.
 fn key_of(page: &str) -> String {
-    let name = "name='key[]' value='";
-    let rest = &page[page.find(name).unwrap() + name.len()..];
-    format!("key%5B%5D={}", &rest[..rest.find('\'').unwrap()])
+    let key = between(&page.replace('"', "'"), "name='key[]' value='", "'");
+    key.unwrap_or_else(|| panic!("{page}"))
+}
+
+fn between(text: &str, before: &str, after: &str) -> Option<String> {
+    let rest = &text[text.find(before)? + before.len()..];
+    Some(rest[..rest.find(after)?].to_owned())
 }

@@ -1,7 +1,7 @@
 # What a real Sidekiq process runs in the tests: `sidekiq -r worker.rb`.
 
 class GreetWorker
-  include Sidekiq::Worker
+  include Sidekiq::Job
   sidekiq_options queue: "greetings"
 
   # Answers whoever enqueued it.
@@ -14,7 +14,7 @@ class GreetWorker
 end
 
 class FailingWorker
-  include Sidekiq::Worker
+  include Sidekiq::Job
   sidekiq_options queue: "greetings", retry: 3
 
   def perform(options)

@@ -10,7 +10,8 @@ use crate::keeper::PRUNED_MAX;
 ///
 /// One that dies frees its key too (but for that of [`ForMs`](Self::ForMs)), so that others of it
 /// are let in. Whoever retries it from the dead set has it take the key again: while another has
-/// it, the job stays dead.
+/// it, the job stays dead. (On Redis a retry by other hands is noticed when the job starts: see
+/// [`sidekiq`](crate::sidekiq).)
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unique {
     /// Not at all. A key given by hand ([`enqueue_unique`](crate::Jobs::enqueue_unique)) counts

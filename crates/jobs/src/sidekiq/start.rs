@@ -15,7 +15,7 @@ use super::limits::{Limited, Source};
 use super::poller::Poller;
 use super::relay::{self, Relay};
 use super::worker::{Core, Known, Worker};
-use super::{Options, Shared, acks, beat, fetch, units};
+use super::{Options, Shared, acks, beat, fetch, lost, units};
 use crate::steering::{self, Senses, Steered};
 use crate::workers::Node;
 use crate::{Jobs, Queue, Registry, StartError, Workers, history};
@@ -90,6 +90,7 @@ impl Jobs {
         let (cut, runs) = (core.cut.clone(), worker.runs.clone());
         loops.push(tokio::spawn(history::run(self.inner.clone(), stop.clone())));
         loops.push(tokio::spawn(say_what_is_kept(core.clone())));
+        loops.push(tokio::spawn(lost::run(core.clone())));
         loops.push(tokio::spawn(Poller::new(core.clone(), self.plan(registry.periodic)).run()));
         loops
             .extend((0..core.sources.len()).map(|at| tokio::spawn(fetch::watch(core.clone(), at))));

@@ -140,7 +140,8 @@ fn number(field: &str) -> u64 {
     field.split(' ').next().and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
-fn jid_of(raw: &[u8]) -> String {
+/// The name of a job; empty of what is none.
+pub(super) fn jid_of(raw: &[u8]) -> String {
     Fields::parse(raw).and_then(|job| job.get("jid")).unwrap_or_default()
 }
 

@@ -167,6 +167,8 @@ pub(crate) fn compose(
     }
     if row.attempt > 1 {
         job.push_str(&format!(r#","retry_count":{}"#, row.attempt - 2));
+        // Sidekiq Web cannot show a retry without them; all that is known is that it was later.
+        job.push_str(&format!(r#","failed_at":{created_at},"retried_at":{created_at}"#));
     }
     let rest = [row.expires_at.map(Timestamp::as_ms), row.batch_id.map(|id| id.0)];
     if !row.lane.is_empty() || row.unique_key.is_some() || rest != [None, None] {

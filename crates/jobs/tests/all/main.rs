@@ -21,6 +21,7 @@ mod poison;
 mod redis_batches;
 mod redis_faults;
 mod redis_limits;
+mod redis_lost;
 mod redis_relay;
 mod redis_server;
 mod ruby;

@@ -62,6 +62,11 @@ fn what_is_composed_is_read_back() {
     }
     let later = compose(&row, "push", "Deliver", &retry, Times::Seconds, Place::Later);
     assert!(!later.contains("enqueued_at"), "{later}");
+    let failed = r#""retry_count":1,"failed_at":1600000000.000,"retried_at":1600000000.000,"weir""#;
+    assert!(later.contains(failed), "{later}");
+    let new = Claim { attempt: 1, ..row };
+    let new = compose(&new, "push", "Deliver", &retry, Times::Seconds, Place::Later);
+    assert!(!new.contains("retry_count") && !new.contains("failed_at"), "{new}");
 }
 
 #[test]

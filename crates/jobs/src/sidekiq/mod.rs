@@ -29,9 +29,9 @@
 //!   nobody tells how it ends. Not counted, so that the batch stays open, is a member that somebody
 //!   deletes on Sidekiq Web, and one that a Ruby process takes from a queue of ours.
 //! - *A unique job that is to be alone until it is done is*: what comes back from the dead set by
-//!   other hands, such as Sidekiq Web's, takes its key when it starts, or is dead again while another
-//!   has it. One that is unique until it starts may then wait beside another of its key. The keys of
-//!   jobs that others deleted, or Redis lost, are free after ten to twenty minutes.
+//!   other hands, such as Sidekiq Web's, takes its key when it starts, or is dead again while
+//!   another has it. One that is unique until it starts may then wait beside another of its key.
+//!   The keys of jobs that others deleted, or Redis lost, are free after ten to twenty minutes.
 //! - *A job that kills its process is found*: what a process held when it died is counted. What
 //!   was held at two deaths is tried alone, before the others and for at most ten seconds; what
 //!   then kills its process a third time goes to the dead set.

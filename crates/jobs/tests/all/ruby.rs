@@ -494,7 +494,7 @@ fn credentials(page: &str) -> Option<(String, String)> {
 /// By what the only job of a page is named.
 fn key_of(page: &str) -> String {
     let key = between(&page.replace('"', "'"), "name='key[]' value='", "'");
-    key.unwrap_or_else(|| panic!("{page}"))
+    key.unwrap_or_else(|| panic!("{page}")).replace('|', "%7C")
 }
 
 fn between(text: &str, before: &str, after: &str) -> Option<String> {

@@ -67,12 +67,12 @@ async fn a_unique_job_that_is_nowhere_any_more_lets_others_of_its_key_in() {
     assert_eq!(redis.ask::<u64>(&["LREM", "queue:singles", "1", &waits]), 1);
     let is_due = with(redis.ask(&["ZRANGE", "schedule", "0", "-1"]), 3);
     assert_eq!(redis.ask::<u64>(&["ZREM", "schedule", &is_due]), 1);
-    assert_eq!(keys(&house).await, ["1", "2", "3", "4"], "nobody told");
+    assert_eq!(keys(&house).await, ["single:1", "single:2", "single:3", "single:4"], "nobody told");
 
     until("their keys are free", async || {
         house.advance(TEN_MINUTES_MS);
         let _: String = redis.ask(&["PING"]);
-        keys(&house).await == ["2", "4"]
+        keys(&house).await == ["single:2", "single:4"]
     })
     .await;
     assert_eq!(add(&house, 2, 0).await, other, "it is still there");

@@ -221,9 +221,8 @@ impl Worker {
             let name = self.state.name.clone();
             let scan = move |tx: &mut weir_db::Tx| rows::scan(tx, &name, refill, SCAN_MAX);
             match self.inner.db.read(self.queue.class, scan).await {
-                Ok(rows) => {
-                    let last = rows.len() < SCAN_MAX;
-                    self.state.turns.lock().refilled(refill, &rows, last);
+                Ok(scanned) => {
+                    self.state.turns.lock().refilled(refill, &scanned.rows, scanned.last);
                 }
                 Err(error) => {
                     let error: weir_db::Error = error;

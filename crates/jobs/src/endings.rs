@@ -224,7 +224,7 @@ fn judge<'o>(inner: &Inner, claim: &Claim, retry: Retry, outcome: &'o Outcome) -
     let (reason, after_ms) = match outcome {
         Outcome::Dead(reason) => return Settled::Dead(reason),
         Outcome::Postponed { reason, after_ms } => {
-            let age_ms = inner.clock.now().since_ms(claim.enqueued_at);
+            let age_ms = inner.clock.now().since_ms(claim.ready_first());
             if let Some(delay_ms) = postponed_ms(*after_ms, age_ms, &inner.random) {
                 return Settled::Postponed(delay_ms, reason);
             }

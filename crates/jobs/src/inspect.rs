@@ -6,12 +6,13 @@ use std::sync::atomic::Ordering;
 use weir_base::{Id, Timestamp};
 use weir_db::{Class, Dialect, Row, Tx, Value, params};
 
-use crate::rows::enqueued_at;
+use crate::rows::{State, enqueued_at};
 use crate::{Breaker, Error, Jobs, LimitedBy, views};
 
 /// The most entries of one list.
 const LIST_MAX: usize = 1_000;
-/// Rows that are counted for the depths of queues on PostgreSQL.
+/// Rows that are counted: of the scheduled, of the retries, and on PostgreSQL for the depths of
+/// queues.
 const COUNTED_MAX: u64 = 100_000;
 
 /// A set of jobs that can be listed.
@@ -57,9 +58,9 @@ pub struct Entry {
 pub struct Stats {
     /// Every queue that is declared or held jobs, by name.
     pub queues: Vec<QueueStats>,
-    /// Jobs scheduled for a time.
+    /// Jobs scheduled for a time; of more than 100,000, so many.
     pub scheduled: u64,
-    /// Jobs that wait for their next attempt.
+    /// Jobs that wait for their next attempt; of more than 100,000, so many.
     pub retries: u64,
     /// Jobs that failed for good.
     pub dead: u64,
@@ -192,20 +193,14 @@ impl Jobs {
         let mut here = self.queues_here();
         let me = self.inner.nodes.me();
         let count = move |tx: &mut Tx| {
-            // Of the scheduled, which may be millions, no row is read: they are the others.
-            let all: Option<u64> = tx.value("SELECT COUNT(*) FROM jobs_later", &[])?;
-            let mut later: Vec<(i64, u64)> = tx.query(
-                "SELECT state, COUNT(*) FROM jobs_later WHERE state > 0 GROUP BY state",
-                &[],
-                |row| Ok((row.get(0)?, row.get(1)?)),
-            )?;
-            let others: u64 = later.iter().map(|(_, count)| count).sum();
-            later.push((0, all.unwrap_or(0).saturating_sub(others)));
+            let scheduled = count_later(tx, State::Scheduled, COUNTED_MAX)?;
+            let retries = count_later(tx, State::Retry, COUNTED_MAX)?;
             let dead: Option<u64> = tx.value("SELECT COUNT(*) FROM jobs_dead", &[])?;
             let others = views::others(tx, me)?;
-            Ok::<_, weir_db::Error>((later, dead.unwrap_or(0), on_all_nodes(tx)?, others))
+            let sets = (scheduled, retries, dead.unwrap_or(0));
+            Ok::<_, weir_db::Error>((sets, on_all_nodes(tx)?, others))
         };
-        let (later, dead, everywhere, others) =
+        let ((scheduled, retries, dead), everywhere, others) =
             self.inner.db.read(Class::Interactive, count).await?;
         others.into_iter().for_each(|(_, view)| view.add_to(&mut here));
         here.sort_unstable_by(|one, other| one.name.cmp(&other.name));
@@ -215,25 +210,25 @@ impl Jobs {
                 queue.depth = depth.map_or(0, |(_, count)| *count);
             }
         }
-        let of = |state| later.iter().filter(|(it, _)| *it == state).map(|(_, count)| count).sum();
         if let Some(redis) = self.inner.redis.get() {
             let sizes = redis.sizes().await?;
-            let waiting: (u64, u64) = (of(0), of(1));
             return Ok(Stats {
                 queues: joined(here, redis.queue_stats(self.inner.clock.now()).await?),
-                scheduled: sizes.scheduled + waiting.0,
-                retries: sizes.retries + waiting.1,
+                scheduled: sizes.scheduled + scheduled,
+                retries: sizes.retries + retries,
                 dead: sizes.dead + dead,
                 kinds: self.inner.totals.all(),
             });
         }
-        Ok(Stats {
-            queues: here,
-            scheduled: of(0),
-            retries: of(1),
-            dead,
-            kinds: self.inner.totals.all(),
-        })
+        Ok(Stats { queues: here, scheduled, retries, dead, kinds: self.inner.totals.all() })
+    }
+
+    /// How many jobs are scheduled, or are tried again, beyond those that [`stats`](Self::stats)
+    /// counts: for who looks at them all, which takes longer than to count them.
+    pub(crate) async fn uncounted(&self, set: Set) -> Result<u64, Error> {
+        let count = move |tx: &mut Tx| count_later(tx, state_of(set), i64::MAX.unsigned_abs());
+        let all: u64 = self.inner.db.read(Class::Interactive, count).await?;
+        Ok(all.saturating_sub(COUNTED_MAX))
     }
 
     /// At most `limit` (and 1,000) jobs of `set`, after the entry `after`: the ready by
@@ -317,7 +312,8 @@ fn on_all_nodes(tx: &mut Tx) -> Result<Option<Vec<(String, u64)>>, weir_db::Erro
         return Ok(None);
     }
     let depths: Vec<(String, u64)> = tx.query(
-        "SELECT queue, COUNT(*) FROM (SELECT queue FROM jobs LIMIT ?1) held GROUP BY queue",
+        "SELECT queue, COUNT(*) FROM (SELECT queue FROM jobs ORDER BY id LIMIT ?1) held
+         GROUP BY queue",
         params![COUNTED_MAX + 1],
         |row| Ok((row.get(0)?, row.get(1)?)),
     )?;
@@ -342,8 +338,7 @@ fn list(
         Set::Scheduled | Set::Retries => {
             let at = after.and_then(|after| after.at).unwrap_or(Timestamp::from_ms(i64::MIN));
             let id = after.map_or(Id::ZERO, |after| after.id);
-            let sql = if set == Set::Retries { RETRIES } else { SCHEDULED };
-            entries(tx, set, sql, params![at, id, limit])
+            entries(tx, set, LATER, params![at, id, limit, state_of(set) as i64])
         }
         Set::Dead => {
             let at = after.and_then(|after| after.at).unwrap_or(Timestamp::from_ms(i64::MAX));
@@ -360,13 +355,19 @@ fn list(
     }
 }
 
-const SCHEDULED: &str =
-    "SELECT id, queue, lane, kind, failures, enqueued_at, due_at, reason, payload
-     FROM jobs_later WHERE (due_at, id) > (?1, ?2) AND state = 0 ORDER BY due_at, id LIMIT ?3";
-/// With the condition of the index written out, so that no row of the schedule is read.
-const RETRIES: &str = "SELECT id, queue, lane, kind, failures, enqueued_at, due_at, reason, payload
-     FROM jobs_later WHERE state > 0 AND state = 1 AND (due_at, id) > (?1, ?2)
-     ORDER BY due_at, id LIMIT ?3";
+/// In the order of their key, so that no row of another state is read.
+const LATER: &str = "SELECT id, queue, lane, kind, failures, enqueued_at, due_at, reason, payload
+     FROM jobs_later WHERE state = ?4 AND (due_at, id) > (?1, ?2) ORDER BY due_at, id LIMIT ?3";
+
+fn state_of(set: Set) -> State {
+    if set == Set::Retries { State::Retry } else { State::Scheduled }
+}
+
+/// How many jobs wait in `state`; of more than `most`, so many.
+fn count_later(tx: &mut Tx, state: State, most: u64) -> Result<u64, weir_db::Error> {
+    let sql = "SELECT COUNT(*) FROM (SELECT 1 FROM jobs_later WHERE state = ?1 LIMIT ?2) counted";
+    tx.value(sql, params![state as i64, most]).map(Option::unwrap_or_default)
+}
 
 /// The job `id` if it is scheduled, waits for a retry or is dead.
 fn find(tx: &mut Tx, id: Id) -> Result<Option<Entry>, weir_db::Error> {
@@ -426,14 +427,15 @@ mod tests {
     use crate::schema;
 
     #[test]
-    fn of_many_that_are_scheduled_none_is_read_to_list_the_retries() {
+    fn what_is_scheduled_and_what_is_tried_again_are_listed_without_a_look_at_the_other() {
         for fixture in databases() {
             let db = &fixture.db;
             db.migrate(schema::PART, schema::MIGRATIONS).unwrap();
             let fill = |tx: &mut Tx| {
+                // Between 1,000 retries that are due before and after lie five that are scheduled.
                 let one = |id: i64| {
-                    let due_at = Value::Int(1_000 + id);
-                    [due_at, Value::Int(id), Value::Int(i64::from(id > 2_000))]
+                    let is_retry = !(1_001..=1_005).contains(&id);
+                    [Value::Int(1_000 + id), Value::Int(id), Value::Int(i64::from(is_retry))]
                 };
                 let sql = "INSERT INTO jobs_later (due_at, id, state, queue, lane, kind, failures,
                    enqueued_at, payload) VALUES (?1, ?2, ?3, 'q', '', 'k', 0, 0, '{}')";
@@ -442,22 +444,26 @@ mod tests {
             };
             db.write_blocking::<_, weir_db::Error, _>(Class::Interactive, fill).unwrap();
             let look = |tx: &mut Tx| {
-                let found = list(tx, Set::Retries, None, 3)?;
-                let rest = list(tx, Set::Retries, found.last(), 3)?;
+                let found = list(tx, Set::Scheduled, None, 3)?;
+                let rest = list(tx, Set::Scheduled, found.last(), 3)?;
+                let tried_again = list(tx, Set::Retries, None, 2_000)?.len();
                 let explain = match tx.dialect() {
-                    Dialect::Sqlite => format!("EXPLAIN QUERY PLAN {RETRIES}"),
-                    Dialect::Postgres => format!("EXPLAIN {RETRIES}"),
+                    Dialect::Sqlite => format!("EXPLAIN QUERY PLAN {LATER}"),
+                    Dialect::Postgres => format!("EXPLAIN {LATER}"),
                 };
                 let column = if tx.dialect() == Dialect::Sqlite { 3 } else { 0 };
                 let plan: Vec<String> =
-                    tx.query(&explain, params![0, 0, 10], |row| row.get(column))?;
-                Ok::<_, weir_db::Error>((found, rest, plan.join("\n")))
+                    tx.query(&explain, params![0, 0, 10, 1], |row| row.get(column))?;
+                Ok::<_, weir_db::Error>((found, rest, tried_again, plan.join("\n")))
             };
-            let (found, rest, plan) = db.read_blocking(Class::Interactive, look).unwrap();
+            let (found, rest, tried_again, plan) =
+                db.read_blocking(Class::Interactive, look).unwrap();
             let ids = |list: &[Entry]| list.iter().map(|entry| entry.id.0).collect::<Vec<_>>();
-            assert_eq!((ids(&found), ids(&rest)), (vec![2_001, 2_002, 2_003], vec![2_004, 2_005]));
-            assert!(plan.contains("jobs_later_by_state"), "{}: {plan}", fixture.name);
-            // Neither all of the retries are read for some, nor are they sorted.
+            assert_eq!((ids(&found), ids(&rest)), (vec![1_001, 1_002, 1_003], vec![1_004, 1_005]));
+            assert_eq!(tried_again, 2_000);
+            let by_key = ["USING PRIMARY KEY (state=? AND (due_at,id)>(?,?))", "jobs_later_pkey"];
+            assert!(by_key.iter().any(|key| plan.contains(key)), "{}: {plan}", fixture.name);
+            // Neither all of them are read for some, nor are they sorted.
             assert!(!plan.to_lowercase().contains("sort"), "{}: {plan}", fixture.name);
             assert!(!plan.contains("TEMP B-TREE"), "{}: {plan}", fixture.name);
         }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use weir_base::{Clock, Id, IdGenerator, Random, Timestamp};
-use weir_db::{Class, Db, Dialect, Owned, Tx};
+use weir_db::{Class, Db, Dialect, Owned, Tx, params};
 
 use crate::cursors::Cursors;
 use crate::directory::{Directory, QueueState};
@@ -31,6 +31,8 @@ use crate::{Error, Job, NodeOptions, Unique, schema, sidekiq, unique};
 
 /// The longest fairness key, in bytes.
 const LANE_BYTES_MAX: usize = 255;
+/// Rows that one statement counts at the start.
+const KINDS_COUNTED_MAX: u64 = 100_000;
 /// What is made ready for a payload, in bytes; it grows where that is too little.
 const PAYLOAD_BYTES_USUAL: usize = 256;
 /// The largest payload, in bytes.
@@ -543,40 +545,71 @@ struct Loaded {
 fn load(tx: &mut Tx) -> Result<Loaded, weir_db::Error> {
     let mut lanes: BTreeMap<(String, String), (Vec<i64>, i64)> = BTreeMap::new();
     let mut kinds: BTreeMap<(String, String), u64> = BTreeMap::new();
-    // Which lanes are this node's on PostgreSQL is known when it works.
-    let sql = match tx.dialect() {
-        Dialect::Sqlite => "SELECT queue, kind, 1, lane, id, enqueued_at FROM jobs ORDER BY id",
-        Dialect::Postgres => "SELECT queue, kind, COUNT(*) FROM jobs GROUP BY queue, kind",
-    };
-    let dialect = tx.dialect();
-    tx.query(sql, &[], |row| {
-        let (queue, count): (String, u64) = (row.get(0)?, row.get(2)?);
-        *kinds.entry((queue.clone(), row.get(1)?)).or_default() += count;
-        if dialect == Dialect::Sqlite {
-            let (ids, ready_ms) =
-                lanes.entry((queue, row.get(3)?)).or_insert_with(|| (Vec::new(), i64::MAX));
-            ids.push(row.get(4)?);
-            *ready_ms = row.get::<i64>(5)?.min(*ready_ms);
+    let later = match tx.dialect() {
+        Dialect::Sqlite => {
+            let sql = "SELECT queue, kind, lane, id, enqueued_at FROM jobs ORDER BY id";
+            tx.query(sql, &[], |row| {
+                let queue: String = row.get(0)?;
+                *kinds.entry((queue.clone(), row.get(1)?)).or_default() += 1;
+                let (ids, ready_ms) =
+                    lanes.entry((queue, row.get(2)?)).or_insert_with(|| (Vec::new(), i64::MAX));
+                ids.push(row.get(3)?);
+                *ready_ms = row.get::<i64>(4)?.min(*ready_ms);
+                Ok(())
+            })?;
+            tx.query(
+                "SELECT queue, kind, COUNT(*) FROM jobs_later GROUP BY queue, kind",
+                &[],
+                |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+            )?
         }
-        Ok(())
-    })?;
+        // Which lanes are this node's is known when it works.
+        Dialect::Postgres => {
+            kinds = count_kinds(tx, "jobs")?;
+            let later = count_kinds(tx, "jobs_later")?.into_iter();
+            later.map(|((queue, kind), count)| (queue, kind, count)).collect()
+        }
+    };
     Ok(Loaded {
         lanes,
         kinds,
-        later: tx.query(
-            "SELECT queue, kind, COUNT(*) FROM jobs_later GROUP BY queue, kind",
-            &[],
-            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
-        )?,
+        later,
         paused: tx.column("SELECT queue FROM jobs_queues WHERE paused = 1", &[])?,
         limits: tx.query(
             "SELECT queue, running_max FROM jobs_queues WHERE running_max > 0",
             &[],
             |row| Ok((row.get(0)?, row.get(1)?)),
         )?,
-        next_due: tx.value("SELECT due_at FROM jobs_later ORDER BY due_at, id LIMIT 1", &[])?,
+        next_due: rows::next_due(tx)?,
         dead: tx.value("SELECT COUNT(*) FROM jobs_dead", &[])?.unwrap_or(0),
     })
+}
+
+/// How many jobs of `table` each queue has of each kind, a part at a time: for all of many millions
+/// a statement takes longer than it may.
+fn count_kinds(
+    tx: &mut Tx,
+    table: &str,
+) -> Result<BTreeMap<(String, String), u64>, weir_db::Error> {
+    let sql = format!(
+        "SELECT queue, kind, COUNT(*), MAX(id) FROM
+           (SELECT queue, kind, id FROM {table} WHERE id > ?1 ORDER BY id LIMIT ?2) part
+         GROUP BY queue, kind"
+    );
+    let (mut kinds, mut after) = (BTreeMap::new(), i64::MIN);
+    loop {
+        let mut counted = 0;
+        tx.query(&sql, params![after, KINDS_COUNTED_MAX], |row| {
+            let count: u64 = row.get(2)?;
+            *kinds.entry((row.get(0)?, row.get(1)?)).or_default() += count;
+            after = row.get::<i64>(3)?.max(after);
+            counted += count;
+            Ok(())
+        })?;
+        if counted < KINDS_COUNTED_MAX {
+            return Ok(kinds);
+        }
+    }
 }
 
 /// A fairness key without what PostgreSQL cannot store, cut to its limit.

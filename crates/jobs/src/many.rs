@@ -52,8 +52,8 @@ impl Jobs {
         let stats = self.stats().await?;
         let of = match search.set {
             Set::Ready => stats.queues.iter().map(|queue| queue.depth).sum(),
-            Set::Scheduled => stats.scheduled,
-            Set::Retries => stats.retries,
+            Set::Scheduled => stats.scheduled + self.uncounted(search.set).await?,
+            Set::Retries => stats.retries + self.uncounted(search.set).await?,
             Set::Dead => stats.dead,
         };
         let mut swept = Swept { of, ..Swept::default() };

@@ -17,7 +17,7 @@ use weir_db::{Class, Error, Tx, Value, ids, params};
 
 use crate::dispatch::AGAIN_AFTER;
 use crate::jobs::Inner;
-use crate::slots;
+use crate::{rows, slots};
 
 /// How long a job of another node, or one that is due soon, may stay unknown.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -235,7 +235,7 @@ fn read_whole(tx: &mut Tx, slot: usize, lanes: &mut Lanes) -> Result<(), Error> 
 fn read_others(tx: &mut Tx) -> Result<Others, Error> {
     let paused: Vec<String> = tx.column("SELECT queue FROM jobs_queues WHERE paused = 1", &[])?;
     Ok(Others {
-        next_due: tx.value("SELECT due_at FROM jobs_later ORDER BY due_at, id LIMIT 1", &[])?,
+        next_due: rows::next_due(tx)?,
         paused: paused.into_iter().collect(),
         cancelled: tx.column("SELECT id FROM jobs_cancels ORDER BY id LIMIT 10000", &[])?,
     })

@@ -6,6 +6,7 @@ use weir_base::{Id, Timestamp};
 use weir_db::{Class, Dialect, Error, Tx, params};
 
 use crate::jobs::Inner;
+use crate::rows::{State, next_due};
 
 /// A group should occupy the writer for about so long, in ns: others wait meanwhile.
 const GROUP_NS: i64 = 5_000_000;
@@ -42,7 +43,7 @@ impl Promoter {
             one.await?
         };
         let Some(Moved { count, took_ns }) = moved else { return Ok(false) };
-        if count == self.group {
+        if count >= self.group {
             let fits = count.saturating_mul(GROUP_NS) / took_ns.max(1);
             self.group = fits.clamp(self.group / 2, self.group * 2).clamp(GROUP_MIN, GROUP_MAX);
         }
@@ -58,8 +59,7 @@ async fn move_group(inner: &Arc<Inner>, group: i64) -> Result<Option<Moved>, Err
             return Ok(None);
         }
         let (mut rows, first_due) = promote(tx, now, group)?;
-        let next: Option<Timestamp> =
-            tx.value("SELECT due_at FROM jobs_later ORDER BY due_at, id LIMIT 1", &[])?;
+        let next = next_due(tx)?;
         let took_ns = i64::try_from(tx.elapsed().as_nanos()).unwrap_or(i64::MAX);
         let moved = Moved { count: i64::try_from(rows.len()).unwrap_or(i64::MAX), took_ns };
         let shared = shared.clone();
@@ -83,30 +83,37 @@ async fn move_group(inner: &Arc<Inner>, group: i64) -> Result<Option<Moved>, Err
 /// What was moved: queue, lane and id, and when the first of them was due.
 type Promoted = (Vec<(String, String, Id)>, Timestamp);
 
-/// Moves them. In their queues they count as enqueued when they were due, as they waited for
-/// nobody before.
+/// Moves up to `group` of each: of what is scheduled and of what is tried again. In their queues
+/// they count as enqueued when they were due, as they waited for nobody before.
 fn promote(tx: &mut Tx, now: Timestamp, group: i64) -> Result<Promoted, Error> {
-    let last: Option<(Timestamp, Id)> = tx.query_opt(
-        "SELECT due_at, id FROM jobs_later WHERE due_at <= ?1
-         ORDER BY due_at, id LIMIT 1 OFFSET ?2",
-        params![now, group - 1],
-        |row| Ok((row.get(0)?, row.get(1)?)),
-    )?;
-    let (due_at, id) = last.unwrap_or((now, Id::MAX));
-    let mut first_due = now;
-    let moved = tx.query(
-        "INSERT INTO jobs (id, queue, lane, kind, failures, enqueued_at, unique_key, payload,
-           batch_id, expires_at)
-         SELECT id, queue, lane, kind, failures, due_at, unique_key, payload, batch_id,
-           expires_at
-         FROM jobs_later WHERE (due_at, id) <= (?1, ?2)
-         RETURNING queue, lane, id, enqueued_at",
-        params![due_at, id],
-        |row| {
-            first_due = first_due.min(row.get(3)?);
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
-        },
-    )?;
-    tx.run("DELETE FROM jobs_later WHERE (due_at, id) <= (?1, ?2)", params![due_at, id])?;
+    let (mut moved, mut first_due) = (Vec::new(), now);
+    for state in [State::Scheduled, State::Retry] {
+        let state = state as i64;
+        let last: Option<(Timestamp, Id)> = tx.query_opt(
+            "SELECT due_at, id FROM jobs_later WHERE state = ?1 AND due_at <= ?2
+             ORDER BY due_at, id LIMIT 1 OFFSET ?3",
+            params![state, now, group - 1],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )?;
+        let (due_at, id) = last.unwrap_or((now, Id::MAX));
+        let rows: Vec<(String, String, Id)> = tx.query(
+            "INSERT INTO jobs (id, queue, lane, kind, failures, enqueued_at, unique_key, payload,
+               batch_id, expires_at, postponed_since)
+             SELECT id, queue, lane, kind, failures, due_at, unique_key, payload, batch_id,
+               expires_at, postponed_since
+             FROM jobs_later WHERE state = ?1 AND (due_at, id) <= (?2, ?3)
+             RETURNING queue, lane, id, enqueued_at",
+            params![state, due_at, id],
+            |row| {
+                first_due = first_due.min(row.get(3)?);
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+            },
+        )?;
+        if !rows.is_empty() {
+            let sql = "DELETE FROM jobs_later WHERE state = ?1 AND (due_at, id) <= (?2, ?3)";
+            tx.run(sql, params![state, due_at, id])?;
+        }
+        moved.extend(rows);
+    }
     Ok((moved, first_due))
 }

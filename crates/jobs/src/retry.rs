@@ -8,7 +8,7 @@ const DELAY_MS_MAX: i64 = 30 * 24 * 3_600 * 1_000;
 /// The longest wait of a job that is put off, in milliseconds, and the shortest.
 const POSTPONED_MS_MAX: i64 = 600_000;
 const POSTPONED_MS_MIN: i64 = 10;
-/// So long after it was enqueued a job may be put off, in milliseconds: a day.
+/// So long after it was ready first a job may be put off, in milliseconds: a day.
 const POSTPONABLE_MS: i64 = 24 * 3_600 * 1_000;
 
 /// What follows a failure.
@@ -74,7 +74,7 @@ pub(crate) fn bounded_ms(delay_ms: i64) -> i64 {
     delay_ms.clamp(0, DELAY_MS_MAX)
 }
 
-/// The wait of a job that was enqueued `age_ms` ago and is put off for `after_ms`, both in
+/// The wait of a job that was ready first `age_ms` ago and is put off for `after_ms`, both in
 /// milliseconds; none when it was put off for too long already.
 pub(crate) fn postponed_ms(after_ms: i64, age_ms: i64, random: &Random) -> Option<i64> {
     let least_ms = after_ms.clamp(POSTPONED_MS_MIN, POSTPONED_MS_MAX);

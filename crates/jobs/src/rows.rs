@@ -38,6 +38,8 @@ pub(crate) struct Claim {
     pub(crate) batch_id: Option<Id>,
     /// Not to be run any more from this moment on.
     pub(crate) expires_at: Option<Timestamp>,
+    /// When it was ready first, if it was put off since.
+    pub(crate) postponed_since: Option<Timestamp>,
     /// Its name in Redis, if it came from there; then `payload` is its array of arguments.
     pub(crate) jid: Option<Arc<str>>,
 }
@@ -134,10 +136,11 @@ pub(crate) fn insert_again(
     reason: &str,
 ) -> Result<(), Error> {
     let state = if failed { State::Retry } else { State::Scheduled };
+    let postponed_since = if failed { None } else { Some(claim.ready_first()) };
     tx.run(
         "INSERT INTO jobs_later (due_at, id, state, queue, lane, kind, failures, enqueued_at,
-           unique_key, payload, reason, batch_id, expires_at)
-         VALUES (?1, ?2, ?13, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+           unique_key, payload, reason, batch_id, expires_at, postponed_since)
+         VALUES (?1, ?2, ?13, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?14)",
         params![
             due_at,
             claim.id,
@@ -151,7 +154,8 @@ pub(crate) fn insert_again(
             reason,
             claim.batch_id,
             claim.expires_at,
-            state as i64
+            state as i64,
+            postponed_since
         ],
     )?;
     Ok(())
@@ -222,8 +226,8 @@ pub(crate) fn read(
     wanted.sort_unstable();
     let mut found: Vec<Vec<Claim>> =
         picks.iter().map(|pick| Vec::with_capacity(pick.ids.len())).collect();
-    let columns =
-        "SELECT id, kind, failures, enqueued_at, unique_key, payload, batch_id, expires_at
+    let columns = "SELECT id, kind, failures, enqueued_at, unique_key, payload, batch_id,
+         expires_at, postponed_since
        FROM jobs";
     let mut one = |row: &Row<'_>| {
         let id: i64 = row.get(0)?;
@@ -252,18 +256,41 @@ pub(crate) fn read(
     Ok(found)
 }
 
-/// Rows of `queue` after `edge`: lane and id, at most `limit`, in order of id.
-pub(crate) fn scan(
-    tx: &mut Tx,
-    queue: &str,
-    edge: i64,
-    limit: usize,
-) -> Result<Vec<(String, i64)>, Error> {
+/// When something is due next.
+pub(crate) fn next_due(tx: &mut Tx) -> Result<Option<Timestamp>, Error> {
+    let soonest: Option<Option<Timestamp>> = tx.value(NEXT_DUE, &[])?;
+    Ok(soonest.flatten())
+}
+
+/// The first of each state.
+const NEXT_DUE: &str = "SELECT min(first_at) FROM (
+  SELECT min(due_at) AS first_at FROM jobs_later WHERE state = 0
+  UNION ALL SELECT min(due_at) FROM jobs_later WHERE state = 1) firsts";
+
+/// A part of the table, in order of id.
+pub(crate) struct Scanned {
+    /// Lane and id of those of one queue.
+    pub(crate) rows: Vec<(String, i64)>,
+    /// Where it ended; none at the end of the table.
+    pub(crate) last: Option<i64>,
+}
+
+/// Looks at `limit` rows after `edge` for those of `queue`: however many of other queues lie between
+/// them, no look takes longer.
+pub(crate) fn scan(tx: &mut Tx, queue: &str, edge: i64, limit: usize) -> Result<Scanned, Error> {
+    let (mut looked, mut last, mut rows) = (0, edge, Vec::new());
     tx.query(
-        "SELECT lane, id FROM jobs WHERE id > ?1 AND queue = ?2 ORDER BY id LIMIT ?3",
-        params![edge, queue, limit],
-        |row| Ok((row.get(0)?, row.get(1)?)),
-    )
+        "SELECT id, queue, lane FROM jobs WHERE id > ?1 ORDER BY id LIMIT ?2",
+        params![edge, limit],
+        |row| {
+            (looked, last) = (looked + 1, row.get(0)?);
+            if row.str(1)? == queue {
+                rows.push((row.get(2)?, last));
+            }
+            Ok(())
+        },
+    )?;
+    Ok(Scanned { rows, last: (looked == limit).then_some(last) })
 }
 
 /// When job `id`, ready since `ready_at`, was enqueued: that it carries in its id, which runs ahead
@@ -287,6 +314,7 @@ fn claim(row: &Row<'_>, lane: &Arc<str>, kinds: Kinds<'_>) -> Result<Claim, Erro
         payload: row.get(5)?,
         batch_id: row.get(6)?,
         expires_at: row.get(7)?,
+        postponed_since: row.get(8)?,
         jid: None,
     })
 }
@@ -339,6 +367,11 @@ impl Claim {
     /// Whether it waited too long to be run.
     pub(crate) fn is_expired(&self, now: Timestamp) -> bool {
         self.expires_at.is_some_and(|at| at <= now)
+    }
+
+    /// Since when it could run: what was put off since then counts from there.
+    pub(crate) fn ready_first(&self) -> Timestamp {
+        self.postponed_since.unwrap_or(self.ready_at)
     }
 }
 

@@ -17,6 +17,7 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration { number: 2, name: "jobs are not compressed", sql: NOT_COMPRESSED },
     Migration { number: 3, name: "retries by time", sql: RETRIES_BY_TIME },
     Migration { number: 4, name: "keys of the dead", sql: KEYS_OF_THE_DEAD },
+    Migration { number: 5, name: "schedule by state", sql: SCHEDULE_BY_STATE },
 ];
 
 const TABLES: &str = "
@@ -168,4 +169,45 @@ CREATE INDEX jobs_later_by_state ON jobs_later (state, due_at, id) WHERE state >
 /// key does not depend on what becomes of the job.
 const KEYS_OF_THE_DEAD: &str = "
 ALTER TABLE jobs_dead ADD COLUMN unique_key TEXT;
+";
+
+/// What is scheduled and what is tried again lie apart, each in the order of its times: so each is
+/// found without a look at the other, however many those are, and by the key of the rows alone.
+/// `postponed_since`: when a job that was put off was ready first.
+const SCHEDULE_BY_STATE: &str = "
+ALTER TABLE jobs ADD COLUMN postponed_since BIGINT;
+ALTER TABLE jobs_later ADD COLUMN postponed_since BIGINT;
+DROP INDEX jobs_later_by_state;
+-- only: postgres
+ALTER TABLE jobs_later DROP CONSTRAINT jobs_later_pkey;
+ALTER TABLE jobs_later ADD PRIMARY KEY (state, due_at, id);
+-- end
+-- only: sqlite
+DROP INDEX jobs_later_by_id;
+DROP INDEX jobs_later_by_queue;
+ALTER TABLE jobs_later RENAME TO jobs_later_by_time;
+CREATE TABLE jobs_later (
+  state BIGINT NOT NULL,
+  due_at BIGINT NOT NULL,
+  id BIGINT NOT NULL,
+  queue TEXT NOT NULL,
+  lane TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  failures BIGINT NOT NULL,
+  enqueued_at BIGINT NOT NULL,
+  unique_key TEXT,
+  payload TEXT NOT NULL,
+  reason TEXT,
+  batch_id BIGINT,
+  expires_at BIGINT,
+  postponed_since BIGINT,
+  PRIMARY KEY (state, due_at, id)
+) WITHOUT ROWID;
+INSERT INTO jobs_later
+  SELECT state, due_at, id, queue, lane, kind, failures, enqueued_at, unique_key, payload, reason,
+    batch_id, expires_at, postponed_since FROM jobs_later_by_time;
+DROP TABLE jobs_later_by_time;
+CREATE UNIQUE INDEX jobs_later_by_id ON jobs_later (id);
+CREATE INDEX jobs_later_by_queue ON jobs_later (queue, state, lane) WHERE reason IS NOT NULL;
+-- end
 ";

@@ -1,6 +1,7 @@
 //! What each node of a PostgreSQL tells the others of itself, with its beat: so that whoever is
 //! asked gives the numbers of all. They are as old as a beat.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -9,11 +10,11 @@ use weir_db::{Class, Dialect, Error, Tx, params};
 
 use crate::jobs::Inner;
 use crate::running::RunningJob;
-use crate::{Jobs, LaneStats, Progress, QueueStats};
+use crate::{Breaker, Jobs, LaneStats, Progress, QueueStats};
 
 /// Running tasks that a node tells of, the longest first.
 const RUNNING_MAX: usize = 100;
-/// Rows that are counted for the lanes of a queue.
+/// Rows that are looked at for the lanes of a queue.
 const COUNTED_MAX: u64 = 100_000;
 
 /// A node as it was at its last beat.
@@ -139,9 +140,9 @@ impl Jobs {
         Ok(all)
     }
 
-    /// The deepest lanes of `queue`, at most `limit`, as [`lanes`](Self::lanes); on PostgreSQL
-    /// those of all nodes, among the first 100,000 jobs of the queue. What runs of a lane, and what
-    /// stands before it, is only known of those that are worked on here.
+    /// The deepest lanes of `queue`, at most `limit`, as [`lanes`](Self::lanes); on PostgreSQL also
+    /// those of other nodes, as far as they are among the first 100,000 jobs of all queues. What
+    /// runs of a lane, and what stands before it, is only known of those that are worked on here.
     ///
     /// # Errors
     /// [`crate::Error::Db`].
@@ -153,28 +154,36 @@ impl Jobs {
         if self.inner.db.dialect() == Dialect::Sqlite {
             return Ok(self.lanes(queue, limit));
         }
-        let here = self.lanes(queue, usize::MAX);
         let name = queue.to_owned();
         let read = move |tx: &mut Tx| {
             tx.query(
-                "SELECT lane, COUNT(*) FROM (SELECT lane FROM jobs WHERE queue = ?1 LIMIT ?2) held
-                 GROUP BY lane ORDER BY COUNT(*) DESC, lane LIMIT ?3",
-                params![name, COUNTED_MAX, limit],
+                "SELECT lane, COUNT(*) FROM
+                   (SELECT queue, lane FROM jobs ORDER BY id LIMIT ?2) held
+                 WHERE queue = ?1 GROUP BY lane",
+                params![name, COUNTED_MAX],
                 |row| Ok((row.get(0)?, row.get(1)?)),
             )
         };
-        let all: Vec<(String, u64)> =
+        let counted: Vec<(String, u64)> =
             self.inner.db.read::<_, Error, _>(Class::Interactive, read).await?;
-        let one = |(lane, depth): (String, u64)| {
-            let known = here.iter().find(|known| known.lane == lane);
-            LaneStats {
+        let here = self.lanes(queue, usize::MAX).into_iter();
+        let mut all: BTreeMap<String, LaneStats> =
+            here.map(|lane| (lane.lane.clone(), lane)).collect();
+        for (lane, depth) in counted {
+            let elsewhere = LaneStats {
+                lane: lane.clone(),
                 depth,
-                running: known.map_or(0, |known| known.running),
-                breaker: known.map(|known| known.breaker).unwrap_or_default(),
-                waits_until: known.and_then(|known| known.waits_until),
-                lane,
-            }
-        };
-        Ok(all.into_iter().map(one).collect())
+                running: 0,
+                breaker: Breaker::default(),
+                waits_until: None,
+            };
+            let known = all.entry(lane).or_insert(elsewhere);
+            // Of a lane that is given to another node only what runs is known here.
+            known.depth = known.depth.max(depth);
+        }
+        let mut all: Vec<LaneStats> = all.into_values().collect();
+        all.sort_by_key(|lane| std::cmp::Reverse(lane.depth));
+        all.truncate(limit);
+        Ok(all)
     }
 }

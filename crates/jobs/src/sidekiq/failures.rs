@@ -2,7 +2,7 @@
 
 use weir_base::{Random, Timestamp};
 
-use super::wire::{Fields, Times, seconds};
+use super::wire::{Fields, POSTPONED_SINCE, Times, seconds};
 use crate::retry::{bounded_ms, postponed_ms};
 use crate::{Last, Outcome, Retry};
 
@@ -53,8 +53,8 @@ pub(crate) struct Judge<'a> {
 pub(crate) fn next(raw: &[u8], queue: &str, outcome: &Outcome, judge: &Judge<'_>) -> Next {
     let (reason, after_ms, class) = match outcome {
         Outcome::Postponed { reason, after_ms } => {
-            if let Some(due_at) = postponed_until(raw, *after_ms, judge) {
-                return Next::Later { score: seconds(due_at), job: raw.to_vec() };
+            if let Some(later) = postponed(raw, *after_ms, judge) {
+                return later;
             }
             (reason, None, "Weir::PutOff")
         }
@@ -92,12 +92,15 @@ pub(crate) fn next(raw: &[u8], queue: &str, outcome: &Outcome, judge: &Judge<'_>
     }
 }
 
-/// Until when the job is put off, as if it had not been taken; none if it was for too long.
-fn postponed_until(raw: &[u8], after_ms: i64, judge: &Judge<'_>) -> Option<Timestamp> {
-    let job = Fields::parse(raw)?;
-    let since = job.time("created_at").or_else(|| job.time("enqueued_at"));
-    let age_ms = since.map_or(0, |since| judge.now.since_ms(since));
-    postponed_ms(after_ms, age_ms, judge.random).map(|delay_ms| judge.now.plus_ms(delay_ms))
+/// The job put off, as if it had not been taken, but for the mark of when it was ready first; none
+/// if that was too long ago.
+fn postponed(raw: &[u8], after_ms: i64, judge: &Judge<'_>) -> Option<Next> {
+    let mut job = Fields::parse(raw)?;
+    let ready_at = job.time("enqueued_at").or_else(|| job.time("created_at")).unwrap_or(judge.now);
+    let since = job.time(POSTPONED_SINCE).unwrap_or(ready_at);
+    let delay_ms = postponed_ms(after_ms, judge.now.since_ms(since), judge.random)?;
+    job.set_time(POSTPONED_SINCE, since, judge.times);
+    Some(Next::Later { score: seconds(judge.now.plus_ms(delay_ms)), job: job.write() })
 }
 
 /// How often the job may be retried; none when a failure ends it without a trace.
@@ -113,6 +116,7 @@ fn retries_max(job: &Fields, retry: &Retry) -> Option<u32> {
 fn mark(job: &mut Fields, queue: &str, reason: &str, class: &str, judge: &Judge<'_>) -> u32 {
     let queue = job.get::<String>("retry_queue").unwrap_or_else(|| queue.to_owned());
     job.set("queue", queue);
+    job.remove(POSTPONED_SINCE);
     let message: String = reason.chars().take(MESSAGE_CHARS_MAX).collect();
     job.set("error_message", message);
     job.set("error_class", class);
@@ -222,7 +226,7 @@ mod tests {
 
     #[test]
     fn what_is_put_off_waits_as_it_was_and_fails_when_it_was_put_off_for_a_day() {
-        let young = r#"{"retry":0,"created_at":1699999999.0,"x":1.50}"#;
+        let young = r#"{"created_at":1699900000.0,"enqueued_at":1699999999.0,"retry":0,"x":1.50}"#;
         let Next::Later { score, job } =
             after(young, Outcome::postpone("no place", 2_000), Times::Seconds)
         else {
@@ -230,10 +234,14 @@ mod tests {
         };
         let score: f64 = score.parse().unwrap();
         assert!((1_700_000_002.0..=1_700_000_003.0).contains(&score), "{score}");
-        assert_eq!(job, young.as_bytes());
-        let old = r#"{"retry":5,"created_at":1699900000.0}"#;
+        let job: serde_json::Value = serde_json::from_slice(&job).unwrap();
+        let mut expected: serde_json::Value = serde_json::from_str(young).unwrap();
+        expected["postponed_since"] = 1_699_999_999.0.into();
+        assert_eq!(job, expected);
+        let old = r#"{"retry":5,"enqueued_at":1699999999.0,"postponed_since":1699900000.0}"#;
         let (_, job) = fields(&after(old, Outcome::postpone("no place", 2_000), Times::Seconds));
         assert_eq!((&job["retry_count"], &job["error_message"]), (&0.into(), &"no place".into()));
+        assert!(job.get("postponed_since").is_none(), "its next day begins with its retry: {job}");
     }
 
     #[test]

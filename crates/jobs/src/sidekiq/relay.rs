@@ -337,8 +337,8 @@ impl Relay {
     fn read_later(&self, tx: &mut Tx) -> Result<Vec<Later>, weir_db::Error> {
         tx.query(
             "SELECT due_at, id, state, queue, lane, kind, failures, enqueued_at, unique_key,
-               payload, batch_id, expires_at
-             FROM jobs_later WHERE state < 2 ORDER BY due_at, id LIMIT ?1",
+               payload, batch_id, expires_at, postponed_since
+             FROM jobs_later WHERE state < 2 ORDER BY state, due_at, id LIMIT ?1",
             params![BATCH_MAX],
             |row| self.read_one_later(row),
         )
@@ -359,6 +359,7 @@ impl Relay {
             payload: row.get(9)?,
             batch_id: row.get(10)?,
             expires_at: row.get(11)?,
+            postponed_since: row.get(12)?,
             jid: None,
         };
         let target = self.target(&claim.kind);

@@ -126,10 +126,14 @@ impl<'a> Job<'a> {
             payload: self.args.get().to_owned(),
             batch_id: own.and_then(|own| own.batch).map(Id),
             expires_at: own.and_then(|own| own.expires_at).map(Timestamp::from_ms),
+            postponed_since: None,
             jid: Some(Arc::from(&*self.jid)),
         }
     }
 }
+
+/// The field that tells when a job was ready first that was put off since.
+pub(crate) const POSTPONED_SINCE: &str = "postponed_since";
 
 /// Where a job goes when it is handed over.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -161,6 +165,9 @@ pub(crate) fn compose(
     );
     if place == Place::Ready {
         job.push_str(&format!(r#","enqueued_at":{}"#, times.text(row.ready_at)));
+    }
+    if let Some(since) = row.postponed_since {
+        job.push_str(&format!(r#","{POSTPONED_SINCE}":{}"#, times.text(since)));
     }
     if retry.last == Last::Discard {
         job.push_str(r#","dead":false"#);

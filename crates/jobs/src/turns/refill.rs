@@ -16,9 +16,9 @@ impl Turns {
         self.lanes.values().filter(wanting).map(|lane| lane.edge).min()
     }
 
-    /// What a scan after `refill` found, in order of id: lane and id. `last` when it came to the
-    /// end of the table.
-    pub(crate) fn refilled(&mut self, refill: i64, rows: &[(String, i64)], last: bool) {
+    /// What a scan after `refill` up to `last` found, in order of id: lane and id. Without `last`
+    /// it came to the end of the table.
+    pub(crate) fn refilled(&mut self, refill: i64, rows: &[(String, i64)], last: Option<i64>) {
         let held_max = self.held_max;
         let mut skipped: HashSet<&str> = HashSet::new();
         for (name, id) in rows {
@@ -46,13 +46,13 @@ impl Turns {
                 && !skipped.contains(&*name)
                 && !lane.is_beyond(refill)
             {
-                if last {
+                if let Some(last) = last {
+                    lane.edge = lane.edge.max(last);
+                } else {
                     // Counted and not there: what two told of at once.
                     self.depth -= i64::try_from(lane.more).unwrap_or(i64::MAX);
                     self.more -= lane.more;
                     lane.more = 0;
-                } else if let Some((_, scanned)) = rows.last() {
-                    lane.edge = lane.edge.max(*scanned);
                 }
             }
             self.line_up(&name);

@@ -8,6 +8,8 @@ use super::*;
 struct Model {
     turns: Turns,
     rows: BTreeMap<Arc<str>, BTreeSet<i64>>,
+    /// Rows of another queue, as many as of this one, between them.
+    others: BTreeSet<i64>,
     flight: Vec<(Arc<str>, i64)>,
     ran: Vec<(Arc<str>, i64)>,
     next: i64,
@@ -18,14 +20,16 @@ impl Model {
         let mut turns = Turns::new();
         turns.configure(order, units);
         turns.set_lane_running_max(lane_running_max);
-        Self { turns, rows: BTreeMap::new(), flight: Vec::new(), ran: Vec::new(), next: 1 }
+        let (rows, others) = (BTreeMap::new(), BTreeSet::new());
+        Self { turns, rows, others, flight: Vec::new(), ran: Vec::new(), next: 1 }
     }
 
     fn add(&mut self, lane: &str, count: i64) {
         let ids: Vec<i64> = (self.next..self.next + count).collect();
         self.turns.added(lane, &ids);
         self.rows.entry(lane.into()).or_default().extend(ids);
-        self.next += count;
+        self.others.extend(self.next + count..self.next + 2 * count);
+        self.next += 2 * count;
     }
 
     /// Selects, and takes what stands in the table; scans it when too little is held.
@@ -35,10 +39,13 @@ impl Model {
             for (lane, ids) in &self.rows {
                 found.extend(ids.iter().map(|id| (lane.to_string(), *id)));
             }
+            found.extend(self.others.iter().map(|id| (String::new(), *id)));
             found.sort_by_key(|(_, id)| *id);
             found.retain(|(_, id)| *id > refill);
-            let last = found.len() <= 20;
+            let is_end = found.len() <= 20;
             found.truncate(20);
+            let last = if is_end { None } else { found.last().map(|(_, id)| *id) };
+            found.retain(|(lane, _)| !lane.is_empty());
             self.turns.refilled(refill, &found, last);
         }
         let picks = self.turns.select(budget);

@@ -4,7 +4,7 @@ use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::sync::watch;
 use weir_base::Timestamp;
 use weir_db::{Tx, params};
-use weir_jobs::{Claimed, Failure, Outcome, Prepared, Registry, Set};
+use weir_jobs::{Claimed, Failure, KindStats, Outcome, Prepared, Registry, Set};
 
 use crate::house::{Call, House, News, houses, soon, until, write_effect};
 
@@ -392,5 +392,28 @@ async fn lists_go_on_after_an_entry() {
             let lanes = house.jobs.lanes("calls", 3);
             assert_eq!((lanes.len(), lanes[0].depth, lanes[0].running), (1, 5, 0));
         }
+    }
+}
+
+#[tokio::test]
+async fn the_day_of_postponing_begins_when_a_job_is_ready() {
+    const DAY_MS: i64 = 24 * 3_600 * 1_000;
+    for house in houses() {
+        call_at(&house, 7 * DAY_MS, 1).await;
+        let mut registry = Registry::new();
+        registry.task(async |_: Claimed<Call>| Err(Failure::postpone("no place", 60_000)));
+        let running = house.start(registry);
+        // It is put off twice within the day, and fails after it. Its retry has a day of its own.
+        let steps = [(7 * DAY_MS, 1, 0), (DAY_MS - 1, 2, 0), (DAY_MS, 2, 1), (DAY_MS / 2, 3, 1)];
+        for (by_ms, postponed, retried) in steps {
+            house.advance(by_ms);
+            until("its end", async || {
+                let kinds = house.jobs.stats().await.unwrap().kinds;
+                let of = |kind: &KindStats| (kind.postponed, kind.retried);
+                kinds.first().map(of) == Some((postponed, retried))
+            })
+            .await;
+        }
+        running.stop().await;
     }
 }

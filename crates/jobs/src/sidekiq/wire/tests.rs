@@ -42,6 +42,7 @@ fn what_is_composed_is_read_back() {
         payload: r#"{"to":"bob"}"#.into(),
         batch_id: Some(weir_base::Id(7)),
         expires_at: Some(Timestamp::from_ms(1_700_000_900_000)),
+        postponed_since: None,
         jid: None,
     };
     let retry = Retry::NEVER.attempts(17);

@@ -598,8 +598,8 @@ fn count_kinds(
     );
     let (mut kinds, mut after) = (BTreeMap::new(), i64::MIN);
     loop {
-        let mut counted = 0;
-        tx.query(&sql, params![after, KINDS_COUNTED_MAX], |row| {
+        let (begin, mut counted) = (after, 0);
+        tx.query(&sql, params![begin, KINDS_COUNTED_MAX], |row| {
             let count: u64 = row.get(2)?;
             *kinds.entry((row.get(0)?, row.get(1)?)).or_default() += count;
             after = row.get::<i64>(3)?.max(after);

@@ -275,8 +275,8 @@ pub(crate) struct Scanned {
     pub(crate) last: Option<i64>,
 }
 
-/// Looks at `limit` rows after `edge` for those of `queue`: however many of other queues lie between
-/// them, no look takes longer.
+/// Looks at `limit` rows after `edge` for those of `queue`: however many of other queues lie
+/// between them, no look takes longer.
 pub(crate) fn scan(tx: &mut Tx, queue: &str, edge: i64, limit: usize) -> Result<Scanned, Error> {
     let (mut looked, mut last, mut rows) = (0, edge, Vec::new());
     tx.query(
@@ -379,5 +379,32 @@ impl Removed {
     /// Whether job `id` was there.
     pub(crate) fn has(&self, id: Id) -> bool {
         self.present.binary_search(&id).is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_db::Class;
+    use weir_storm::fixture::databases;
+
+    use super::*;
+    use crate::schema;
+
+    #[test]
+    fn a_scan_tells_where_it_ended_however_few_it_finds() {
+        for fixture in databases() {
+            fixture.db.migrate(schema::PART, schema::MIGRATIONS).unwrap();
+            let found = |tx: &mut Tx| {
+                let sql = "INSERT INTO jobs (id, queue, lane, kind, failures, enqueued_at, payload)
+                   VALUES (?1, ?2, 'lane', 'k', 0, 0, '{}')";
+                let queue = |id| Value::Text(if id == 11 { "seldom" } else { "often" }.into());
+                tx.run_all(sql, (1..=11).map(|id| [Value::Int(id), queue(id)]))?;
+                let mut look = |edge| scan(tx, "seldom", edge, 4);
+                Ok::<_, Error>([look(0)?, look(4)?, look(8)?].map(|it| (it.rows, it.last)))
+            };
+            let found = fixture.db.write_blocking(Class::Interactive, found).unwrap();
+            let last = (vec![("lane".to_owned(), 11)], None);
+            assert_eq!(found, [(vec![], Some(4)), (vec![], Some(8)), last], "{}", fixture.name);
+        }
     }
 }

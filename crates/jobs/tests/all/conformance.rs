@@ -6,24 +6,13 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
-use tokio_util::sync::CancellationToken;
 use weir_base::Id;
 use weir_db::{Class, params};
-use weir_jobs::sidekiq::Options;
 use weir_jobs::{
-    Claimed, Delay, Failure, Job, Jobs, Outcome, Queue, Registry, Retry, Set, Stats, Unique,
-    Workers,
+    Claimed, Delay, Failure, Job, Outcome, Queue, Registry, Retry, Set, Stats, Unique,
 };
-use weir_storm::fixture::databases;
 
-use crate::house::{House, soon, until};
-use crate::redis_server::RedisServer;
-
-/// A backend under test.
-struct Place {
-    house: House,
-    redis: Option<RedisServer>,
-}
+use crate::house::{Place, Running, places, soon, until};
 
 /// What a run of a job told.
 type Runs = UnboundedReceiver<(i64, u32)>;
@@ -66,36 +55,11 @@ impl Job for Entry {
     const RETRY: Retry = Retry { delay: Delay::FixedMs(1_000), ..Retry::DEFAULT };
 }
 
-fn places() -> Vec<Place> {
-    let sql = databases().into_iter().map(|fixture| (House::new(fixture), None));
-    let on_redis = House::new(weir_storm::fixture::sqlite());
-    let redis = std::iter::once((on_redis, Some(RedisServer::start())));
-    sql.chain(redis).map(|(house, redis)| Place { house, redis }).collect()
-}
-
 impl Place {
-    fn name(&self) -> &'static str {
-        if self.redis.is_some() { "redis" } else { self.house.fixture.name }
-    }
-
-    fn options(&self) -> Option<Options> {
-        self.redis.as_ref().map(RedisServer::options)
-    }
-
-    fn start(&self, registry: Registry) -> Running {
-        let stop = CancellationToken::new();
-        let workers = start(&self.house.jobs, registry, self.options(), stop.clone());
-        Running { stop, workers }
-    }
-
     /// With workers that tell what they ran.
     fn at_work(&self) -> (Running, Runs) {
         let (handlers, runs) = registry();
         (self.start(handlers), runs)
-    }
-
-    fn reopened(self) -> Self {
-        Self { house: self.house.reopened(), redis: self.redis }
     }
 
     async fn add(&self, number: i64, does: Does) -> Id {
@@ -124,30 +88,6 @@ impl Place {
             self.stats().await.queues.iter().all(|queue| queue.depth == 0)
         })
         .await;
-    }
-}
-
-fn start(
-    jobs: &Jobs,
-    registry: Registry,
-    options: Option<Options>,
-    stop: CancellationToken,
-) -> Workers {
-    match options {
-        Some(options) => jobs.start_on_redis(registry, options, stop).unwrap(),
-        None => jobs.start(registry, stop).unwrap(),
-    }
-}
-
-struct Running {
-    stop: CancellationToken,
-    workers: Workers,
-}
-
-impl Running {
-    async fn stop(self) {
-        self.stop.cancel();
-        self.workers.finish(Duration::from_secs(60)).await;
     }
 }
 
@@ -516,8 +456,7 @@ async fn a_stop_hands_back_what_does_not_end() {
         let running = place.start(handlers);
         place.add(1, Does::Well).await;
         assert_eq!(soon(runs.recv()).await, Some((1, 1)), "{}", place.name());
-        running.stop.cancel();
-        running.workers.finish(Duration::ZERO).await;
+        running.stop_within(Duration::ZERO).await;
         let place = place.reopened();
         let (running, mut runs) = place.at_work();
         assert_eq!(soon(runs.recv()).await, Some((1, 1)), "{}: no failure counts", place.name());

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use weir_base::{Clock, Random, Timestamp};
 use weir_db::{Class, Db, Error, Migration, Tx, params};
 use weir_jobs::{Job, Jobs, NodeOptions, Order, Queue, Registry, Workers};
-use weir_storm::fixture::{Fixture, databases};
+use weir_storm::fixture::{Fixture, databases, sqlite};
 
 use crate::redis_server::RedisServer;
 
@@ -20,13 +20,19 @@ const TABLES: &[Migration] = &[Migration {
           CREATE INDEX effects_by_place ON effects (place);",
 }];
 
+/// Whether tests run with their full numbers.
+pub fn is_long() -> bool {
+    std::env::var_os("WEIR_TEST_LONG").is_some()
+}
+
 /// How long a test waits for what should come at once: far beyond any slowness.
-const PATIENCE: Duration = Duration::from_secs(60);
+fn patience() -> Duration {
+    Duration::from_secs(if is_long() { 600 } else { 60 })
+}
 
 /// How long what is away stays away.
 pub fn outage() -> Duration {
-    let is_long = std::env::var_os("WEIR_TEST_LONG").is_some();
-    if is_long { Duration::from_secs(60) } else { Duration::from_millis(300) }
+    if is_long() { Duration::from_secs(60) } else { Duration::from_millis(300) }
 }
 
 pub struct House {
@@ -60,8 +66,19 @@ impl House {
 
     /// The same database as the next process would open it.
     pub fn reopened(self) -> Self {
+        let (fixture, clock) = self.closed();
+        Self::opened(fixture, clock)
+    }
+
+    /// The database, which no process has open.
+    pub fn closed(self) -> (Fixture, Clock) {
         let Self { clock, fixture, db, jobs } = self;
         drop((jobs, db));
+        (fixture, clock)
+    }
+
+    /// The database as a process opens it.
+    pub fn opened(fixture: Fixture, clock: Clock) -> Self {
         let db = fixture.open_again();
         let jobs = open(&db, &clock, 8);
         Self { jobs, db, clock, fixture }
@@ -106,6 +123,36 @@ impl House {
     }
 }
 
+/// A backend: a house, and the Redis where its jobs lie, if they do.
+pub struct Place {
+    pub house: House,
+    pub redis: Option<RedisServer>,
+}
+
+/// One on each backend.
+pub fn places() -> Vec<Place> {
+    let on_redis = House::new(sqlite());
+    let sql = houses().into_iter().map(|house| Place { house, redis: None });
+    sql.chain([Place { house: on_redis, redis: Some(RedisServer::start()) }]).collect()
+}
+
+impl Place {
+    pub fn name(&self) -> &'static str {
+        if self.redis.is_some() { "redis" } else { self.house.fixture.name }
+    }
+
+    pub fn start(&self, registry: Registry) -> Running {
+        match &self.redis {
+            Some(redis) => self.house.start_on(redis, registry),
+            None => self.house.start(registry),
+        }
+    }
+
+    pub fn reopened(self) -> Self {
+        Self { house: self.house.reopened(), redis: self.redis }
+    }
+}
+
 pub struct Running {
     stop: CancellationToken,
     workers: Workers,
@@ -113,7 +160,7 @@ pub struct Running {
 
 impl Running {
     pub async fn stop(self) {
-        self.stop_within(PATIENCE).await;
+        self.stop_within(patience()).await;
     }
 
     pub async fn stop_within(self, patience: Duration) {
@@ -129,11 +176,11 @@ pub async fn until<F: Future<Output = bool>>(what: &str, condition: impl Fn() ->
             tokio::task::yield_now().await;
         }
     };
-    assert!(tokio::time::timeout(PATIENCE, asked).await.is_ok(), "never came: {what}");
+    assert!(tokio::time::timeout(patience(), asked).await.is_ok(), "never came: {what}");
 }
 
 pub async fn soon<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, future).await.expect("it never came")
+    tokio::time::timeout(patience(), future).await.expect("it never came")
 }
 
 /// A unit that writes its number.

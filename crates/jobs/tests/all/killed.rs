@@ -12,6 +12,8 @@ use weir_db::{Class, Db, Dialect, Error, Migration, Options, Tx, params};
 use weir_jobs::{Claimed, Failure, Job, Jobs, Outcome, Queue, Registry};
 use weir_storm::fixture::{Fixture, postgres, sqlite};
 
+use crate::house::is_long;
+
 const TABLES: &[Migration] = &[Migration {
     number: 1,
     name: "effects",
@@ -22,9 +24,9 @@ const TABLES: &[Migration] = &[Migration {
           INSERT INTO clock (tick) VALUES (0);",
 }];
 
-/// The clock of the processes that are killed lies in the database: it ticks when so long has passed
-/// by a timer of the runtime, and then a transaction of the tasks' class is durable, one tick after
-/// the other. So an end, which waits for a timer and a transaction too, may take long only where
+/// The clock of the processes that are killed lies in the database: it ticks when so long has
+/// passed by a timer of the runtime, and then a transaction of the tasks' class is durable, one
+/// tick after the other. So an end, which waits for a timer and a transaction too, may take long only where
 /// the clock stands still with it: on a machine, a runtime or a disk that has no time.
 const TICK: Duration = Duration::from_millis(10);
 /// The end of a task is durable within 50 ms, which are five ticks and the one that had begun. Its
@@ -62,7 +64,7 @@ impl Job for Tell {
 
 /// Jobs, and how often their process is killed.
 fn numbers() -> (i64, u64) {
-    if std::env::var_os("WEIR_TEST_LONG").is_some() { (1_000_000, 200) } else { (4_000, 5) }
+    if is_long() { (1_000_000, 200) } else { (4_000, 5) }
 }
 
 fn open(url: &str, directory: &str) -> (Db, Jobs) {

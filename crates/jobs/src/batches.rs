@@ -379,7 +379,7 @@ pub(crate) fn change(tx: &mut Tx, now: Timestamp, mut changes: Changes) -> Resul
         return Ok(false);
     }
     tx.run(
-        "UPDATE jobs_later SET due_at = ?1, state = 0 WHERE id IN ids(?2) AND state = 2",
+        "UPDATE jobs_later SET due_at = ?1, state = 0 WHERE id IN ids(?2) AND +state = 2",
         params![now, ids(&called)],
     )?;
     Ok(true)
@@ -435,7 +435,7 @@ pub(crate) fn prune(tx: &mut Tx, now: Timestamp) -> Result<u64, Error> {
     }
     let never: Vec<Id> = old.iter().flat_map(|(_, one, other)| [*one, *other]).flatten().collect();
     let list: Vec<Id> = old.iter().map(|(id, _, _)| *id).collect();
-    tx.run("DELETE FROM jobs_later WHERE id IN ids(?1) AND state = 2", params![ids(&never)])?;
+    tx.run("DELETE FROM jobs_later WHERE id IN ids(?1) AND +state = 2", params![ids(&never)])?;
     tx.run("DELETE FROM jobs_members WHERE batch_id IN ids(?1)", params![ids(&list)])?;
     tx.execute("DELETE FROM jobs_batches WHERE id IN ids(?1)", params![ids(&list)])
 }

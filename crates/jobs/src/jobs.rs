@@ -460,11 +460,11 @@ impl Inner {
             self.db.write_blocking(Class::Interactive, news::forget_foreign_numbers)?;
         }
         let loaded = self.db.read_blocking(Class::Interactive, load)?;
-        let mut found = loaded.later;
-        for ((queue, kind), count) in loaded.kinds {
-            self.directory.queue(&queue);
-            found.push((queue, kind, count));
+        for (queue, _) in loaded.kinds.keys() {
+            self.directory.queue(queue);
         }
+        let found = loaded.later.into_iter().chain(loaded.kinds);
+        let found = found.map(|((queue, kind), count)| (queue, kind, count)).collect();
         for ((queue, lane), (ids, ready_ms)) in loaded.lanes {
             self.directory.queue(&queue).turns.lock().found(&lane, &ids, ready_ms);
         }
@@ -530,12 +530,14 @@ impl Inner {
     }
 }
 
+/// How many jobs each queue has of each kind.
+type KindCounts = BTreeMap<(String, String), u64>;
+
 struct Loaded {
     /// By queue and lane: the ids, and since when the first is ready, in ms.
     lanes: BTreeMap<(String, String), (Vec<i64>, i64)>,
-    /// By queue and kind.
-    kinds: BTreeMap<(String, String), u64>,
-    later: Vec<(String, String, u64)>,
+    kinds: KindCounts,
+    later: KindCounts,
     paused: Vec<String>,
     limits: Vec<(String, usize)>,
     next_due: Option<Timestamp>,
@@ -544,8 +546,8 @@ struct Loaded {
 
 fn load(tx: &mut Tx) -> Result<Loaded, weir_db::Error> {
     let mut lanes: BTreeMap<(String, String), (Vec<i64>, i64)> = BTreeMap::new();
-    let mut kinds: BTreeMap<(String, String), u64> = BTreeMap::new();
-    let later = match tx.dialect() {
+    let (mut kinds, mut later) = (KindCounts::new(), KindCounts::new());
+    match tx.dialect() {
         Dialect::Sqlite => {
             let sql = "SELECT queue, kind, lane, id, enqueued_at FROM jobs ORDER BY id";
             tx.query(sql, &[], |row| {
@@ -557,19 +559,18 @@ fn load(tx: &mut Tx) -> Result<Loaded, weir_db::Error> {
                 *ready_ms = row.get::<i64>(4)?.min(*ready_ms);
                 Ok(())
             })?;
-            tx.query(
-                "SELECT queue, kind, COUNT(*) FROM jobs_later GROUP BY queue, kind",
-                &[],
-                |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
-            )?
+            // Counted here: to group them, the database would sort them all.
+            tx.query("SELECT queue, kind FROM jobs_later", &[], |row| {
+                *later.entry((row.get(0)?, row.get(1)?)).or_default() += 1;
+                Ok(())
+            })?;
         }
         // Which lanes are this node's is known when it works.
         Dialect::Postgres => {
             kinds = count_kinds(tx, "jobs")?;
-            let later = count_kinds(tx, "jobs_later")?.into_iter();
-            later.map(|((queue, kind), count)| (queue, kind, count)).collect()
+            later = count_kinds(tx, "jobs_later")?;
         }
-    };
+    }
     Ok(Loaded {
         lanes,
         kinds,
@@ -587,16 +588,13 @@ fn load(tx: &mut Tx) -> Result<Loaded, weir_db::Error> {
 
 /// How many jobs of `table` each queue has of each kind, a part at a time: for all of many millions
 /// a statement takes longer than it may.
-fn count_kinds(
-    tx: &mut Tx,
-    table: &str,
-) -> Result<BTreeMap<(String, String), u64>, weir_db::Error> {
+fn count_kinds(tx: &mut Tx, table: &str) -> Result<KindCounts, weir_db::Error> {
     let sql = format!(
         "SELECT queue, kind, COUNT(*), MAX(id) FROM
            (SELECT queue, kind, id FROM {table} WHERE id > ?1 ORDER BY id LIMIT ?2) part
          GROUP BY queue, kind"
     );
-    let (mut kinds, mut after) = (BTreeMap::new(), i64::MIN);
+    let (mut kinds, mut after) = (KindCounts::new(), i64::MIN);
     loop {
         let (begin, mut counted) = (after, 0);
         tx.query(&sql, params![begin, KINDS_COUNTED_MAX], |row| {

@@ -173,6 +173,7 @@ ALTER TABLE jobs_dead ADD COLUMN unique_key TEXT;
 
 /// What is scheduled and what is tried again lie apart, each in the order of its times: so each is
 /// found without a look at the other, however many those are, and by the key of the rows alone.
+/// Whoever looks for some by their ids writes `+state`, or SQLite would go through all of a state.
 /// `postponed_since`: when a job that was put off was ready first.
 const SCHEDULE_BY_STATE: &str = "
 ALTER TABLE jobs ADD COLUMN postponed_since BIGINT;

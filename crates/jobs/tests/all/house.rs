@@ -46,8 +46,8 @@ pub struct House {
 pub const NODES: NodeOptions =
     NodeOptions { beat: Duration::from_millis(100), lease: Duration::from_millis(800) };
 
-fn open(db: &Db, clock: &Clock, seed: u64) -> Jobs {
-    Jobs::open_as(db.clone(), clock.clone(), Random::seeded(seed), NODES).unwrap()
+fn open(db: &Db, clock: &Clock, seed: u64, nodes: NodeOptions) -> Jobs {
+    Jobs::open_as(db.clone(), clock.clone(), Random::seeded(seed), nodes).unwrap()
 }
 
 /// One on each database.
@@ -60,14 +60,14 @@ impl House {
         let clock = Clock::manual(Timestamp::from_ms(1_700_000_000_000));
         let db = fixture.db.clone();
         db.migrate("test", TABLES).unwrap();
-        let jobs = open(&db, &clock, 7);
+        let jobs = open(&db, &clock, 7, NODES);
         Self { jobs, db, clock, fixture }
     }
 
     /// The same database as the next process would open it.
     pub fn reopened(self) -> Self {
         let (fixture, clock) = self.closed();
-        Self::opened(fixture, clock)
+        Self::opened(fixture, clock, NODES)
     }
 
     /// The database, which no process has open.
@@ -78,9 +78,9 @@ impl House {
     }
 
     /// The database as a process opens it.
-    pub fn opened(fixture: Fixture, clock: Clock) -> Self {
+    pub fn opened(fixture: Fixture, clock: Clock, nodes: NodeOptions) -> Self {
         let db = fixture.open_again();
-        let jobs = open(&db, &clock, 8);
+        let jobs = open(&db, &clock, 8, nodes);
         Self { jobs, db, clock, fixture }
     }
 

@@ -140,7 +140,7 @@ impl Jobs {
     /// # Errors
     /// The database's.
     pub fn take_back(&self, tx: &mut Tx, keys: &[String]) -> Result<usize, weir_db::Error> {
-        // By the ids, and not by all that is scheduled, as the key of the rows begins: hence the `+`.
+        // By the ids, and not through all that is scheduled, as the rows' key begins: so the `+`.
         let gone: Vec<(Id, Gone)> = tx.query(
             "DELETE FROM jobs_later
              WHERE +state = 0 AND id IN (SELECT id FROM jobs_unique WHERE unique_key IN texts(?1))

@@ -37,8 +37,8 @@ const PAGE: usize = 500;
 /// the jobs that are ready and of those that are not: some for each job, a page for each list, and
 /// a few for each look at what is due. Already the short form has more rows in each set.
 const READ_MAX: [i64; 2] = [8_000, 4_500];
-/// Steps that one statement may take on SQLite: some forty for each of the jobs above. To look at
-/// any set it takes more than five a row.
+/// Steps that one statement may take on SQLite: forty for each of those that come due at once. To
+/// look at all of a set takes at least five a row.
 const STEPS_MAX: i64 = 20_000;
 /// Steps to count a row.
 const COUNT_STEPS: i64 = 8;

@@ -421,7 +421,7 @@ CREATE TABLE jobs (
   payload TEXT NOT NULL,
   batch_id BIGINT,
   expires_at BIGINT
-);
+, postponed_since BIGINT);
 CREATE TABLE jobs_batches (
   id BIGINT NOT NULL PRIMARY KEY,
   parent_id BIGINT,
@@ -467,9 +467,9 @@ CREATE TABLE jobs_history (
   PRIMARY KEY (minute, kind)
 ) WITHOUT ROWID;
 CREATE TABLE jobs_later (
+  state BIGINT NOT NULL,
   due_at BIGINT NOT NULL,
   id BIGINT NOT NULL,
-  state BIGINT NOT NULL,
   queue TEXT NOT NULL,
   lane TEXT NOT NULL,
   kind TEXT NOT NULL,
@@ -480,7 +480,8 @@ CREATE TABLE jobs_later (
   reason TEXT,
   batch_id BIGINT,
   expires_at BIGINT,
-  PRIMARY KEY (due_at, id)
+  postponed_since BIGINT,
+  PRIMARY KEY (state, due_at, id)
 ) WITHOUT ROWID;
 CREATE TABLE jobs_leases (
   name TEXT NOT NULL PRIMARY KEY,
@@ -904,7 +905,6 @@ CREATE INDEX jobs_cursors_by_time ON jobs_cursors (saved_at);
 CREATE INDEX jobs_dead_by_time ON jobs_dead (died_at, id);
 CREATE UNIQUE INDEX jobs_later_by_id ON jobs_later (id);
 CREATE INDEX jobs_later_by_queue ON jobs_later (queue, state, lane) WHERE reason IS NOT NULL;
-CREATE INDEX jobs_later_by_state ON jobs_later (state, due_at, id) WHERE state > 0;
 CREATE INDEX jobs_members_by_batch ON jobs_members (batch_id);
 CREATE INDEX jobs_seen_by_time ON jobs_seen (seen_at);
 CREATE INDEX jobs_unique_by_end ON jobs_unique (until_at) WHERE until_at IS NOT NULL;

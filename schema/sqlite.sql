@@ -24,7 +24,7 @@ CREATE TABLE 'account_texts_data'(id INTEGER PRIMARY KEY, block BLOB);
 CREATE TABLE 'account_texts_docsize'(id INTEGER PRIMARY KEY, sz BLOB, origin INTEGER);
 CREATE TABLE 'account_texts_idx'(segid, term, pgno, PRIMARY KEY(segid, term)) WITHOUT ROWID;
 CREATE TABLE account_warnings (
-  id BIGINT NOT NULL PRIMARY KEY,
+  id INTEGER NOT NULL PRIMARY KEY,
   account_id BIGINT NOT NULL,
   by_id BIGINT NOT NULL,
   action TEXT NOT NULL,
@@ -32,7 +32,7 @@ CREATE TABLE account_warnings (
   status_ids TEXT NOT NULL DEFAULT '[]'
 );
 CREATE TABLE accounts (
-  id BIGINT NOT NULL PRIMARY KEY,
+  id INTEGER NOT NULL PRIMARY KEY,
   username TEXT NOT NULL,
   username_key TEXT NOT NULL,
   domain TEXT NOT NULL DEFAULT '',
@@ -89,7 +89,7 @@ CREATE TABLE announcement_reads (
   PRIMARY KEY (account_id, announcement_id)
 ) WITHOUT ROWID;
 CREATE TABLE announcements (
-  id BIGINT NOT NULL PRIMARY KEY,
+  id INTEGER NOT NULL PRIMARY KEY,
   content TEXT NOT NULL,
   starts_at BIGINT,
   ends_at BIGINT,
@@ -105,12 +105,12 @@ CREATE TABLE blocks (
   PRIMARY KEY (account_id, target_id)
 ) WITHOUT ROWID;
 CREATE TABLE bookmarks (
-  id BIGINT NOT NULL PRIMARY KEY,
+  id INTEGER NOT NULL PRIMARY KEY,
   account_id BIGINT NOT NULL,
   status_id BIGINT NOT NULL
 );
 CREATE TABLE cards (
-  id BIGINT NOT NULL PRIMARY KEY,
+  id INTEGER NOT NULL PRIMARY KEY,
   url TEXT NOT NULL,
   card TEXT NOT NULL,
   image TEXT NOT NULL DEFAULT '',
@@ -169,7 +169,7 @@ CREATE TABLE chat_node_subscriptions (
   PRIMARY KEY (node_id, jid)
 ) WITHOUT ROWID;
 CREATE TABLE chat_nodes (
-  id BIGINT NOT NULL PRIMARY KEY,
+  id INTEGER NOT NULL PRIMARY KEY,
   owner_id BIGINT NOT NULL,
   name TEXT NOT NULL,
   config TEXT NOT NULL,
@@ -201,7 +201,7 @@ CREATE TABLE chat_room_messages (
   PRIMARY KEY (room_id, id)
 ) WITHOUT ROWID;
 CREATE TABLE chat_rooms (
-  id BIGINT NOT NULL PRIMARY KEY,
+  id INTEGER NOT NULL PRIMARY KEY,
   name TEXT NOT NULL,
   config TEXT NOT NULL,
   is_public BIGINT NOT NULL,
@@ -212,7 +212,7 @@ CREATE TABLE chat_rooms (
   card TEXT NOT NULL DEFAULT ''
 );
 CREATE TABLE chat_settings (
-  account_id BIGINT NOT NULL PRIMARY KEY,
+  account_id INTEGER NOT NULL PRIMARY KEY,
   contacts_version BIGINT NOT NULL DEFAULT 0,
   archive TEXT,
   mutuals BIGINT NOT NULL DEFAULT 0
@@ -258,7 +258,7 @@ CREATE TABLE conversation_mutes (
   PRIMARY KEY (account_id, conversation_id)
 ) WITHOUT ROWID;
 CREATE TABLE conversations (
-  id BIGINT NOT NULL PRIMARY KEY,
+  id INTEGER NOT NULL PRIMARY KEY,
   account_id BIGINT NOT NULL,
   conversation_id BIGINT NOT NULL,
   participants TEXT NOT NULL,
@@ -266,7 +266,7 @@ CREATE TABLE conversations (
   unread BIGINT NOT NULL DEFAULT 1
 );
 CREATE TABLE custom_emojis (
-  id BIGINT NOT NULL PRIMARY KEY,
+  id INTEGER NOT NULL PRIMARY KEY,
   shortcode TEXT NOT NULL,
   domain TEXT NOT NULL DEFAULT '',
   uri TEXT NOT NULL DEFAULT '',
@@ -294,11 +294,11 @@ CREATE TABLE dismissed_suggestions (
   PRIMARY KEY (account_id, target_id)
 ) WITHOUT ROWID;
 CREATE TABLE domain_allows (
-  id BIGINT NOT NULL PRIMARY KEY,
+  id INTEGER NOT NULL PRIMARY KEY,
   domain TEXT NOT NULL
 );
 CREATE TABLE domain_blocks (
-  id BIGINT NOT NULL PRIMARY KEY,
+  id INTEGER NOT NULL PRIMARY KEY,
   domain TEXT NOT NULL,
   severity TEXT NOT NULL,
   reject_media BIGINT NOT NULL DEFAULT 0,
@@ -308,7 +308,7 @@ CREATE TABLE domain_blocks (
   obfuscate BIGINT NOT NULL DEFAULT 0
 );
 CREATE TABLE email_domain_blocks (
-  id BIGINT NOT NULL PRIMARY KEY,
+  id INTEGER NOT NULL PRIMARY KEY,
   domain TEXT NOT NULL
 );
 CREATE TABLE endorsements (
@@ -318,28 +318,28 @@ CREATE TABLE endorsements (
   PRIMARY KEY (account_id, target_id)
 ) WITHOUT ROWID;
 CREATE TABLE favourites (
-  id BIGINT NOT NULL PRIMARY KEY,
+  id INTEGER NOT NULL PRIMARY KEY,
   account_id BIGINT NOT NULL,
   status_id BIGINT NOT NULL
 );
 CREATE TABLE featured_tags (
-  id BIGINT NOT NULL PRIMARY KEY,
+  id INTEGER NOT NULL PRIMARY KEY,
   account_id BIGINT NOT NULL,
   tag_id BIGINT NOT NULL
 );
 CREATE TABLE filter_keywords (
-  id BIGINT NOT NULL PRIMARY KEY,
+  id INTEGER NOT NULL PRIMARY KEY,
   filter_id BIGINT NOT NULL,
   keyword TEXT NOT NULL,
   whole_word BIGINT NOT NULL DEFAULT 1
 );
 CREATE TABLE filter_statuses (
-  id BIGINT NOT NULL PRIMARY KEY,
+  id INTEGER NOT NULL PRIMARY KEY,
   filter_id BIGINT NOT NULL,
   status_id BIGINT NOT NULL
 );
 CREATE TABLE filters (
-  id BIGINT NOT NULL PRIMARY KEY,
+  id INTEGER NOT NULL PRIMARY KEY,
   account_id BIGINT NOT NULL,
   title TEXT NOT NULL,
   contexts TEXT NOT NULL,
@@ -395,7 +395,7 @@ CREATE TABLE idempotency_keys (
   PRIMARY KEY (account_id, idempotency_key)
 ) WITHOUT ROWID;
 CREATE TABLE invites (
-  id BIGINT NOT NULL PRIMARY KEY,
+  id INTEGER NOT NULL PRIMARY KEY,
   code TEXT NOT NULL,
   account_id BIGINT NOT NULL,
   uses BIGINT NOT NULL DEFAULT 0,
@@ -404,7 +404,7 @@ CREATE TABLE invites (
   autofollow BIGINT NOT NULL DEFAULT 0
 );
 CREATE TABLE ip_blocks (
-  id BIGINT NOT NULL PRIMARY KEY,
+  id INTEGER NOT NULL PRIMARY KEY,
   network TEXT NOT NULL,
   severity TEXT NOT NULL,
   comment TEXT NOT NULL DEFAULT '',
@@ -423,7 +423,7 @@ CREATE TABLE jobs (
   expires_at BIGINT
 , postponed_since BIGINT);
 CREATE TABLE jobs_batches (
-  id BIGINT NOT NULL PRIMARY KEY,
+  id INTEGER NOT NULL PRIMARY KEY,
   parent_id BIGINT,
   label TEXT NOT NULL,
   created_at BIGINT NOT NULL,
@@ -438,16 +438,16 @@ CREATE TABLE jobs_batches (
   on_death BIGINT
 );
 CREATE TABLE jobs_cancels (
-  id BIGINT NOT NULL PRIMARY KEY,
+  id INTEGER NOT NULL PRIMARY KEY,
   asked_at BIGINT NOT NULL
 );
 CREATE TABLE jobs_cursors (
-  id BIGINT NOT NULL PRIMARY KEY,
+  id INTEGER NOT NULL PRIMARY KEY,
   cursor TEXT NOT NULL,
   saved_at BIGINT NOT NULL
 );
 CREATE TABLE jobs_dead (
-  id BIGINT NOT NULL PRIMARY KEY,
+  id INTEGER NOT NULL PRIMARY KEY,
   died_at BIGINT NOT NULL,
   queue TEXT NOT NULL,
   lane TEXT NOT NULL,
@@ -488,12 +488,12 @@ CREATE TABLE jobs_leases (
   node BIGINT NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE jobs_members (
-  id BIGINT NOT NULL PRIMARY KEY,
+  id INTEGER NOT NULL PRIMARY KEY,
   batch_id BIGINT NOT NULL,
   has_failed BIGINT NOT NULL
 );
 CREATE TABLE jobs_nodes (
-  node BIGINT NOT NULL PRIMARY KEY,
+  node INTEGER NOT NULL PRIMARY KEY,
   beat BIGINT NOT NULL,
   place TEXT NOT NULL,
   view TEXT NOT NULL
@@ -515,7 +515,7 @@ CREATE TABLE jobs_seen (
   seen_at BIGINT NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE jobs_suspects (
-  id BIGINT NOT NULL PRIMARY KEY,
+  id INTEGER NOT NULL PRIMARY KEY,
   deaths BIGINT NOT NULL
 );
 CREATE TABLE jobs_unique (
@@ -530,7 +530,7 @@ CREATE TABLE list_accounts (
   PRIMARY KEY (list_id, account_id)
 ) WITHOUT ROWID;
 CREATE TABLE lists (
-  id BIGINT NOT NULL PRIMARY KEY,
+  id INTEGER NOT NULL PRIMARY KEY,
   account_id BIGINT NOT NULL,
   title TEXT NOT NULL,
   replies_policy TEXT NOT NULL DEFAULT 'list',
@@ -552,7 +552,7 @@ CREATE TABLE markers (
   PRIMARY KEY (account_id, timeline)
 ) WITHOUT ROWID;
 CREATE TABLE media (
-  id BIGINT NOT NULL PRIMARY KEY,
+  id INTEGER NOT NULL PRIMARY KEY,
   account_id BIGINT NOT NULL,
   status_id BIGINT,
   kind TEXT NOT NULL,
@@ -569,7 +569,7 @@ CREATE TABLE media (
   unattached_at BIGINT NOT NULL DEFAULT 0
 );
 CREATE TABLE meetings (
-  slot BIGINT NOT NULL PRIMARY KEY,
+  slot INTEGER NOT NULL PRIMARY KEY,
   times BIGINT NOT NULL
 );
 CREATE TABLE mentions (
@@ -579,7 +579,7 @@ CREATE TABLE mentions (
   PRIMARY KEY (status_id, account_id)
 ) WITHOUT ROWID;
 CREATE TABLE migrations (
-  id BIGINT NOT NULL PRIMARY KEY,
+  id INTEGER NOT NULL PRIMARY KEY,
   account_id BIGINT NOT NULL,
   target_id BIGINT NOT NULL,
   followers BIGINT NOT NULL
@@ -598,18 +598,18 @@ CREATE TABLE notification_permissions (
   PRIMARY KEY (account_id, from_account_id)
 ) WITHOUT ROWID;
 CREATE TABLE notification_policies (
-  account_id BIGINT NOT NULL PRIMARY KEY,
+  account_id INTEGER NOT NULL PRIMARY KEY,
   policy TEXT NOT NULL
 );
 CREATE TABLE notification_requests (
-  id BIGINT NOT NULL PRIMARY KEY,
+  id INTEGER NOT NULL PRIMARY KEY,
   account_id BIGINT NOT NULL,
   from_account_id BIGINT NOT NULL,
   last_status_id BIGINT,
   updated_at BIGINT NOT NULL
 );
 CREATE TABLE notifications (
-  id BIGINT NOT NULL PRIMARY KEY,
+  id INTEGER NOT NULL PRIMARY KEY,
   account_id BIGINT NOT NULL,
   kind TEXT NOT NULL,
   from_account_id BIGINT NOT NULL,
@@ -619,7 +619,7 @@ CREATE TABLE notifications (
   filtered BIGINT NOT NULL DEFAULT 0
 );
 CREATE TABLE oauth_apps (
-  id BIGINT NOT NULL PRIMARY KEY,
+  id INTEGER NOT NULL PRIMARY KEY,
   client_id TEXT NOT NULL,
   client_secret_hash BLOB NOT NULL,
   name TEXT NOT NULL,
@@ -638,7 +638,7 @@ CREATE TABLE oauth_grants (
   expires_at BIGINT NOT NULL
 );
 CREATE TABLE oauth_tokens (
-  id BIGINT NOT NULL PRIMARY KEY,
+  id INTEGER NOT NULL PRIMARY KEY,
   token_hash BLOB NOT NULL,
   app_id BIGINT NOT NULL,
   account_id BIGINT,
@@ -647,7 +647,7 @@ CREATE TABLE oauth_tokens (
   last_used_at BIGINT NOT NULL
 );
 CREATE TABLE payloads (
-  id BIGINT NOT NULL PRIMARY KEY,
+  id INTEGER NOT NULL PRIMARY KEY,
   account_id BIGINT NOT NULL,
   -- What it is about: what one account says about one thing goes to an inbox in order of id.
   subject BIGINT NOT NULL,
@@ -669,7 +669,7 @@ CREATE TABLE poll_votes (
   PRIMARY KEY (poll_id, account_id, choice)
 ) WITHOUT ROWID;
 CREATE TABLE polls (
-  id BIGINT NOT NULL PRIMARY KEY,
+  id INTEGER NOT NULL PRIMARY KEY,
   status_id BIGINT NOT NULL,
   account_id BIGINT NOT NULL,
   options TEXT NOT NULL,
@@ -681,7 +681,7 @@ CREATE TABLE polls (
   fetched_at BIGINT NOT NULL DEFAULT 0
 );
 CREATE TABLE push_subscriptions (
-  id BIGINT NOT NULL PRIMARY KEY,
+  id INTEGER NOT NULL PRIMARY KEY,
   token_id BIGINT NOT NULL,
   account_id BIGINT NOT NULL,
   endpoint TEXT NOT NULL,
@@ -692,7 +692,7 @@ CREATE TABLE push_subscriptions (
   standard BIGINT NOT NULL DEFAULT 0
 );
 CREATE TABLE reports (
-  id BIGINT NOT NULL PRIMARY KEY,
+  id INTEGER NOT NULL PRIMARY KEY,
   account_id BIGINT NOT NULL,
   target_id BIGINT NOT NULL,
   uri TEXT NOT NULL DEFAULT '',
@@ -705,13 +705,13 @@ CREATE TABLE reports (
   action_taken_by_id BIGINT
 );
 CREATE TABLE rules (
-  id BIGINT NOT NULL PRIMARY KEY,
+  id INTEGER NOT NULL PRIMARY KEY,
   position BIGINT NOT NULL,
   content TEXT NOT NULL,
   hint TEXT NOT NULL DEFAULT ''
 );
 CREATE TABLE scheduled_statuses (
-  id BIGINT NOT NULL PRIMARY KEY,
+  id INTEGER NOT NULL PRIMARY KEY,
   account_id BIGINT NOT NULL,
   scheduled_at BIGINT NOT NULL,
   in_reply_to_id BIGINT,
@@ -726,7 +726,7 @@ CREATE TABLE settings (
   content TEXT NOT NULL
 );
 CREATE TABLE severances (
-  id BIGINT NOT NULL PRIMARY KEY,
+  id INTEGER NOT NULL PRIMARY KEY,
   account_id BIGINT NOT NULL,
   kind TEXT NOT NULL,
   target TEXT NOT NULL,
@@ -735,7 +735,7 @@ CREATE TABLE severances (
   following_count BIGINT NOT NULL
 );
 CREATE TABLE shipments (
-  id BIGINT NOT NULL PRIMARY KEY,
+  id INTEGER NOT NULL PRIMARY KEY,
   status_id BIGINT NOT NULL,
   inboxes_count BIGINT NOT NULL,
   hosts_count BIGINT NOT NULL,
@@ -743,7 +743,7 @@ CREATE TABLE shipments (
   spared TEXT NOT NULL DEFAULT ''
 );
 CREATE TABLE status_edits (
-  id BIGINT NOT NULL PRIMARY KEY,
+  id INTEGER NOT NULL PRIMARY KEY,
   status_id BIGINT NOT NULL,
   created_at BIGINT NOT NULL,
   content TEXT NOT NULL,
@@ -764,7 +764,7 @@ CREATE TABLE 'status_texts_data'(id INTEGER PRIMARY KEY, block BLOB);
 CREATE TABLE 'status_texts_docsize'(id INTEGER PRIMARY KEY, sz BLOB, origin INTEGER);
 CREATE TABLE 'status_texts_idx'(segid, term, pgno, PRIMARY KEY(segid, term)) WITHOUT ROWID;
 CREATE TABLE statuses (
-  id BIGINT NOT NULL PRIMARY KEY,
+  id INTEGER NOT NULL PRIMARY KEY,
   account_id BIGINT NOT NULL,
   local BIGINT NOT NULL DEFAULT 0,
   uri TEXT NOT NULL,
@@ -793,7 +793,7 @@ CREATE TABLE statuses (
   favourites_count BIGINT NOT NULL DEFAULT 0
 );
 CREATE TABLE tags (
-  id BIGINT NOT NULL PRIMARY KEY,
+  id INTEGER NOT NULL PRIMARY KEY,
   name TEXT NOT NULL,
   display TEXT NOT NULL,
   last_status_at BIGINT
@@ -813,7 +813,7 @@ CREATE TABLE undelivered (
   PRIMARY KEY (payload_id, host, inbox)
 ) WITHOUT ROWID;
 CREATE TABLE users (
-  account_id BIGINT NOT NULL PRIMARY KEY,
+  account_id INTEGER NOT NULL PRIMARY KEY,
   email TEXT NOT NULL,
   email_key TEXT NOT NULL,
   unconfirmed_email TEXT,
@@ -842,7 +842,7 @@ CREATE TABLE versions (
   PRIMARY KEY (actor, object, relation)
 ) WITHOUT ROWID;
 CREATE TABLE web_sessions (
-  id BIGINT NOT NULL PRIMARY KEY,
+  id INTEGER NOT NULL PRIMARY KEY,
   token_hash BLOB NOT NULL,
   account_id BIGINT NOT NULL,
   created_at BIGINT NOT NULL,
@@ -925,11 +925,10 @@ CREATE INDEX notification_permissions_by_sender ON notification_permissions (fro
 CREATE UNIQUE INDEX notification_requests_of
   ON notification_requests (account_id, from_account_id);
 CREATE INDEX notifications_by_account ON notifications (account_id, id);
-CREATE INDEX notifications_by_sender ON notifications (account_id, from_account_id);
 CREATE INDEX notifications_by_status ON notifications (status_id) WHERE status_id <> 0;
 CREATE INDEX notifications_from ON notifications (from_account_id);
 CREATE UNIQUE INDEX notifications_once
-  ON notifications (account_id, kind, from_account_id, status_id, subject_id);
+  ON notifications (account_id, from_account_id, kind, status_id, subject_id);
 CREATE UNIQUE INDEX oauth_apps_by_client_id ON oauth_apps (client_id);
 CREATE INDEX oauth_grants_by_expiry ON oauth_grants (expires_at);
 CREATE INDEX oauth_tokens_by_account ON oauth_tokens (account_id);
@@ -956,11 +955,13 @@ CREATE INDEX statuses_by_app ON statuses (app_id) WHERE app_id IS NOT NULL;
 CREATE UNIQUE INDEX statuses_by_boost ON statuses (boost_of_id, account_id)
   WHERE boost_of_id IS NOT NULL;
 CREATE INDEX statuses_by_card ON statuses (card_id, id) WHERE card_id IS NOT NULL;
-CREATE INDEX statuses_by_conversation ON statuses (conversation_id, id);
 CREATE INDEX statuses_by_missing_parent ON statuses (in_reply_to_uri)
   WHERE in_reply_to_uri IS NOT NULL AND in_reply_to_id IS NULL;
 CREATE INDEX statuses_by_parent ON statuses (in_reply_to_id, id) WHERE in_reply_to_id IS NOT NULL;
 CREATE UNIQUE INDEX statuses_by_uri ON statuses (uri);
+CREATE INDEX statuses_direct ON statuses (conversation_id, id) WHERE visibility = 3;
+CREATE INDEX statuses_of_unknown ON statuses (conversation_id)
+  WHERE conversation_id >= 4611686018427387904;
 CREATE INDEX statuses_public ON statuses (id) WHERE visibility = 0 AND boost_of_id IS NULL;
 CREATE INDEX statuses_public_local ON statuses (id)
   WHERE visibility = 0 AND boost_of_id IS NULL AND local = 1;

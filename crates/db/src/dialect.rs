@@ -92,10 +92,9 @@ pub(crate) fn migration(dialect: Dialect, sql: &str) -> String {
                 out.push('\n');
             }
             _ if dialect == Dialect::Sqlite => {
-                out.push_str(&line.replace(
-                    " BIGINT NOT NULL PRIMARY KEY",
-                    " INTEGER NOT NULL PRIMARY KEY",
-                ));
+                out.push_str(
+                    &line.replace(" BIGINT NOT NULL PRIMARY KEY", " INTEGER NOT NULL PRIMARY KEY"),
+                );
                 out.push('\n');
             }
             _ => {

@@ -18,6 +18,7 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration { number: 3, name: "retries by time", sql: RETRIES_BY_TIME },
     Migration { number: 4, name: "keys of the dead", sql: KEYS_OF_THE_DEAD },
     Migration { number: 5, name: "schedule by state", sql: SCHEDULE_BY_STATE },
+    Migration { number: 6, name: "no statistics of payloads", sql: NO_STATISTICS },
 ];
 
 const TABLES: &str = "
@@ -210,5 +211,13 @@ INSERT INTO jobs_later
 DROP TABLE jobs_later_by_time;
 CREATE UNIQUE INDEX jobs_later_by_id ON jobs_later (id);
 CREATE INDEX jobs_later_by_queue ON jobs_later (queue, state, lane) WHERE reason IS NOT NULL;
+-- end
+";
+
+/// Nothing is looked for by its payload, and to look at a grown table was mostly to sort them.
+const NO_STATISTICS: &str = "
+-- only: postgres
+ALTER TABLE jobs ALTER payload SET STATISTICS 0;
+ALTER TABLE jobs_later ALTER payload SET STATISTICS 0;
 -- end
 ";

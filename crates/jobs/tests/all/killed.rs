@@ -26,8 +26,8 @@ const TABLES: &[Migration] = &[Migration {
 
 /// The clock of the processes that are killed lies in the database: it ticks when so long has
 /// passed by a timer of the runtime, and then a transaction of the tasks' class is durable, one
-/// tick after the other. So an end, which waits for a timer and a transaction too, may take long only where
-/// the clock stands still with it: on a machine, a runtime or a disk that has no time.
+/// tick after the other. So an end, which waits for a timer and a transaction too, may take long
+/// only where the clock stands still with it: on a machine, a runtime or a disk that has no time.
 const TICK: Duration = Duration::from_millis(10);
 /// The end of a task is durable within 50 ms, which are five ticks and the one that had begun. Its
 /// work counts as done with the transaction that wrote it: its commit takes at most one more.
@@ -101,8 +101,10 @@ fn a_process_that_is_killed() {
         });
         let ticking = db.clone();
         tokio::spawn(async move {
+            let mut each = tokio::time::interval(TICK);
+            each.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
             loop {
-                tokio::time::sleep(TICK).await;
+                each.tick().await;
                 let tick = |tx: &mut Tx| tx.execute("UPDATE clock SET tick = tick + 1", &[]);
                 let ticked: Result<u64, Error> = ticking.write(Tell::QUEUE.class, tick).await;
                 assert_eq!(ticked.unwrap(), 1);

@@ -61,9 +61,8 @@ pub use value::{FromColumn, Json, ToValue, Value, ids, texts};
 use queue::ClassQueue;
 use unit::{Kind, Unit, Work};
 
-/// 256 MiB: in a flood the log grows by 64 MiB a second, and whoever writes waits while it is cut.
-/// A reading searches the index of that part alone which was not copied yet.
-const LOG_BYTES_MAX: u64 = 256 << 20;
+/// 64 MiB: longer, and each reading would search a longer index of the log.
+const LOG_BYTES_MAX: u64 = 64 << 20;
 /// About ten times what a commit costs, and still little to wait for.
 const GROUP_TIME_MAX: Duration = Duration::from_millis(2);
 /// Longer than anything that somebody waits for.

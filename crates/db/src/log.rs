@@ -15,9 +15,8 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::sqlite::BUSY_WAIT;
 
-/// A checkpoint runs beside the writer each time the log has grown by this part of its limit. The
-/// more it has grown, the more of its pages are the same, and copied once.
-const CHECKPOINTS: i64 = 8;
+/// A checkpoint runs beside the writer each time the log has grown by this (8 MiB).
+const CHECKPOINT_PAGES: i64 = 2_000;
 const PAGE_BYTES: u64 = 4_096;
 /// What the writer copies itself when it cuts the log: 4 MiB, in a few milliseconds.
 const REST_PAGES_MAX: i64 = 1_000;
@@ -94,7 +93,7 @@ impl Log {
         let pages_max = i64::try_from(bytes_max / PAGE_BYTES).unwrap_or(i64::MAX);
         Self {
             pages: Arc::new(AtomicI64::new(0)),
-            pages_max: pages_max.max(2 * REST_PAGES_MAX),
+            pages_max: pages_max.max(CHECKPOINT_PAGES),
             copied: AtomicI64::new(0),
             asked_at: AtomicI64::new(0),
             cut_at: AtomicI64::new(0),
@@ -139,7 +138,7 @@ impl Log {
             self.start_again(writer, pages);
         }
         // Beyond the limit the copies follow each other, until little is left for the cut.
-        let asks = pages - self.asked_at.load(Ordering::Relaxed) >= self.step()
+        let asks = pages - self.asked_at.load(Ordering::Relaxed) >= CHECKPOINT_PAGES
             || (pages >= self.pages_max && self.rest(pages) > REST_PAGES_MAX);
         if asks {
             self.asked_at.store(pages, Ordering::Relaxed);
@@ -147,11 +146,6 @@ impl Log {
             self.bell.lock().rings = true;
             self.rung.notify_one();
         }
-    }
-
-    /// Pages by which the log grows from one checkpoint to the next.
-    fn step(&self) -> i64 {
-        self.pages_max / CHECKPOINTS
     }
 
     /// Pages of the log that are not copied.
@@ -162,7 +156,7 @@ impl Log {
     /// Whether a cut takes little time now, or has to be. Each group waits for it.
     fn may_cut(&self, pages: i64) -> bool {
         let tried_at = self.cut_at.load(Ordering::Relaxed);
-        if tried_at > 0 && pages - tried_at < self.step() {
+        if tried_at > 0 && pages - tried_at < CHECKPOINT_PAGES {
             return false;
         }
         let is_quick = self.rest(pages) <= REST_PAGES_MAX && !self.copying.is_locked();

@@ -39,7 +39,7 @@ pub(crate) async fn run(core: Arc<Core>) {
         } else if look_at <= now {
             look_at = now.plus_ms(LOOK_EACH_MS);
             if let Err(error) = look(&core, &mut missing).await {
-                tracing::warn!(%error, "keys of lost jobs are kept; the next look is in ten minutes");
+                tracing::warn!(%error, "keys of lost jobs stay; the next look is in ten minutes");
             }
         }
         tokio::select! {

@@ -6,7 +6,14 @@
 //! beginning; at twice the limit it does so however much is left. Everybody who writes waits for
 //! that, so it never waits for a copy that is under way. A reader that holds an old snapshot
 //! forbids the start; when it is so old that half the log was written since, it is cancelled.
+//!
+//! Before the log may start again the database must lie on the disk. SQLite sees to that only when
+//! a checkpoint reaches the end of the log, which is then: the writer would wait for all that was
+//! copied since the last start. So each copy is brought to the disk when it is made, beside the
+//! writer, and what is left for the cut is the rest.
 
+use std::fs::File;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::{Duration, Instant};
@@ -18,12 +25,21 @@ use crate::sqlite::BUSY_WAIT;
 /// A checkpoint runs beside the writer each time the log has grown by this (8 MiB).
 const CHECKPOINT_PAGES: i64 = 2_000;
 const PAGE_BYTES: u64 = 4_096;
-/// What the writer copies itself when it cuts the log: 4 MiB, in a few milliseconds.
-const REST_PAGES_MAX: i64 = 1_000;
-/// How long the writer waits for short readers to leave the log before it goes on.
+/// What the writer copies itself when it cuts the log as soon as it may: half a MiB. Each page
+/// costs about 20 us, most of it until the disk has it, and those who write wait for that.
+const REST_PAGES_MAX: i64 = 128;
+/// A log that is longer by so many pages is cut with one more left: where the writer leaves copies
+/// no end, it waits longer in the end rather than for half the log at twice the limit.
+const REST_GROWS_EACH_PAGES: i64 = 8;
+/// How long the writer waits for short readers to leave the log before it goes on, …
 const CUT_WAIT: Duration = Duration::from_millis(50);
+/// … and how often it looks.
+const CUT_LOOKS_EACH: Duration = Duration::from_micros(100);
 
 pub(crate) struct Log {
+    /// The database, where commits wait for the disk. Whoever closes a file gives up all locks its
+    /// process holds on it, so it stays open until every connection is closed.
+    database: Option<File>,
     /// Pages in the log after the last commit.
     pages: Arc<AtomicI64>,
     pages_max: i64,
@@ -39,6 +55,7 @@ pub(crate) struct Log {
     bell: Mutex<Bell>,
     rung: Condvar,
     bytes: metrics::Gauge,
+    copy_seconds: metrics::Histogram,
     cuts: metrics::Counter,
     cut_seconds: metrics::Histogram,
     cancels: metrics::Counter,
@@ -89,9 +106,16 @@ impl Snapshot {
 }
 
 impl Log {
-    pub(crate) fn new(snapshots: Vec<Arc<Snapshot>>, bytes_max: u64) -> Self {
+    /// Of the database at `path`, which is there. Without `sync` nothing waits for the disk.
+    pub(crate) fn new(
+        path: &Path,
+        sync: bool,
+        snapshots: Vec<Arc<Snapshot>>,
+        bytes_max: u64,
+    ) -> std::io::Result<Self> {
         let pages_max = i64::try_from(bytes_max / PAGE_BYTES).unwrap_or(i64::MAX);
-        Self {
+        Ok(Self {
+            database: sync.then(|| File::open(path)).transpose()?,
             pages: Arc::new(AtomicI64::new(0)),
             pages_max: pages_max.max(CHECKPOINT_PAGES),
             copied: AtomicI64::new(0),
@@ -102,10 +126,11 @@ impl Log {
             bell: Mutex::new(Bell::default()),
             rung: Condvar::new(),
             bytes: metrics::gauge!("weir_db_log_bytes"),
+            copy_seconds: metrics::histogram!("weir_db_log_copy_seconds"),
             cuts: metrics::counter!("weir_db_log_cuts_total"),
             cut_seconds: metrics::histogram!("weir_db_log_cut_seconds"),
             cancels: metrics::counter!("weir_db_reads_cancelled_total"),
-        }
+        })
     }
 
     /// Has `writer` tell after each commit how long the log is.
@@ -126,7 +151,7 @@ impl Log {
     }
 
     /// Called by the writer between its transactions.
-    pub(crate) fn after_group(&self, writer: &rusqlite::Connection) {
+    pub(crate) fn after_group(&self, writer: &mut rusqlite::Connection) {
         let pages = self.pages.load(Ordering::Relaxed);
         if pages < self.asked_at.load(Ordering::Relaxed) {
             // The log began again.
@@ -139,7 +164,7 @@ impl Log {
         }
         // Beyond the limit the copies follow each other, until little is left for the cut.
         let asks = pages - self.asked_at.load(Ordering::Relaxed) >= CHECKPOINT_PAGES
-            || (pages >= self.pages_max && self.rest(pages) > REST_PAGES_MAX);
+            || (pages >= self.pages_max && self.rest(pages) > self.rest_max(pages));
         if asks {
             self.asked_at.store(pages, Ordering::Relaxed);
             self.bytes.set(pages as f64 * PAGE_BYTES as f64);
@@ -153,17 +178,22 @@ impl Log {
         pages - self.copied.load(Ordering::Relaxed)
     }
 
+    /// The most pages that the writer copies itself.
+    fn rest_max(&self, pages: i64) -> i64 {
+        REST_PAGES_MAX + (pages - self.pages_max).max(0) / REST_GROWS_EACH_PAGES
+    }
+
     /// Whether a cut takes little time now, or has to be. Each group waits for it.
     fn may_cut(&self, pages: i64) -> bool {
         let tried_at = self.cut_at.load(Ordering::Relaxed);
         if tried_at > 0 && pages - tried_at < CHECKPOINT_PAGES {
             return false;
         }
-        let is_quick = self.rest(pages) <= REST_PAGES_MAX && !self.copying.is_locked();
+        let is_quick = self.rest(pages) <= self.rest_max(pages) && !self.copying.is_locked();
         is_quick || pages >= 2 * self.pages_max
     }
 
-    fn start_again(&self, writer: &rusqlite::Connection, pages: i64) {
+    fn start_again(&self, writer: &mut rusqlite::Connection, pages: i64) {
         match self.cut(writer) {
             Ok(true) => self.cuts.increment(1),
             Ok(false) => {
@@ -179,10 +209,13 @@ impl Log {
 
     /// Copies the rest of the log and lets the next transaction start it again; false when readers
     /// forbid it.
-    fn cut(&self, writer: &rusqlite::Connection) -> rusqlite::Result<bool> {
+    fn cut(&self, writer: &mut rusqlite::Connection) -> rusqlite::Result<bool> {
         let started = Instant::now();
         let _copying = self.copying.lock();
-        writer.busy_timeout(CUT_WAIT)?;
+        writer.busy_handler(Some(|looks: i32| {
+            std::thread::sleep(CUT_LOOKS_EACH);
+            CUT_LOOKS_EACH * looks.unsigned_abs() < CUT_WAIT
+        }))?;
         let busy = writer.query_row("PRAGMA wal_checkpoint(RESTART)", [], |row| row.get(0));
         writer.busy_timeout(BUSY_WAIT)?;
         self.copied.store(0, Ordering::Relaxed);
@@ -204,12 +237,20 @@ impl Log {
             drop(bell);
             let _copying = self.copying.lock();
             let copied = |row: &rusqlite::Row<'_>| row.get::<_, i64>(2);
+            let started = Instant::now();
             match connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], copied) {
-                Ok(copied) => self.copied.store(copied, Ordering::Relaxed),
+                Ok(copied) => {
+                    // A failure is told to the cut too, which then does not happen.
+                    if let Some(Err(error)) = self.database.as_ref().map(File::sync_data) {
+                        tracing::warn!(%error, "the disk did not take a checkpoint");
+                    }
+                    self.copied.store(copied, Ordering::Relaxed);
+                }
                 Err(error) => {
                     tracing::warn!(%error, "a checkpoint failed; the log grows until the next one");
                 }
             }
+            self.copy_seconds.record(started.elapsed().as_secs_f64());
         }
     }
 

@@ -55,7 +55,8 @@ pub(crate) fn open(path: &Path, options: &Options) -> Result<Opened, Error> {
     }
     let snapshots: Vec<Arc<Snapshot>> =
         readers.iter().map(|reader| Arc::new(Snapshot::new(reader))).collect();
-    let log = Arc::new(Log::new(snapshots.clone(), options.log_bytes_max));
+    let log = Log::new(path, options.sync, snapshots.clone(), options.log_bytes_max);
+    let log = Arc::new(log.map_err(|error| fail(error.to_string()))?);
     log.follow(&mut writer).map_err(refused)?;
 
     let (failed, progress) = (Arc::new(AtomicBool::new(false)), Arc::new(Progress::default()));

@@ -85,7 +85,7 @@ impl Writer {
         let mut done = None;
         while let Some((turn, work)) = self.queue.pop(done.take()) {
             done = self.group(turn, work);
-            self.log.after_group(&self.connection);
+            self.log.after_group(&mut self.connection);
             if self.answered.get() >= CROWD_MIN {
                 self.queue.comes_until(Instant::now() + CROWD_WAIT);
             }

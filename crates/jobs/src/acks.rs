@@ -24,9 +24,9 @@ pub(crate) const WRITERS: usize = 2;
 const GROUP_MIN: usize = 1_000;
 /// Ends of one group, about.
 const GROUP_MAX: usize = 4_000;
-/// Ends of one unit of work: about half a millisecond of the writer, for which somebody who is
-/// more urgent has to wait.
-const UNIT_ENDS: usize = 768;
+/// Ends of one unit of work: about a quarter of a millisecond of the writer, for which somebody who
+/// is more urgent has to wait.
+const UNIT_ENDS: usize = 384;
 /// How long the first of a group waits for others. With the commit this stays below the 50 ms
 /// after which an end is durable.
 const LINGER: Duration = Duration::from_millis(10);

@@ -54,8 +54,9 @@ const AHEAD_NS: i64 = 10_000_000;
 const AHEAD_MAX: usize = 8_192;
 /// Rows of one look for jobs that are not held in memory.
 const SCAN_MAX: usize = 100_000;
-/// Tasks of one read.
-const READ_MAX: usize = 2_048;
+/// Tasks of one read. It holds a core for about a millisecond, and somebody who is more urgent may
+/// wait for that.
+const READ_MAX: usize = 1_024;
 /// The wait before the database is asked again after it failed.
 pub(crate) const AGAIN_AFTER: Duration = Duration::from_millis(500);
 

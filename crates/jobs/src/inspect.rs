@@ -231,6 +231,14 @@ impl Jobs {
         Ok(all.saturating_sub(COUNTED_MAX))
     }
 
+    /// How many jobs are ready, on all nodes: likewise for who looks at them all.
+    pub(crate) async fn ready_everywhere(&self) -> Result<u64, Error> {
+        let count = |tx: &mut Tx| tx.value("SELECT COUNT(*) FROM jobs", &[]);
+        let all: Option<u64> =
+            self.inner.db.read::<_, weir_db::Error, _>(Class::Interactive, count).await?;
+        Ok(all.unwrap_or(0))
+    }
+
     /// At most `limit` (and 1,000) jobs of `set`, after the entry `after`: the ready by
     /// id, the scheduled and the retries by time, the dead from the newest.
     ///

@@ -51,7 +51,11 @@ impl Jobs {
     ) -> Result<Swept, Error> {
         let stats = self.stats().await?;
         let of = match search.set {
-            Set::Ready => stats.queues.iter().map(|queue| queue.depth).sum(),
+            Set::Ready => {
+                let known: u64 = stats.queues.iter().map(|queue| queue.depth).sum();
+                // Beyond a bound the depths are of this node's lanes alone.
+                known.max(self.ready_everywhere().await?)
+            }
             Set::Scheduled => stats.scheduled + self.uncounted(search.set).await?,
             Set::Retries => stats.retries + self.uncounted(search.set).await?,
             Set::Dead => stats.dead,

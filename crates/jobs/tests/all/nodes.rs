@@ -9,7 +9,9 @@ use tokio_util::sync::CancellationToken;
 use weir_base::Random;
 use weir_db::{Class, Db, Tx};
 use weir_jobs::sidekiq::Options;
-use weir_jobs::{Claimed, Failure, Jobs, NodeOptions, Outcome, Prepared, Registry, Workers};
+use weir_jobs::{
+    Action, Claimed, Failure, Jobs, NodeOptions, Outcome, Prepared, Registry, Search, Set, Workers,
+};
 
 use crate::house::{Call, House, NODES, Note, SlowCall, numbers, until, write_effect};
 use crate::redis_server::RedisServer;
@@ -365,6 +367,24 @@ fn tasks_in_another_nodes_lanes_move_to_another_queue_only_while_theirs_is_pause
     enqueue(1);
     assert_eq!(moved().unwrap().changed, 1);
     both(&first, &second, "it runs in the other queue", async || house.rows("jobs").await == 0);
+    first.leave();
+    second.leave();
+}
+
+#[test]
+fn one_node_removes_what_waits_on_all_of_them_however_much_that_is() {
+    let Some(house) = house() else { return };
+    let (first, second) = (Node::start(&house, 73, 0), Node::start(&house, 74, 0));
+    both(&first, &second, "a share for each", async || two_hold(&house).await);
+    // More than the nodes count of each other.
+    let count = 101_000;
+    for part in 0..10 {
+        enqueue(&house, &second, part * count / 10..(part + 1) * count / 10);
+    }
+    let sweep = first.jobs.sweep(&Search::all(Set::Ready), Action::Delete, |_| ());
+    let swept = first.runtime.block_on(sweep).unwrap();
+    assert_eq!(swept.changed, u64::try_from(count).unwrap());
+    assert_eq!(first.runtime.block_on(house.rows("jobs")), 0);
     first.leave();
     second.leave();
 }

@@ -381,10 +381,11 @@ fn one_node_removes_what_waits_on_all_of_them_however_much_that_is() {
     for part in 0..10 {
         enqueue(&house, &second, part * count / 10..(part + 1) * count / 10);
     }
-    let sweep = first.jobs.sweep(&Search::all(Set::Ready), Action::Delete, |_| ());
+    let search = Search::all(Set::Ready);
+    let sweep = first.jobs.sweep(&search, Action::Delete, |_| ());
     let swept = first.runtime.block_on(sweep).unwrap();
     assert_eq!(swept.changed, u64::try_from(count).unwrap());
     assert_eq!(first.runtime.block_on(house.rows("jobs")), 0);
-    first.leave();
-    second.leave();
+    first.die();
+    second.die();
 }

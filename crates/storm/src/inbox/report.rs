@@ -196,7 +196,7 @@ fn plots(measured: &Measured) -> String {
         .map(|(name, samples)| Line { name, points: worst(samples) })
         .collect();
     if !guests.is_empty() {
-        let title = "People meanwhile, the slowest in each quarter of a second";
+        let title = "People meanwhile, slowest each 0.25 s";
         plots.push_str(&plot::lines(title, "s", "ms", &guests));
     }
     let memory =

@@ -4,13 +4,16 @@
 //! on it never reaches the end, so the log grows. Beyond its limit copies follow each other, and as
 //! soon as little is left the writer copies the rest itself, and the log starts again from its
 //! beginning; at twice the limit it does so however much is left. Everybody who writes waits for
-//! that, so it never waits for a copy that is under way. A reader that holds an old snapshot
-//! forbids the start; when it is so old that half the log was written since, it is cancelled.
+//! that, so it waits for no copy that is under way, but at twice the limit. A reader that holds an
+//! old snapshot forbids the start; when it is so old that half the log was written since, it is
+//! cancelled.
 //!
 //! Before the log may start again the database must lie on the disk. SQLite sees to that only when
 //! a checkpoint reaches the end of the log, which is then: the writer would wait for all that was
 //! copied since the last start. So each copy is brought to the disk when it is made, beside the
-//! writer, and what is left for the cut is the rest.
+//! writer, and what is left for the cut is the rest. A disk that does not take a copy may say so only
+//! once, and the log holds the only copy of those pages then: nothing more is written, and the log
+//! stays as it is until the database is opened again, which begins with it.
 
 use std::fs::File;
 use std::path::Path;
@@ -19,6 +22,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
+use rusqlite::ffi;
 
 use crate::sqlite::BUSY_WAIT;
 
@@ -40,6 +44,8 @@ pub(crate) struct Log {
     /// The database, where commits wait for the disk. Whoever closes a file gives up all locks its
     /// process holds on it, so it stays open until every connection is closed.
     database: Option<File>,
+    /// Whether the disk failed, and nothing is written any more.
+    failed: Arc<AtomicBool>,
     /// Pages in the log after the last commit.
     pages: Arc<AtomicI64>,
     pages_max: i64,
@@ -106,16 +112,19 @@ impl Snapshot {
 }
 
 impl Log {
-    /// Of the database at `path`, which is there. Without `sync` nothing waits for the disk.
+    /// Of the database at `path`, which is there. Without `sync` nothing waits for the disk. Once
+    /// it failed, `failed` is set.
     pub(crate) fn new(
         path: &Path,
         sync: bool,
+        failed: Arc<AtomicBool>,
         snapshots: Vec<Arc<Snapshot>>,
         bytes_max: u64,
     ) -> std::io::Result<Self> {
         let pages_max = i64::try_from(bytes_max / PAGE_BYTES).unwrap_or(i64::MAX);
         Ok(Self {
             database: sync.then(|| File::open(path)).transpose()?,
+            failed,
             pages: Arc::new(AtomicI64::new(0)),
             pages_max: pages_max.max(CHECKPOINT_PAGES),
             copied: AtomicI64::new(0),
@@ -157,10 +166,13 @@ impl Log {
             // The log began again.
             self.asked_at.store(0, Ordering::Relaxed);
             self.cut_at.store(0, Ordering::Relaxed);
+            self.copied.store(0, Ordering::Relaxed);
         }
         if pages >= self.pages_max && self.may_cut(pages) {
             self.cut_at.store(pages, Ordering::Relaxed);
-            self.start_again(writer, pages);
+            if self.start_again(writer, pages) {
+                return;
+            }
         }
         // Beyond the limit the copies follow each other, until little is left for the cut.
         let asks = pages - self.asked_at.load(Ordering::Relaxed) >= CHECKPOINT_PAGES
@@ -189,12 +201,17 @@ impl Log {
         if tried_at > 0 && pages - tried_at < CHECKPOINT_PAGES {
             return false;
         }
+        if self.failed.load(Ordering::Acquire) {
+            return false;
+        }
         let is_quick = self.rest(pages) <= self.rest_max(pages) && !self.copying.is_locked();
         is_quick || pages >= 2 * self.pages_max
     }
 
-    fn start_again(&self, writer: &mut rusqlite::Connection, pages: i64) {
-        match self.cut(writer) {
+    /// Whether the next transaction does.
+    fn start_again(&self, writer: &mut rusqlite::Connection, pages: i64) -> bool {
+        let cut = self.cut(writer);
+        match &cut {
             Ok(true) => self.cuts.increment(1),
             Ok(false) => {
                 let old = pages - self.pages_max / 2;
@@ -203,8 +220,9 @@ impl Log {
                 self.cancels.increment(hit as u64);
                 tracing::warn!(pages, hit, "readers hold the log; the oldest were cancelled");
             }
-            Err(error) => tracing::warn!(%error, "the log could not be cut; it grows"),
+            Err(error) => self.refused(error, "the log could not be cut; it grows"),
         }
+        cut.unwrap_or(false)
     }
 
     /// Copies the rest of the log and lets the next transaction start it again; false when readers
@@ -212,9 +230,10 @@ impl Log {
     fn cut(&self, writer: &mut rusqlite::Connection) -> rusqlite::Result<bool> {
         let started = Instant::now();
         let _copying = self.copying.lock();
-        writer.busy_handler(Some(|looks: i32| {
+        let until = started + CUT_WAIT;
+        writer.busy_handler(Some(move |_| {
             std::thread::sleep(CUT_LOOKS_EACH);
-            CUT_LOOKS_EACH * looks.unsigned_abs() < CUT_WAIT
+            Instant::now() < until
         }))?;
         let busy = writer.query_row("PRAGMA wal_checkpoint(RESTART)", [], |row| row.get(0));
         writer.busy_timeout(BUSY_WAIT)?;
@@ -235,22 +254,48 @@ impl Log {
             }
             bell.rings = false;
             drop(bell);
+            if self.failed.load(Ordering::Acquire) {
+                continue;
+            }
             let _copying = self.copying.lock();
             let copied = |row: &rusqlite::Row<'_>| row.get::<_, i64>(2);
             let started = Instant::now();
             match connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], copied) {
-                Ok(copied) => {
-                    // A failure is told to the cut too, which then does not happen.
-                    if let Some(Err(error)) = self.database.as_ref().map(File::sync_data) {
-                        tracing::warn!(%error, "the disk did not take a checkpoint");
-                    }
-                    self.copied.store(copied, Ordering::Relaxed);
-                }
+                Ok(copied) => self.copied_until(copied),
                 Err(error) => {
-                    tracing::warn!(%error, "a checkpoint failed; the log grows until the next one");
+                    self.refused(&error, "a checkpoint failed; the log grows until the next one");
                 }
             }
             self.copy_seconds.record(started.elapsed().as_secs_f64());
+        }
+    }
+
+    /// SQLite could not copy: for now, or for good where the disk did not keep it.
+    fn refused(&self, error: &rusqlite::Error, meaning: &str) {
+        match error.sqlite_error() {
+            Some(code) if code.extended_code == ffi::SQLITE_IOERR_FSYNC => self.lost(error),
+            _ => tracing::warn!(%error, "{meaning}"),
+        }
+    }
+
+    fn lost(&self, error: &dyn std::fmt::Display) {
+        self.failed.store(true, Ordering::Release);
+        tracing::error!(%error, "the disk did not keep what was copied from the log");
+    }
+
+    /// So many pages of the log are in the database; brings them to the disk.
+    fn copied_until(&self, copied: i64) {
+        if copied <= self.copied.load(Ordering::Relaxed) {
+            return;
+        }
+        if let Some(Err(error)) = self.database.as_ref().map(File::sync_data) {
+            return self.lost(&error);
+        }
+        self.copied.store(copied, Ordering::Relaxed);
+        let pages = self.pages.load(Ordering::Relaxed);
+        if pages >= self.pages_max && self.rest(pages) <= self.rest_max(pages) {
+            // What rang meanwhile would begin the next copy, just when the log can be cut.
+            self.bell.lock().rings = false;
         }
     }
 

@@ -55,11 +55,12 @@ pub(crate) fn open(path: &Path, options: &Options) -> Result<Opened, Error> {
     }
     let snapshots: Vec<Arc<Snapshot>> =
         readers.iter().map(|reader| Arc::new(Snapshot::new(reader))).collect();
-    let log = Log::new(path, options.sync, snapshots.clone(), options.log_bytes_max);
+    let (failed, progress) = (Arc::new(AtomicBool::new(false)), Arc::new(Progress::default()));
+    let (sync, bytes_max) = (options.sync, options.log_bytes_max);
+    let log = Log::new(path, sync, failed.clone(), snapshots.clone(), bytes_max);
     let log = Arc::new(log.map_err(|error| fail(error.to_string()))?);
     log.follow(&mut writer).map_err(refused)?;
 
-    let (failed, progress) = (Arc::new(AtomicBool::new(false)), Arc::new(Progress::default()));
     let disk = Disk::new(path, options.sync, failed.clone(), progress.clone());
     let disk = Arc::new(disk);
     let group_time_max = options.group_time_max;

@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
+use rusqlite::config::DbConfig;
+
 use crate::hooks::Hook;
 use crate::log::Log;
 use crate::meters::Meters;
@@ -89,6 +91,14 @@ impl Writer {
             if self.answered.get() >= CROWD_MIN {
                 self.queue.comes_until(Instant::now() + CROWD_WAIT);
             }
+        }
+        // The last connection would copy the log and remove it, though the disk may have lost what
+        // was copied before.
+        let keeps_log = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
+        if self.disk_failed.load(Ordering::Acquire)
+            && let Err(error) = self.connection.set_db_config(keeps_log, true)
+        {
+            tracing::error!(%error, "the log of a failed disk may be removed");
         }
     }
 

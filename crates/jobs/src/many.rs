@@ -53,8 +53,11 @@ impl Jobs {
         let of = match search.set {
             Set::Ready => {
                 let known: u64 = stats.queues.iter().map(|queue| queue.depth).sum();
-                // Beyond a bound the depths are of this node's lanes alone.
-                known.max(self.ready_everywhere().await?)
+                match self.inner.db.dialect() {
+                    Dialect::Sqlite => known,
+                    // Beyond a bound the depths are of this node's lanes alone.
+                    Dialect::Postgres => known.max(self.ready_everywhere().await?),
+                }
             }
             Set::Scheduled => stats.scheduled + self.uncounted(search.set).await?,
             Set::Retries => stats.retries + self.uncounted(search.set).await?,

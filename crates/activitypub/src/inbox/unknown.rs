@@ -1,16 +1,13 @@
 //! Messages of senders that are not known yet, and keys that may have been renewed.
 //!
 //! They are judged together. One that wants a key which is not here is put off until that was
-//! fetched; nothing that could be worked waits for it. While what comes in is behind they give way
-//! to messages of those who are known: to get to know a sender costs as much as several of these.
+//! fetched; nothing that could be worked waits for it.
 
 use std::borrow::Cow;
-use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
-use tokio::time::{Instant, sleep};
 use weir_base::Timestamp;
 use weir_community::Env;
 use weir_db::{Class, Error as DbError, Tx};
@@ -24,11 +21,6 @@ use crate::{ActivityPub, Signer};
 
 /// Where they wait. Messages of those who are known go first.
 pub(super) const QUEUE: Queue = Queue::new("unverified", Class::Outbound).newest_first();
-
-/// How long a batch gives way at most. So a flood that does not end lets two of them in each time.
-const GIVES_WAY_MAX: Duration = Duration::from_secs(5);
-/// How often it looks whether it still has to.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// The longest name of a lane, of ASCII.
 const LANE_CHARACTERS_MAX: usize = 255;
@@ -172,17 +164,8 @@ enum Judged {
 }
 
 impl ActivityPub {
-    /// Lets messages of known senders go first, in the place in which the next batches wait too.
-    async fn give_way_to_the_known(&self) {
-        let until = Instant::now() + GIVES_WAY_MAX;
-        while self.is_behind() && Instant::now() < until {
-            sleep(LOOK_EVERY).await;
-        }
-    }
-
     /// Finds out which messages are their senders'.
     async fn verify(&self, jobs: Vec<Claimed<Unverified>>) -> Vec<Prepared<Step>> {
-        self.give_way_to_the_known().await;
         let count = jobs.len();
         let again = |outcome: Outcome| -> Vec<Prepared<Step>> {
             (0..count).map(|_| Prepared::Not(outcome.clone())).collect()

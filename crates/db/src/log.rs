@@ -11,9 +11,9 @@
 //! Before the log may start again the database must lie on the disk. SQLite sees to that only when
 //! a checkpoint reaches the end of the log, which is then: the writer would wait for all that was
 //! copied since the last start. So each copy is brought to the disk when it is made, beside the
-//! writer, and what is left for the cut is the rest. A disk that does not take a copy may say so only
-//! once, and the log holds the only copy of those pages then: nothing more is written, and the log
-//! stays as it is until the database is opened again, which begins with it.
+//! writer, and what is left for the cut is the rest. A disk that does not take a copy may say so
+//! only once, and the log holds the only copy of those pages then: nothing more is written, and the
+//! log stays as it is until the database is opened again, which begins with it.
 
 use std::fs::File;
 use std::path::Path;

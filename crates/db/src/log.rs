@@ -201,15 +201,17 @@ impl Log {
         if tried_at > 0 && pages - tried_at < CHECKPOINT_PAGES {
             return false;
         }
-        if self.failed.load(Ordering::Acquire) {
-            return false;
-        }
         let is_quick = self.rest(pages) <= self.rest_max(pages) && !self.copying.is_locked();
         is_quick || pages >= 2 * self.pages_max
     }
 
     /// Whether the next transaction does.
     fn start_again(&self, writer: &mut rusqlite::Connection, pages: i64) -> bool {
+        let _copying = self.copying.lock();
+        // The copy that it waited for may be the one that failed.
+        if self.failed.load(Ordering::Acquire) {
+            return false;
+        }
         let cut = self.cut(writer);
         match &cut {
             Ok(true) => self.cuts.increment(1),
@@ -229,7 +231,6 @@ impl Log {
     /// forbid it.
     fn cut(&self, writer: &mut rusqlite::Connection) -> rusqlite::Result<bool> {
         let started = Instant::now();
-        let _copying = self.copying.lock();
         let until = started + CUT_WAIT;
         writer.busy_handler(Some(move |_| {
             std::thread::sleep(CUT_LOOKS_EACH);
@@ -280,7 +281,7 @@ impl Log {
 
     fn lost(&self, error: &dyn std::fmt::Display) {
         self.failed.store(true, Ordering::Release);
-        tracing::error!(%error, "the disk did not keep what was copied from the log");
+        tracing::error!(%error, "the disk failed: check it, then start Weir again");
     }
 
     /// So many pages of the log are in the database; brings them to the disk.

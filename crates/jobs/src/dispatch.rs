@@ -23,6 +23,7 @@ use crate::registry::{Handler, Run};
 use crate::rows::{self, Claim};
 use crate::tasks::Piece;
 use crate::turns::Pick;
+use crate::yielding::Yielding;
 use crate::{Outcome, Queue, blocking, controller, tasks, units};
 
 /// Jobs of a queue of tasks that run at once at first, when its declaration does not say.
@@ -74,6 +75,8 @@ pub(crate) struct Worker {
     /// Tasks of all queues on their way to their first poll, and the queue's place there.
     pub(crate) line: Arc<Mutex<Line<Piece>>>,
     pub(crate) number: usize,
+    /// What it gives way to, if to anything.
+    pub(crate) yielding: Option<Yielding>,
     /// All queues that are served.
     pub(crate) beside: Arc<[(Queue, Arc<QueueState>)]>,
     /// Take nothing new.
@@ -103,6 +106,7 @@ impl Worker {
                 tokio::select! {
                     () = self.state.wake.notified() => {}
                     () = self.state.gate_opens(&self.inner.clock) => {}
+                    () = self.look_again() => {}
                     () = self.stop.cancelled() => {}
                 }
                 continue;
@@ -161,7 +165,27 @@ impl Worker {
             || self.state.lean.load(Ordering::Relaxed)
     }
 
+    /// Waits until it is time to look again at what the queue gives way to.
+    async fn look_again(&self) {
+        match &self.yielding {
+            Some(yielding) => yielding.look_again().await,
+            None => std::future::pending().await,
+        }
+    }
+
     fn select(&self) -> Vec<Pick> {
+        let now = self.inner.clock.now();
+        if self.yielding.as_ref().is_some_and(|it| it.waits(now)) {
+            return Vec::new();
+        }
+        let picks = self.select_now();
+        if let Some(yielding) = self.yielding.as_ref().filter(|_| !picks.is_empty()) {
+            yielding.took(now);
+        }
+        picks
+    }
+
+    fn select_now(&self) -> Vec<Pick> {
         let closed = self.state.paused.load(Ordering::Relaxed)
             || self.inner.quiet.load(Ordering::Relaxed)
             || self.state.shed.load(Ordering::Relaxed);

@@ -97,6 +97,7 @@ mod unique;
 mod units;
 mod views;
 mod workers;
+mod yielding;
 
 pub use batches::{Batch, BatchStats};
 pub use claimed::Claimed;

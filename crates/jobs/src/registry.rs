@@ -20,6 +20,7 @@ use crate::rows::Claim;
 use crate::running::Site;
 use crate::sidekiq::args;
 use crate::turns::Favours;
+use crate::yielding::Behind;
 use crate::{
     Claimed, Failure, Job, Jobs, Missed, Outcome, Prepared, Queue, Retry, StartError, Unique,
 };
@@ -36,6 +37,8 @@ pub struct Registry {
     pub(crate) periodic: Vec<Periodic>,
     /// Which lanes of which queues have more than others.
     pub(crate) favours: BTreeMap<&'static str, Favours>,
+    /// Which queues give way, and to what.
+    pub(crate) yields: BTreeMap<&'static str, Behind>,
     pub(crate) faults: Vec<StartError>,
     /// Started with the first handler that needs it.
     pool: Option<Arc<Pool>>,
@@ -134,6 +137,16 @@ impl Registry {
         F: Fn(&str) -> bool + Send + Sync + 'static,
     {
         self.favours.insert(queue.name, Arc::new(is_favoured));
+    }
+
+    /// While `is_behind` says so, one batch of `queue` is taken every five seconds, and nothing else:
+    /// what costs much and nobody waits for gives way to what somebody does. It is asked before
+    /// each read, and has to answer at once. Of queues on Redis it is not asked.
+    pub fn give_way<F>(&mut self, queue: Queue, is_behind: F)
+    where
+        F: Fn() -> bool + Send + Sync + 'static,
+    {
+        self.yields.insert(queue.name, Arc::new(is_behind));
     }
 
     /// The registered kinds, so that the program can check that none is missing.

@@ -18,6 +18,7 @@ use crate::line::Line;
 use crate::registry::Periodic;
 use crate::steering::{Senses, Steered};
 use crate::suspects::{self, Trial};
+use crate::yielding::Yielding;
 use crate::{Jobs, Queue, Registry, StartError, acks, history, steering};
 use crate::{news, nodes};
 
@@ -62,7 +63,7 @@ impl Jobs {
             return Err(StartError::NoRuntime);
         }
         let registry = registry.hooked();
-        let Registry { handlers, periodic, favours, .. } = registry;
+        let Registry { handlers, periodic, favours, mut yields, .. } = registry;
         if self.inner.kinds.set(handlers.keys().copied().collect()).is_err() {
             return Err(StartError::Started);
         }
@@ -94,6 +95,7 @@ impl Jobs {
                 acks: sender.clone(),
                 runs: runs.clone(),
                 line: line.clone(),
+                yielding: yields.remove(queue.name).map(Yielding::new),
                 number,
                 beside: beside.clone(),
                 stop: shutdown.clone(),

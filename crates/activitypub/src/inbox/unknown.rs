@@ -1,7 +1,8 @@
 //! Messages of senders that are not known yet, and keys that may have been renewed.
 //!
 //! They are judged together. One that wants a key which is not here is put off until that was
-//! fetched; nothing that could be worked waits for it.
+//! fetched; nothing that could be worked waits for it. While what comes in is behind they give way
+//! to messages of those who are known: to get to know a sender costs as much as several of these.
 
 use std::borrow::Cow;
 
@@ -94,6 +95,8 @@ impl Job for RefetchKey {
 }
 
 pub(super) fn register(registry: &mut Registry, face: &ActivityPub) {
+    let inbox = face.clone();
+    registry.give_way(QUEUE, move || inbox.is_behind());
     let (judge, env) = (face.clone(), face.community().env().clone());
     let prepare = move |jobs: Vec<Claimed<Unverified>>| {
         let face = judge.clone();

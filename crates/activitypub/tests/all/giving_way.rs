@@ -190,3 +190,49 @@ async fn what_others_write_is_passed_on_when_what_came_in_is_worked() {
         running.stop().await;
     }
 }
+
+/// A message of bob, whom nobody here knows, comes while more waits than a moment's work.
+async fn stranger_in_a_flood(place: &Place) -> (Peer, Running) {
+    let (peer, near) = (Peer::start().await, Peer::start().await);
+    let alice = place.person("alice").await;
+    place.stranger(&near, "bob").await;
+    let running = place.start();
+    let post = place.post(alice, "A question", Visibility::Public).await;
+    let asked = format!("http://weir.test/ap/users/{alice}/statuses/{post}");
+    place.jobs.pause(LATE).await.unwrap();
+    place.write(|tx, env| Ok(env.jobs.enqueue_many(tx, &vec![Earlier; 100])?)).await.unwrap();
+    send(place, &peer, "/posts/1", 0, Some(&asked)).await;
+    send(place, &near, "/posts/2", 0, Some(&asked)).await;
+    let known = near.at("/posts/2");
+    until("what a known one wrote is here", async || is_here(place, known.clone()).await).await;
+    assert_eq!(peer.fetched(), Vec::<String>::new(), "nobody asks who the stranger is");
+    assert_eq!(place.count("jobs WHERE kind = 'unverified'").await, 1);
+    (peer, running)
+}
+
+#[tokio::test]
+async fn who_is_not_known_is_asked_for_when_what_came_in_is_worked() {
+    for place in places() {
+        let (peer, running) = stranger_in_a_flood(&place).await;
+        let earlier = Search { queue: Some(LATE.into()), ..Search::all(Set::Ready) };
+        place.jobs.sweep(&earlier, Action::Delete, |_| {}).await.unwrap();
+        place.pass(3_000);
+        until("it is here", async || is_here(&place, peer.at("/posts/1")).await).await;
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_flood_that_does_not_end_keeps_no_stranger_out() {
+    for place in places() {
+        let (peer, running) = stranger_in_a_flood(&place).await;
+        let here = async || {
+            // First who it is is asked for; the message goes on with a batch after that.
+            place.pass(1_000);
+            is_here(&place, peer.at("/posts/1")).await
+        };
+        until("it is here", here).await;
+        assert_eq!(place.jobs.depth(LATE), 100, "the flood goes on");
+        running.stop().await;
+    }
+}

@@ -13,21 +13,33 @@ const TAGS_MAX: usize = 2_000;
 /// The longest description, in characters.
 const DESCRIPTION_CHARACTERS_MAX: usize = 1_000;
 
+/// Classes of links that lead to a person or a hashtag.
+const MARKS: [&str; 3] = ["mention", "hashtag", "u-url"];
+
 /// The first link in safe HTML that leads to a page, not to a person or a hashtag.
 pub(super) fn first_link(html: &str) -> Option<String> {
-    if !html.contains("<a ") {
+    // Of most posts all links are such: they need not be parsed.
+    if html.split("<a ").skip(1).all(is_marked) {
         return None;
     }
     let links = Selector::parse("a[href]").ok()?;
     let fragment = Html::parse_fragment(beginning(html));
     fragment.select(&links).find_map(|link| {
         let element = link.value();
-        let marked =
-            element.classes().any(|class| matches!(class, "mention" | "hashtag" | "u-url"));
+        let marked = element.classes().any(|class| MARKS.contains(&class));
         let tag = element.attr("rel").is_some_and(|rel| rel.split(' ').any(|one| one == "tag"));
         let href = element.attr("href").filter(|href| href.len() <= ADDRESS_BYTES_MAX)?;
         if marked || tag { None } else { web(Url::parse(href).ok()?) }
     })
+}
+
+/// Whether a tag of safe HTML, from its attributes on, says itself that it leads to a person or a
+/// hashtag.
+fn is_marked(tag: &str) -> bool {
+    let attributes = tag.split_once('>').map_or(tag, |(attributes, _)| attributes);
+    let classes = attributes.split_once("class=\"").map_or("", |(_, value)| value);
+    let classes = classes.split_once('"').map_or("", |(classes, _)| classes);
+    classes.split(' ').any(|class| MARKS.contains(&class))
 }
 
 /// What the page at `url` says of itself, and where its oEmbed document lies; none when it has no
@@ -175,5 +187,10 @@ mod tests {
                     <a href=\"https://c.example/p?a=1&amp;b\">c</a></p>";
         assert_eq!(first_link(html).as_deref(), Some("https://c.example/p?a=1&b"));
         assert_eq!(first_link("<p>none</p>"), None);
+        let mention = "<a href=\"https://b.example/>\" class=\"u-url mention\">@bob</a>";
+        assert_eq!(first_link(&mention.repeat(2)), None);
+        let named = "<a href=\"https://c.example/mention\" title=\"class=mention\">c</a>";
+        let found = first_link(&format!("{mention}{named}"));
+        assert_eq!(found.as_deref(), Some("https://c.example/mention"));
     }
 }

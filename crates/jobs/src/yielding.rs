@@ -1,0 +1,90 @@
+//! A queue that gives way: while what it gives way to is behind, it waits where it is, before
+//! anything of it is taken, and one batch goes on every few seconds all the same.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use weir_base::Timestamp;
+
+/// Tells whether what a queue gives way to is behind. It waits for nothing.
+pub(crate) type Behind = Arc<dyn Fn() -> bool + Send + Sync>;
+
+/// So long the queue waits before its next batch goes on though the others are still behind, in
+/// ms.
+const WAITS_MS: i64 = 5_000;
+/// How often is looked whether they still are.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// See the module.
+pub(crate) struct Yielding {
+    behind: Behind,
+    /// Since when nothing was taken because the others were behind.
+    since: Mutex<Option<Timestamp>>,
+}
+
+impl Yielding {
+    pub(crate) fn new(behind: Behind) -> Self {
+        Self { behind, since: Mutex::default() }
+    }
+
+    /// Whether nothing is to be taken at `now`.
+    pub(crate) fn waits(&self, now: Timestamp) -> bool {
+        let mut since = self.since.lock();
+        if !(self.behind)() {
+            *since = None;
+            return false;
+        }
+        let waited_ms = now.since_ms(*since.get_or_insert(now));
+        // A clock that was set back would hold it up.
+        (0..WAITS_MS).contains(&waited_ms)
+    }
+
+    /// A batch was taken at `now`.
+    pub(crate) fn took(&self, now: Timestamp) {
+        if let Some(since) = &mut *self.since.lock() {
+            *since = now;
+        }
+    }
+
+    /// Waits until it is time to look again.
+    pub(crate) async fn look_again(&self) {
+        let waits = self.since.lock().is_some();
+        match waits {
+            true => tokio::time::sleep(LOOK_EVERY).await,
+            false => std::future::pending().await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    fn at(ms: i64) -> Timestamp {
+        Timestamp::from_ms(1_000_000 + ms)
+    }
+
+    #[test]
+    fn while_the_others_are_behind_one_batch_goes_on_now_and_then() {
+        let behind = Arc::new(AtomicBool::new(false));
+        let theirs = behind.clone();
+        let queue = Yielding::new(Arc::new(move || theirs.load(Ordering::Relaxed)));
+        assert!(!queue.waits(at(0)));
+        queue.took(at(0));
+        behind.store(true, Ordering::Relaxed);
+        assert!(queue.waits(at(1)));
+        assert!(queue.waits(at(WAITS_MS)));
+        assert!(!queue.waits(at(WAITS_MS + 1)), "a flood without an end keeps nobody out");
+        assert!(!queue.waits(at(WAITS_MS + 2)), "nothing was there to be taken");
+        queue.took(at(WAITS_MS + 2));
+        assert!(queue.waits(at(WAITS_MS + 3)), "one batch was");
+        behind.store(false, Ordering::Relaxed);
+        assert!(!queue.waits(at(WAITS_MS + 4)));
+        behind.store(true, Ordering::Relaxed);
+        assert!(queue.waits(at(2 * WAITS_MS)), "it was not behind in between");
+        assert!(!queue.waits(at(0)), "the clock was set back");
+    }
+}

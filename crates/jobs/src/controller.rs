@@ -97,6 +97,8 @@ pub(crate) struct Seen {
     pub(crate) waits: bool,
     /// Jobs wait, and all places are in use.
     pub(crate) wants: bool,
+    /// It gives way to others, which are behind.
+    pub(crate) yields: bool,
     /// Jobs wait, and their lanes may start no more.
     pub(crate) in_lanes: bool,
     pub(crate) running: usize,
@@ -378,6 +380,7 @@ impl Controller {
             _ if queue.paused => LimitedBy::Paused,
             _ if shed => LimitedBy::Memory,
             _ if !queue.waits => LimitedBy::Nothing,
+            _ if queue.yields => LimitedBy::Urgent,
             Some(Fixed::Declared(_)) if queue.wants => LimitedBy::Declared,
             Some(Fixed::ByHand(_)) if queue.wants => LimitedBy::ByHand,
             Some(Fixed::Threads(_)) if queue.wants => LimitedBy::Threads,

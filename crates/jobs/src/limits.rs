@@ -30,6 +30,8 @@ pub enum LimitedBy {
     Memory,
     /// The budget of running jobs that all queues share.
     Budget,
+    /// What it gives way to ([`Registry::give_way`](crate::Registry::give_way)).
+    Urgent,
     /// Its lanes: each has as many running as one lane may, or waits for its time.
     Lanes,
 }
@@ -50,6 +52,7 @@ impl LimitedBy {
             Self::Database => "database",
             Self::Memory => "memory",
             Self::Budget => "budget",
+            Self::Urgent => "urgent",
             Self::Lanes => "lanes",
         }
     }
@@ -74,6 +77,9 @@ impl Display for LimitedBy {
             Self::Database => "the database hands out and takes back no more",
             Self::Memory => "the memory budget is nearly used up",
             Self::Budget => "the running jobs of all queues reach their common budget",
+            Self::Urgent => {
+                "it gives way to what is urgent and behind; a batch goes on now and then"
+            }
             Self::Lanes => "each lane has as many running as one lane may, or waits for its time",
         })
     }

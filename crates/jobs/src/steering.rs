@@ -12,6 +12,7 @@ use crate::dispatch::Worker;
 use crate::jobs::Inner;
 use crate::limits::LimitedBy;
 use crate::load::{Load, descriptors_max, memory_budget};
+use crate::yielding::Yielding;
 use crate::{Error, Jobs};
 
 impl Jobs {
@@ -166,6 +167,7 @@ impl Steered for Worker {
                 || state.paused.load(Ordering::Relaxed),
             waits: waiting || refused,
             wants: refused || (waiting && used >= most),
+            yields: self.yielding.as_ref().is_some_and(Yielding::is_waiting),
             in_lanes: waiting && !in_line,
             running,
             ended: meter.0,

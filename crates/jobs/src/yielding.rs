@@ -40,6 +40,11 @@ impl Yielding {
         (0..WAITS_MS).contains(&waited_ms)
     }
 
+    /// Whether it waited when it was last to take something.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.since.lock().is_some()
+    }
+
     /// A batch was taken at `now`.
     pub(crate) fn took(&self, now: Timestamp) {
         if let Some(since) = &mut *self.since.lock() {
@@ -49,8 +54,7 @@ impl Yielding {
 
     /// Waits until it is time to look again.
     pub(crate) async fn look_again(&self) {
-        let waits = self.since.lock().is_some();
-        match waits {
+        match self.is_waiting() {
             true => tokio::time::sleep(LOOK_EVERY).await,
             false => std::future::pending().await,
         }

@@ -1,5 +1,6 @@
-//! What came in and is not worked yet, and what gives way to it: put off once for as long as it
-//! may wait, and called back when nothing stands before it any more.
+//! What came in and is not worked yet, and what gives way to it: queues of which little is taken
+//! while it is behind, and fetches of what may be among it. These are put off once for as long as
+//! they may wait, and called back when nothing stands before them any more.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -9,8 +10,9 @@ use weir_base::Timestamp;
 use weir_community::federation::{Fetch, Forward};
 use weir_community::{Env, Error};
 use weir_db::{Class, Tx};
-use weir_jobs::{Job, Queue};
+use weir_jobs::{Job, Registry};
 
+use super::unknown;
 use super::work::{LATE_QUEUE, QUEUE};
 use crate::ActivityPub;
 use crate::face::Weak;
@@ -27,43 +29,35 @@ const CALLED_MAX: usize = 100;
 /// Lanes that are watched at most. What is of others is not called back and waits for its time.
 const WATCHED_MAX: usize = 20_000;
 
-/// What gives way to messages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Patient {
-    /// Fetches of what may be among the messages of its host.
-    Fetches,
-    /// What is to be passed on, while more waits than a moment's work.
-    Forwards,
-}
-
-impl Patient {
-    fn queue(self) -> Queue {
-        match self {
-            Self::Fetches => Fetch::QUEUE,
-            Self::Forwards => Forward::QUEUE,
-        }
+/// Has give way what costs more than what came in and is awaited by nobody here: to get to know a
+/// sender takes as long as several messages of one who is known, to pass on what others write as
+/// long as to work what they send.
+pub(super) fn register(registry: &mut Registry, face: &ActivityPub) {
+    for queue in [unknown::QUEUE, Forward::QUEUE] {
+        let face = face.clone();
+        registry.give_way(queue, move || face.is_behind());
     }
 }
 
-/// The lanes of which something was put off.
+/// The lanes of which a fetch was put off.
 #[derive(Default)]
 pub(super) struct GivingWay(Mutex<Lanes>);
 
 #[derive(Default)]
 struct Lanes {
     /// Whether nothing stood before them at the last look.
-    free: HashMap<(Patient, String), bool>,
+    free: HashMap<String, bool>,
     is_watched: bool,
     /// When so much was last seen to wait that what comes in was behind.
     behind_at: Option<Timestamp>,
 }
 
 impl GivingWay {
-    /// Something of `lane` is put off; whether nobody looks after the lanes yet.
-    fn add(&self, what: Patient, lane: &str) -> bool {
+    /// A fetch of `lane` is put off; whether nobody looks after the lanes yet.
+    fn add(&self, lane: &str) -> bool {
         let mut lanes = self.0.lock();
         if lanes.free.len() < WATCHED_MAX {
-            lanes.free.insert((what, lane.to_owned()), false);
+            lanes.free.insert(lane.to_owned(), false);
         }
         !std::mem::replace(&mut lanes.is_watched, true)
     }
@@ -81,17 +75,17 @@ impl GivingWay {
     /// Those before which nothing stood at two looks running, some of them, which are watched no
     /// more. At the first look a job may be on its way to where it waits, and would not be called.
     /// None when there is nothing to look after.
-    fn look(&self, is_free: impl Fn(Patient, &str) -> bool) -> Option<Vec<(Patient, String)>> {
+    fn look(&self, is_free: impl Fn(&str) -> bool) -> Option<Vec<String>> {
         let mut lanes = self.0.lock();
         if lanes.free.is_empty() {
             lanes.is_watched = false;
             return None;
         }
         let mut called = Vec::new();
-        for ((what, lane), was_free) in &mut lanes.free {
-            let is_free = is_free(*what, lane);
+        for (lane, was_free) in &mut lanes.free {
+            let is_free = is_free(lane);
             if is_free && *was_free && called.len() < CALLED_MAX {
-                called.push((*what, lane.clone()));
+                called.push(lane.clone());
             }
             *was_free = is_free;
         }
@@ -103,22 +97,27 @@ impl GivingWay {
 }
 
 impl ActivityPub {
-    /// Whether messages of `host` wait, as far as this process knows.
-    pub(crate) fn has_unworked_of(&self, host: &str) -> bool {
+    /// Whether anything stands before patient fetches from `host`, as far as this process knows:
+    /// messages of its own that wait, or a flood.
+    pub(crate) fn stands_before(&self, host: &str) -> bool {
+        self.has_unworked_of(host) || self.is_behind()
+    }
+
+    fn has_unworked_of(&self, host: &str) -> bool {
         let jobs = &self.community().env().jobs;
         [QUEUE, LATE_QUEUE].iter().any(|queue| jobs.depth_in(queue.name, host) > 0)
     }
 
     /// Whether more waits than a moment's work, or did a moment ago, as far as this process knows.
-    pub(crate) fn is_behind(&self) -> bool {
+    fn is_behind(&self) -> bool {
         let jobs = &self.community().env().jobs;
         let waiting = [QUEUE, LATE_QUEUE].iter().map(|queue| jobs.depth(queue.name)).sum();
         self.inbox().giving_way.is_behind(waiting, self.now())
     }
 
-    /// Has what is put off now in `lane` be called back when nothing stands before it.
-    pub(crate) fn gives_way(&self, what: Patient, lane: &str) {
-        if self.inbox().giving_way.add(what, lane) {
+    /// Has a fetch that is put off now in `lane` be called back when nothing stands before it.
+    pub(crate) fn gives_way(&self, lane: &str) {
+        if self.inbox().giving_way.add(lane) {
             self.inbox().door.spawn(watch(self.downgrade()));
         }
     }
@@ -128,26 +127,19 @@ impl ActivityPub {
         let face = self.clone();
         self.inbox().door.spawn(async move {
             let read = |tx: &mut Tx, env: &Env| {
-                let mut found = Vec::new();
-                for what in [Patient::Fetches, Patient::Forwards] {
-                    let lanes = env.jobs.waiting_again(tx, what.queue())?;
-                    found.extend(lanes.into_iter().map(|(lane, _)| (what, lane)));
-                }
-                Ok(found)
+                env.jobs.waiting_again(tx, Fetch::QUEUE).map_err(Error::from)
             };
             match face.community().read(Class::Housekeeping, read).await {
-                Ok(found) => {
-                    found.iter().for_each(|(what, lane)| face.gives_way(*what, lane));
-                }
+                Ok(found) => found.iter().for_each(|(lane, _)| face.gives_way(lane)),
                 Err(error) => tracing::warn!(%error, "what was put off waits for its time"),
             }
         });
     }
 
-    async fn call_back(&self, lanes: Vec<(Patient, String)>) {
+    async fn call_back(&self, lanes: Vec<String>) {
         let call = move |tx: &mut Tx, env: &Env| {
-            for (what, lane) in &lanes {
-                env.jobs.hasten(tx, what.queue(), lane)?;
+            for lane in &lanes {
+                env.jobs.hasten(tx, Fetch::QUEUE, lane)?;
             }
             Ok::<_, Error>(())
         };
@@ -163,10 +155,7 @@ async fn watch(face: Weak) {
         tokio::time::sleep(LOOK_EVERY).await;
         let Some(face) = face.upgrade() else { return };
         let is_behind = face.is_behind();
-        let is_free = |what, lane: &str| match what {
-            Patient::Fetches => !face.has_unworked_of(lane),
-            Patient::Forwards => !is_behind,
-        };
+        let is_free = |lane: &str| !is_behind && !face.has_unworked_of(lane);
         match face.inbox().giving_way.look(is_free) {
             None => return,
             Some(lanes) if lanes.is_empty() => {}
@@ -180,23 +169,23 @@ mod tests {
     use super::*;
 
     fn called(lanes: &GivingWay, is_free: bool) -> Option<usize> {
-        lanes.look(|_, _| is_free).map(|called| called.len())
+        lanes.look(|_| is_free).map(|called| called.len())
     }
 
     #[test]
     fn who_gives_way_is_called_when_nothing_stood_before_it_at_two_looks_running() {
         let lanes = GivingWay::default();
-        assert!(lanes.add(Patient::Fetches, "a.example"), "nobody looks yet");
-        assert!(!lanes.add(Patient::Forwards, "a.example"), "somebody does");
+        assert!(lanes.add("a.example"), "nobody looks yet");
+        assert!(!lanes.add("b.example"), "somebody does");
         assert_eq!(called(&lanes, true), Some(0));
         assert_eq!(called(&lanes, false), Some(0));
         assert_eq!(called(&lanes, true), Some(0));
         // What was put off since the last look may be on its way to where it waits.
-        lanes.add(Patient::Fetches, "a.example");
+        lanes.add("a.example");
         assert_eq!(called(&lanes, true), Some(1));
         assert_eq!(called(&lanes, true), Some(1));
         assert_eq!(called(&lanes, true), None, "nothing is left to look after");
-        assert!(lanes.add(Patient::Fetches, "a.example"), "so somebody has to look again");
+        assert!(lanes.add("a.example"), "so somebody has to look again");
     }
 
     #[test]
@@ -217,7 +206,7 @@ mod tests {
     fn many_are_called_by_and_by_and_no_more_are_watched_than_there_is_room_for() {
         let lanes = GivingWay::default();
         for number in 0..WATCHED_MAX + 10 {
-            lanes.add(Patient::Fetches, &format!("{number}.example"));
+            lanes.add(&format!("{number}.example"));
         }
         assert_eq!(lanes.0.lock().free.len(), WATCHED_MAX);
         assert_eq!(called(&lanes, true), Some(0));

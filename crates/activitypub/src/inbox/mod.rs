@@ -26,7 +26,6 @@ mod sources;
 mod unknown;
 mod work;
 
-pub(crate) use backlog::Patient;
 pub use full::{FreeDisk, InboxLimits};
 pub use look_up::LookUp;
 pub use unknown::{RefetchKey, Unverified};
@@ -93,6 +92,7 @@ pub(crate) fn router() -> Router<ActivityPub> {
 /// Registers the jobs behind the door.
 pub(crate) fn register(registry: &mut Registry, face: &ActivityPub) {
     work::register(registry, face);
+    backlog::register(registry, face);
     unknown::register(registry, face);
     hearsay::register(registry, face);
     look_up::register(registry, face);

@@ -95,8 +95,6 @@ impl Job for RefetchKey {
 }
 
 pub(super) fn register(registry: &mut Registry, face: &ActivityPub) {
-    let inbox = face.clone();
-    registry.give_way(QUEUE, move || inbox.is_behind());
     let (judge, env) = (face.clone(), face.community().env().clone());
     let prepare = move |jobs: Vec<Claimed<Unverified>>| {
         let face = judge.clone();

@@ -7,34 +7,19 @@ use weir_community::Error;
 use weir_community::federation::outgoing::Shipment;
 use weir_community::federation::{self, Audience, Forward};
 use weir_db::{Class, Tx};
-use weir_jobs::{Claimed, Job, Outcome, Prepared};
+use weir_jobs::{Claimed, Outcome, Prepared};
 
 use super::ship::{self, Sent};
 use super::subject;
-use crate::inbox::Patient;
 use crate::{ActivityPub, wire};
 
 /// A message, handed on by each person here in whose conversation it is.
 pub struct Plan(Vec<Sent>);
 
-/// How long a message that is passed on gives way to what came in, in ms: an hour, unless it is
-/// called back before.
-const PATIENCE_MS: i64 = 3_600_000;
-
-/// Finds out where each message goes. In a flood, to pass on what others write would take as much
-/// of the processor as to work what they send: it waits until that is worked.
+/// Finds out where each message goes.
 pub async fn prepare(face: ActivityPub, jobs: Vec<Claimed<Forward>>) -> Vec<Prepared<Plan>> {
     let mut prepared = Vec::with_capacity(jobs.len());
-    let now = face.community().env().clock.now();
     for claim in jobs {
-        let waited_ms = now.since_ms(claim.enqueued_at);
-        if waited_ms < PATIENCE_MS && face.is_behind() {
-            face.gives_way(Patient::Forwards, &claim.job.lane());
-            let why = "what came in is worked first";
-            let outcome = Outcome::postpone(why, PATIENCE_MS - waited_ms);
-            prepared.push(Prepared::Not(outcome));
-            continue;
-        }
         prepared.push(match plan(&face, claim.job).await {
             Ok(plan) if plan.0.is_empty() => Prepared::Not(Outcome::Done),
             Ok(plan) => Prepared::Run(plan),

@@ -7,7 +7,6 @@ use weir_jobs::{Claimed, Failure, Job, Registry};
 
 use super::RemoteError;
 use crate::ActivityPub;
-use crate::inbox::Patient;
 use crate::wire::Uri;
 
 /// So far away from what came in by itself that nothing further is fetched.
@@ -28,7 +27,7 @@ pub(crate) fn register(registry: &mut Registry, face: &ActivityPub) {
                 && waited_ms < PATIENCE_MS
                 && is_on_its_way(&face, job.wanted.uri()).await?
             {
-                face.gives_way(Patient::Fetches, &job.lane());
+                face.gives_way(&job.lane());
                 let why = "it may be among what came in";
                 return Err(Failure::postpone(why, PATIENCE_MS - waited_ms));
             }
@@ -37,9 +36,10 @@ pub(crate) fn register(registry: &mut Registry, face: &ActivityPub) {
     });
 }
 
-/// Whether what is wanted may be among the messages of its host that wait.
+/// Whether what is wanted may be among what comes in: what its host sent and is not worked, or, as
+/// long as that is behind, what its host is about to send, or what waits until its sender is known.
 async fn is_on_its_way(face: &ActivityPub, uri: &str) -> Result<bool, RemoteError> {
-    Ok(federation::host_of(uri).is_some_and(|host| face.has_unworked_of(host))
+    Ok(federation::host_of(uri).is_some_and(|host| face.stands_before(host))
         && face.known_post(uri).await?.is_none())
 }
 

@@ -7,7 +7,7 @@ use weir_community::Env;
 use weir_community::federation::{self, Wanted};
 use weir_community::statuses::{self, Visibility};
 use weir_db::{Class, Tx};
-use weir_jobs::{Action, Job, Queue, Search, Set};
+use weir_jobs::{Action, Job, LimitedBy, Queue, Search, Set};
 
 use crate::deliveries::{came, follows};
 use crate::peer::Peer;
@@ -179,8 +179,13 @@ async fn what_others_write_is_passed_on_when_what_came_in_is_worked() {
         place.write(|tx, env| Ok(env.jobs.enqueue_many(tx, &vec![Earlier; 100])?)).await.unwrap();
         let asked = format!("http://weir.test/ap/users/{alice}/statuses/{post}");
         send(&place, &near, "/posts/1", 0, Some(&asked)).await;
-        let put_off = "jobs_later WHERE kind = 'forward'";
-        until("the answer gives way", async || place.count(put_off).await == 1).await;
+        until("the answer is here", async || is_here(&place, near.at("/posts/1")).await).await;
+        let why = async || {
+            let queues = place.jobs.queues();
+            queues.into_iter().find(|queue| queue.name == "forward").map(|it| it.limited_by)
+        };
+        until("it says so", async || why().await == Some(LimitedBy::Urgent)).await;
+        assert_eq!(place.count("jobs WHERE kind = 'forward'").await, 1, "it gives way");
         assert_eq!(far.activities("Create").len(), 1);
         let earlier = Search { queue: Some(LATE.into()), ..Search::all(Set::Ready) };
         place.jobs.sweep(&earlier, Action::Delete, |_| {}).await.unwrap();

@@ -28,6 +28,7 @@ fn played(name: &str, class: Class) -> Played {
         paused: false,
         waits: false,
         wants: false,
+        yields: false,
         in_lanes: false,
         running: 0,
         ended: 0,

@@ -176,6 +176,7 @@ impl Steered for Limited {
                 || source.paused.load(Ordering::Relaxed),
             waits,
             wants: refused || (waits && none_ahead && is_full),
+            yields: false,
             in_lanes: false,
             running,
             ended,

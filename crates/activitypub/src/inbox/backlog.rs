@@ -23,7 +23,7 @@ const BEHIND: u64 = 100;
 /// waits goes up and down, and each moment of rest would be filled with what is to give way.
 const BEHIND_STILL_MS: i64 = 2_000;
 /// How often is looked whether something can be called back.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Lanes that are called back by one transaction.
 const CALLED_MAX: usize = 100;
 /// Lanes that are watched at most. What is of others is not called back and waits for its time.
@@ -97,13 +97,8 @@ impl GivingWay {
 }
 
 impl ActivityPub {
-    /// Whether anything stands before patient fetches from `host`, as far as this process knows:
-    /// messages of its own that wait, or a flood.
-    pub(crate) fn stands_before(&self, host: &str) -> bool {
-        self.has_unworked_of(host) || self.is_behind()
-    }
-
-    fn has_unworked_of(&self, host: &str) -> bool {
+    /// Whether messages of `host` wait, as far as this process knows.
+    pub(crate) fn has_unworked_of(&self, host: &str) -> bool {
         let jobs = &self.community().env().jobs;
         [QUEUE, LATE_QUEUE].iter().any(|queue| jobs.depth_in(queue.name, host) > 0)
     }
@@ -154,8 +149,7 @@ async fn watch(face: Weak) {
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
         let Some(face) = face.upgrade() else { return };
-        let is_behind = face.is_behind();
-        let is_free = |lane: &str| !is_behind && !face.has_unworked_of(lane);
+        let is_free = |lane: &str| !face.has_unworked_of(lane);
         match face.inbox().giving_way.look(is_free) {
             None => return,
             Some(lanes) if lanes.is_empty() => {}

@@ -36,10 +36,9 @@ pub(crate) fn register(registry: &mut Registry, face: &ActivityPub) {
     });
 }
 
-/// Whether what is wanted may be among what comes in: what its host sent and is not worked, or, as
-/// long as that is behind, what its host is about to send, or what waits until its sender is known.
+/// Whether what is wanted may be among the messages of its host that wait.
 async fn is_on_its_way(face: &ActivityPub, uri: &str) -> Result<bool, RemoteError> {
-    Ok(federation::host_of(uri).is_some_and(|host| face.stands_before(host))
+    Ok(federation::host_of(uri).is_some_and(|host| face.has_unworked_of(host))
         && face.known_post(uri).await?.is_none())
 }
 

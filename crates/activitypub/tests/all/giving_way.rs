@@ -177,6 +177,7 @@ async fn what_others_write_is_passed_on_when_what_came_in_is_worked() {
         came(&far, "Create").await;
         place.jobs.pause(LATE).await.unwrap();
         place.write(|tx, env| Ok(env.jobs.enqueue_many(tx, &vec![Earlier; 100])?)).await.unwrap();
+        until("this node knows of them", async || place.jobs.depth(LATE) == 100).await;
         let asked = format!("http://weir.test/ap/users/{alice}/statuses/{post}");
         send(&place, &near, "/posts/1", 0, Some(&asked)).await;
         until("the answer is here", async || is_here(&place, near.at("/posts/1")).await).await;
@@ -206,6 +207,7 @@ async fn stranger_in_a_flood(place: &Place) -> (Peer, Running) {
     let asked = format!("http://weir.test/ap/users/{alice}/statuses/{post}");
     place.jobs.pause(LATE).await.unwrap();
     place.write(|tx, env| Ok(env.jobs.enqueue_many(tx, &vec![Earlier; 100])?)).await.unwrap();
+    until("this node knows of them", async || place.jobs.depth(LATE) == 100).await;
     send(place, &peer, "/posts/1", 0, Some(&asked)).await;
     send(place, &near, "/posts/2", 0, Some(&asked)).await;
     let known = near.at("/posts/2");

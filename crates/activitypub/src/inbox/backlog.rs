@@ -20,8 +20,9 @@ use crate::face::Weak;
 /// Messages that wait from which on what comes in is behind: some hundredths of a second of work.
 const BEHIND: u64 = 100;
 /// So long after that it still counts as behind, in ms: in a flood that the door slows down, what
-/// waits goes up and down, and each moment of rest would be filled with what is to give way.
-const BEHIND_STILL_MS: i64 = 2_000;
+/// waits goes up and down, and each moment of rest would be filled with what is to give way. And
+/// after a flood the last posts that have to be fetched are asked for before the many strangers.
+const BEHIND_STILL_MS: i64 = 4_000;
 /// How often is looked whether something can be called back.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Lanes that are called back by one transaction.

@@ -191,7 +191,7 @@ async fn what_others_write_is_passed_on_when_what_came_in_is_worked() {
         let earlier = Search { queue: Some(LATE.into()), ..Search::all(Set::Ready) };
         place.jobs.sweep(&earlier, Action::Delete, |_| {}).await.unwrap();
         // What comes in has to be worked for a moment; but not for so long as it would wait itself.
-        place.pass(3_000);
+        place.pass(4_500);
         until("it is passed on", async || far.activities("Create").len() == 2).await;
         running.stop().await;
     }
@@ -223,7 +223,7 @@ async fn who_is_not_known_is_asked_for_when_what_came_in_is_worked() {
         let (peer, running) = stranger_in_a_flood(&place).await;
         let earlier = Search { queue: Some(LATE.into()), ..Search::all(Set::Ready) };
         place.jobs.sweep(&earlier, Action::Delete, |_| {}).await.unwrap();
-        place.pass(3_000);
+        place.pass(4_500);
         until("it is here", async || is_here(&place, peer.at("/posts/1")).await).await;
         running.stop().await;
     }

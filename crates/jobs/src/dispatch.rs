@@ -23,7 +23,7 @@ use crate::registry::{Handler, Run};
 use crate::rows::{self, Claim};
 use crate::tasks::Piece;
 use crate::turns::Pick;
-use crate::yielding::Yielding;
+use crate::yielding::{self, Yielding};
 use crate::{Outcome, Queue, blocking, controller, tasks, units};
 
 /// Jobs of a queue of tasks that run at once at first, when its declaration does not say.
@@ -178,14 +178,15 @@ impl Worker {
         if self.yielding.as_ref().is_some_and(|it| it.waits(now)) {
             return Vec::new();
         }
-        let picks = self.select_now();
+        let behind = self.yielding.as_ref().is_some_and(Yielding::is_waiting);
+        let picks = self.select_now(if behind { yielding::BATCH_MAX } else { usize::MAX });
         if let Some(yielding) = self.yielding.as_ref().filter(|_| !picks.is_empty()) {
             yielding.took(now);
         }
         picks
     }
 
-    fn select_now(&self) -> Vec<Pick> {
+    fn select_now(&self, most: usize) -> Vec<Pick> {
         let closed = self.state.paused.load(Ordering::Relaxed)
             || self.inner.quiet.load(Ordering::Relaxed)
             || self.state.shed.load(Ordering::Relaxed);
@@ -215,7 +216,7 @@ impl Worker {
         } else {
             self.room(turns.job_ns())
         };
-        turns.select(budget.min(self.state.claim_max()))
+        turns.select(budget.min(self.state.claim_max()).min(most))
     }
 
     /// The most weight of a queue of units in this one's class that has work.

@@ -77,9 +77,7 @@ impl Display for LimitedBy {
             Self::Database => "the database hands out and takes back no more",
             Self::Memory => "the memory budget is nearly used up",
             Self::Budget => "the running jobs of all queues reach their common budget",
-            Self::Urgent => {
-                "it gives way to what is urgent and behind; a batch goes on now and then"
-            }
+            Self::Urgent => "it gives way to what is urgent and behind; a few go on now and then",
             Self::Lanes => "each lane has as many running as one lane may, or waits for its time",
         })
     }

@@ -139,7 +139,7 @@ impl Registry {
         self.favours.insert(queue.name, Arc::new(is_favoured));
     }
 
-    /// While `is_behind` says so, one batch of `queue` is taken every five seconds, and nothing
+    /// While `is_behind` says so, ten jobs of `queue` are taken every half second, and nothing
     /// else: what costs much and nobody waits for gives way to what somebody does. It is asked
     /// before each read, and has to answer at once. Of queues on Redis it is not asked.
     pub fn give_way<F>(&mut self, queue: Queue, is_behind: F)

@@ -1,5 +1,5 @@
 //! A queue that gives way: while what it gives way to is behind, it waits where it is, before
-//! anything of it is taken, and one batch goes on every few seconds all the same.
+//! anything of it is taken, and a few jobs go on now and then all the same.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,9 +10,11 @@ use weir_base::Timestamp;
 /// Tells whether what a queue gives way to is behind. It waits for nothing.
 pub(crate) type Behind = Arc<dyn Fn() -> bool + Send + Sync>;
 
-/// So long the queue waits before its next batch goes on though the others are still behind, in
-/// ms.
-const WAITS_MS: i64 = 5_000;
+/// So long the queue waits before its next jobs go on though the others are still behind, in ms …
+const WAITS_MS: i64 = 500;
+/// … and so many of them go on. A batch as large as any other every few seconds would come to as
+/// many, and take the processor from everybody at once.
+pub(crate) const BATCH_MAX: usize = 10;
 /// How often is looked whether they still are.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
@@ -72,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn while_the_others_are_behind_one_batch_goes_on_now_and_then() {
+    fn while_the_others_are_behind_a_few_go_on_now_and_then() {
         let behind = Arc::new(AtomicBool::new(false));
         let theirs = behind.clone();
         let queue = Yielding::new(Arc::new(move || theirs.load(Ordering::Relaxed)));

@@ -243,7 +243,7 @@ async fn a_flood_that_does_not_end_keeps_no_stranger_out() {
     for place in places() {
         let (peer, _, running) = stranger_in_a_flood(&place).await;
         let here = async || {
-            // First who it is is asked for; the message goes on with a batch after that.
+            // First who it is is asked for; the message goes on with those after that.
             place.pass(1_000);
             is_here(&place, peer.at("/posts/1")).await
         };

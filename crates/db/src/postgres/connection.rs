@@ -25,7 +25,7 @@ const STATEMENTS_MAX: usize = 500;
 /// Statements that are sent before the first answer is waited for.
 const SENT_AHEAD_MAX: usize = 256;
 /// A list of at least so many becomes one statement.
-const MANY_MIN: usize = 4;
+const MANY_MIN: usize = 2;
 /// Sets of parameters in one statement.
 const MANY_MAX: usize = 1_000;
 const NONE_AHEAD: Ahead = Ahead::new();

@@ -3,7 +3,8 @@
 //! PostgreSQL plans by what it found when it last looked at a table, and it comes by once a minute.
 //! A flood fills an empty table with 50,000 rows in that time, each read by a plan that was made
 //! for none. So a table that has become twice as large is looked at at once; plans that were kept
-//! are made anew then.
+//! are made anew then. A tenth of the usual sample tells as much as is needed until PostgreSQL
+//! comes by itself, and takes a tenth of the time: rows of long texts are read whole.
 
 use std::time::{Duration, Instant};
 
@@ -18,6 +19,9 @@ const GROWN: &str = "SELECT CAST(CAST(c.oid AS REGCLASS) AS TEXT) FROM pg_class 
    JOIN pg_namespace n ON n.oid = c.relnamespace
    WHERE c.relkind = 'r' AND n.nspname = current_schema()
      AND pg_relation_size(c.oid) > 2 * 8192 * greatest(c.relpages, 8)";
+
+/// The statistics target of such a look, which takes 300 rows for each; the usual one is 100.
+const SAMPLE: u32 = 10;
 
 /// When the connections of a process last looked.
 pub(super) struct Growth {
@@ -48,7 +52,9 @@ impl PgConnection {
         let grown: Vec<String> = self.query(GROWN, &[], &mut |row| row.get(0))?;
         for table in grown {
             // A name that the server gave, quoted where it has to be.
-            self.batch(&format!("ANALYZE {table}"))?;
+            self.batch(&format!(
+                "BEGIN; SET LOCAL default_statistics_target = {SAMPLE}; ANALYZE {table}; COMMIT"
+            ))?;
             metrics::counter!("weir_db_analyzed_total").increment(1);
         }
         Ok(())

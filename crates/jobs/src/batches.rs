@@ -146,6 +146,7 @@ impl Batch<'_, '_> {
             self.tx,
             rows::NEVER,
             rows::State::CalledBack,
+            None,
             std::slice::from_ref(&row),
         )?;
         Ok(row.id)

@@ -111,8 +111,7 @@ impl Worker {
                 }
                 continue;
             }
-            let picks = Arc::new(picks);
-            match self.read(picks.clone()).await {
+            match self.read(&picks).await {
                 Ok(found) => {
                     let claims = self.take(&picks, found);
                     self.start(claims).await;
@@ -263,10 +262,15 @@ impl Worker {
         self.state.turns.lock().refill()
     }
 
-    pub(crate) async fn read(
-        &self,
-        picks: Arc<Vec<Pick>>,
-    ) -> Result<Vec<Vec<Claim>>, weir_db::Error> {
+    pub(crate) async fn read(&self, picks: &[Pick]) -> Result<Vec<Vec<Claim>>, weir_db::Error> {
+        // Of tasks the row is looked at before they begin, of units when they end.
+        let (mut found, picks) = match self.is_unit() {
+            true => self.inner.hand.take(picks),
+            false => (vec![Vec::new(); picks.len()], picks.to_vec()),
+        };
+        if picks.iter().all(|pick| pick.ids.is_empty()) {
+            return Ok(found);
+        }
         let (handlers, me) = (self.handlers.clone(), self.inner.nodes.me());
         let queue = self.queue.name;
         let read = move |tx: &mut weir_db::Tx| {
@@ -275,9 +279,17 @@ impl Worker {
         };
         let since = Instant::now();
         // What waits lies on the disk already; what ends beside it need not be waited for.
-        let found = self.inner.db.read_early(self.queue.class, read).await;
+        let read = self.inner.db.read_early(self.queue.class, read).await;
         self.inner.database_times.took(since.elapsed());
-        found
+        for (claims, mut more) in found.iter_mut().zip(read?) {
+            if claims.is_empty() {
+                *claims = more;
+            } else {
+                claims.append(&mut more);
+                claims.sort_unstable_by_key(|claim| claim.id);
+            }
+        }
+        Ok(found)
     }
 
     /// Marks what was read as taken. Of a lane of units only the jobs up to the first of another

@@ -14,6 +14,7 @@ use weir_db::{Class, Db, Dialect, Owned, Tx, params};
 use crate::cursors::Cursors;
 use crate::directory::{Directory, QueueState};
 use crate::endings::Totals;
+use crate::hand::Hand;
 use crate::history::{self, History};
 use crate::hooks::{Enqueuing, Hooks};
 use crate::journal::Journal;
@@ -24,7 +25,7 @@ use crate::nodes::Nodes;
 use crate::outage::Outage;
 use crate::registry::Periodic;
 use crate::rows;
-use crate::rows::NewRow;
+use crate::rows::{Claim, NewRow};
 use crate::running::Running;
 use crate::suspects::Trial;
 use crate::{Error, Job, NodeOptions, Unique, schema, sidekiq, unique};
@@ -50,6 +51,8 @@ pub struct Packed<J> {
     rows: Vec<NewRow>,
     /// Where they stand in `rows`, lane by lane.
     by_lane: Vec<u32>,
+    /// The jobs as they will be taken, if they are to be kept in hand.
+    in_hand: Vec<Claim>,
     of: PhantomData<fn(J)>,
 }
 
@@ -61,6 +64,7 @@ pub(crate) struct Inner {
     pub(crate) random: Random,
     pub(crate) ids: IdGenerator,
     pub(crate) directory: Directory,
+    pub(crate) hand: Hand,
     pub(crate) later: Later,
     pub(crate) nodes: Nodes,
     pub(crate) news: News,
@@ -124,6 +128,7 @@ impl Jobs {
             clock,
             random,
             directory: Directory::default(),
+            hand: Hand::default(),
             later: Later::new(),
             nodes: Nodes::new(options),
             news: News::default(),
@@ -178,7 +183,23 @@ impl Jobs {
         let rows = jobs.iter().map(row).collect::<Result<Vec<_>, _>>()?;
         let mut by_lane: Vec<u32> = (0..).take(rows.len()).collect();
         by_lane.sort_by(|one, other| rows[*one as usize].lane.cmp(&rows[*other as usize].lane));
-        Ok(Packed { rows, by_lane, of: PhantomData })
+        Ok(Packed { rows, by_lane, in_hand: Vec::new(), of: PhantomData })
+    }
+
+    /// As [`pack`](Self::pack), of units that will be worked soon: once they are enqueued they are
+    /// kept in memory besides, as far as there is room, and their handler gets a copy of what is
+    /// given here, with what it holds beside its payload, instead of what their rows say.
+    ///
+    /// # Errors
+    /// As [`enqueue`](Self::enqueue).
+    pub fn pack_in_hand<J: Job + Clone>(&self, jobs: Vec<J>) -> Result<Packed<J>, weir_db::Error> {
+        let mut packed = self.pack(&jobs)?;
+        // A hook may have changed what the rows say, and on Redis others take the jobs.
+        if !self.inner.hooks.any() && self.inner.redis.get().is_none() {
+            let jobs = packed.rows.iter().zip(jobs);
+            packed.in_hand = jobs.map(|(row, job)| row.claim(Arc::new(job))).collect();
+        }
+        Ok(packed)
     }
 
     /// Enqueues what was packed, as [`enqueue_many`](Self::enqueue_many) does: the jobs wait from
@@ -204,6 +225,13 @@ impl Jobs {
             return self.insert(tx, rows);
         }
         rows::insert_ready(tx, &packed.rows)?;
+        if !packed.in_hand.is_empty() {
+            // Before anybody can be told of them, so that what was taken is never held afterwards.
+            // If this is not committed nobody asks for these ids.
+            let claims = std::mem::take(&mut packed.in_hand);
+            let rows = packed.rows.iter().zip(claims);
+            self.inner.hand.hold(rows.map(|(row, claim)| row.enqueued(claim)));
+        }
         let by_lane = packed.by_lane.iter().map(|at| &packed.rows[*at as usize]);
         self.tell_added(tx, by_lane.map(|row| (row.queue, row.lane.clone(), row.id)).collect());
         Ok(())
@@ -273,6 +301,43 @@ impl Jobs {
         tx: &mut Tx,
         jobs: &[(String, J)],
     ) -> Result<usize, weir_db::Error> {
+        let rows = self.keyed(tx, jobs)?;
+        let count = rows.len();
+        if count > 0 {
+            self.insert(tx, rows)?;
+        }
+        Ok(count)
+    }
+
+    /// The same of jobs that are put off from the beginning, as a job is that runs too early:
+    /// they become ready after `after_ms`, or when they are called back
+    /// ([`hasten`](Self::hasten)). `reason` is shown meanwhile.
+    ///
+    /// # Errors
+    /// As [`enqueue`](Self::enqueue).
+    pub fn put_off_unique_each<J: Job>(
+        &self,
+        tx: &mut Tx,
+        after_ms: i64,
+        reason: &str,
+        jobs: &[(String, J)],
+    ) -> Result<usize, weir_db::Error> {
+        let rows = self.keyed(tx, jobs)?;
+        if !rows.is_empty() {
+            let due_at = self.inner.clock.now().plus_ms(after_ms.max(0));
+            rows::insert_later(tx, due_at, rows::State::Scheduled, Some(reason), &rows)?;
+            let inner = self.inner.clone();
+            tx.after_commit(move || inner.later.due(due_at));
+        }
+        Ok(rows.len())
+    }
+
+    /// Rows for those of `jobs` whose keys are free; they are taken.
+    fn keyed<J: Job>(
+        &self,
+        tx: &mut Tx,
+        jobs: &[(String, J)],
+    ) -> Result<Vec<NewRow>, weir_db::Error> {
         let keyed = jobs.iter().map(|(key, job)| (key.replace('\0', "\u{FFFD}"), job));
         // In one order, so that no two units wait for each other.
         let keyed: BTreeMap<String, &J> = keyed.collect();
@@ -282,15 +347,10 @@ impl Jobs {
             row.unique_key = Some(key);
             rows.push(row);
         }
-        let taken = rows.iter().filter_map(|row| Some((row.unique_key.as_deref()?, row.id)));
-        let free = unique::take_each(tx, J::UNIQUE, taken, self.inner.clock.now())?;
-        let mut free = free.into_iter();
-        rows.retain(|_| free.next().unwrap_or(false));
-        let count = rows.len();
-        if count > 0 {
-            self.insert(tx, rows)?;
-        }
-        Ok(count)
+        let keys = rows.iter().filter_map(|row| Some((row.unique_key.as_deref()?, row.id)));
+        let taken = unique::take_each(tx, J::UNIQUE, keys, self.inner.clock.now())?;
+        rows.retain(|row| taken.contains(&row.id));
+        Ok(rows)
     }
 
     /// Writes `job`, and gives its id, or that of the one which keeps it away.
@@ -373,7 +433,7 @@ impl Jobs {
         if at <= self.inner.clock.now() {
             return self.insert(tx, rows);
         }
-        rows::insert_later(tx, at, rows::State::Scheduled, &rows)?;
+        rows::insert_later(tx, at, rows::State::Scheduled, None, &rows)?;
         let inner = self.inner.clone();
         tx.after_commit(move || inner.later.due(at));
         Ok(())

@@ -57,6 +57,7 @@ mod dispatch;
 mod endings;
 mod error;
 mod gates;
+mod hand;
 mod history;
 mod hooks;
 mod inspect;

@@ -149,8 +149,10 @@ impl Jobs {
             |row| Ok((row.get(0)?, Gone { key: row.get(1)?, batch: row.get(2)? })),
         )?;
         let count = gone.len();
-        for (id, gone) in gone {
-            self.taken_back(tx, gone, id)?;
+        let keys = gone.iter().filter_map(|(id, gone)| Some((gone.key.as_deref()?, *id)));
+        rows::free_keys(tx, keys)?;
+        for (id, gone) in gone.into_iter().filter(|(_, gone)| gone.batch.is_some()) {
+            self.taken_back(tx, Gone { key: None, ..gone }, id)?;
         }
         Ok(count)
     }
@@ -210,9 +212,8 @@ impl Jobs {
             return Ok(BTreeSet::new());
         }
         let keys = keyed.iter().map(|(key, id)| (key.as_str(), *id));
-        let free = unique::take_each(tx, Unique::UntilDone, keys, self.inner.clock.now())?;
-        let taken = keyed.iter().zip(free).filter(|(_, free)| !free);
-        Ok(taken.map(|((_, id), _)| *id).collect())
+        let taken = unique::take_each(tx, Unique::UntilDone, keys, self.inner.clock.now())?;
+        Ok(keyed.into_iter().map(|(_, id)| id).filter(|id| !taken.contains(id)).collect())
     }
 
     pub(crate) fn due_now(&self, tx: &mut Tx) {

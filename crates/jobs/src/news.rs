@@ -127,6 +127,7 @@ async fn look(inner: &Arc<Inner>, looks: &mut Looks, whole: bool) -> Result<(), 
         inner.db.read(Class::Inbound, move |tx| read(tx, held, gained, &unseen, whole)).await?;
     looks.last = look.snapshot;
     if gained != 0 {
+        inner.hand.forget_all();
         let of_gained = look.lanes.iter().filter(|((slot, ..), _)| gained >> slot & 1 == 1);
         let rows: usize = of_gained.map(|(_, added)| added.ids.len()).sum();
         let fits = looks.gained_max * GAINED_ROWS_MAX / rows.max(1);

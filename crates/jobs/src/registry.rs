@@ -396,6 +396,9 @@ fn parse_one<J: Job>(
     }
     let (id, attempt, enqueued_at) = (claim.id, claim.attempt, claim.enqueued_at);
     let (batch, jid) = (claim.batch_id, claim.jid.clone());
+    if let Some(job) = claim.in_hand.as_ref().and_then(|held| held.copy().downcast::<J>().ok()) {
+        return Ok(Claimed { id, attempt, enqueued_at, batch, job: *job, jid, site: None });
+    }
     let parsed = match claim.jid {
         None => serde_json::from_str(&claim.payload),
         Some(_) => args::read(&claim.payload),

@@ -4,8 +4,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use weir_base::{Id, Timestamp};
-use weir_db::{Dialect, Error, Row, Tx, Value, ids, params};
+use weir_db::{Dialect, Error, Row, ToValue, Tx, Value, ids, params};
 
+use crate::hand::InHand;
 use crate::turns::Pick;
 
 /// A job as it is written.
@@ -42,6 +43,8 @@ pub(crate) struct Claim {
     pub(crate) postponed_since: Option<Timestamp>,
     /// Its name in Redis, if it came from there; then `payload` is its array of arguments.
     pub(crate) jid: Option<Arc<str>>,
+    /// What the payload says, if it was in hand.
+    pub(crate) in_hand: Option<Arc<dyn InHand>>,
 }
 
 /// Gives a kind that has a handler without a copy of its name.
@@ -61,19 +64,34 @@ pub(crate) fn insert_ready(tx: &mut Tx, rows: &[NewRow]) -> Result<(), Error> {
     }
 }
 
-/// Writes `rows` into the schedule.
+/// Writes `rows` into the schedule, with the `reason` if they are put off.
 pub(crate) fn insert_later(
     tx: &mut Tx,
     due_at: Timestamp,
     state: State,
+    reason: Option<&str>,
     rows: &[NewRow],
 ) -> Result<(), Error> {
     let (due_at, state) = (due_at.as_ms(), state as i64);
     let values = |row| {
         let [queue, lane, id, kind, failures, enqueued_at, key, payload, batch, expires] =
             NewRow::values_all(row);
-        let (due_at, state) = (Value::Int(due_at), Value::Int(state));
-        [queue, lane, id, kind, failures, enqueued_at, key, payload, batch, expires, due_at, state]
+        let (due_at, state, reason) = (Value::Int(due_at), Value::Int(state), reason.to_value());
+        [
+            queue,
+            lane,
+            id,
+            kind,
+            failures,
+            enqueued_at,
+            key,
+            payload,
+            batch,
+            expires,
+            due_at,
+            state,
+            reason,
+        ]
     };
     tx.run_all(INSERT_LATER, rows.iter().map(values))
 }
@@ -86,10 +104,40 @@ const INSERT_ALL: &str = "INSERT INTO jobs
   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
 const INSERT_LATER: &str = "INSERT INTO jobs_later
   (queue, lane, id, kind, failures, enqueued_at, unique_key, payload, batch_id, expires_at,
-   due_at, state)
-  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+   due_at, state, reason)
+  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
 
 impl NewRow {
+    /// The job as it will be taken, but for what is known only when it is enqueued.
+    pub(crate) fn claim(&self, job: Arc<dyn InHand>) -> Claim {
+        Claim {
+            lane: self.lane.clone(),
+            id: self.id,
+            kind: Cow::Borrowed(self.kind),
+            attempt: 1,
+            enqueued_at: enqueued_at(self.id, self.enqueued_at),
+            ready_at: self.enqueued_at,
+            unique_key: self.unique_key.clone(),
+            payload: self.payload.clone(),
+            batch_id: self.batch_id,
+            expires_at: self.expires_at,
+            postponed_since: None,
+            jid: None,
+            in_hand: Some(job),
+        }
+    }
+
+    /// `claim`, which was made of this row, now that it is enqueued.
+    pub(crate) fn enqueued(&self, claim: Claim) -> Claim {
+        Claim {
+            id: self.id,
+            enqueued_at: enqueued_at(self.id, self.enqueued_at),
+            ready_at: self.enqueued_at,
+            expires_at: self.expires_at,
+            ..claim
+        }
+    }
+
     fn values(&self) -> [Value<'_>; COLUMNS] {
         [
             Value::Text(self.queue.into()),
@@ -316,6 +364,7 @@ fn claim(row: &Row<'_>, lane: &Arc<str>, kinds: Kinds<'_>) -> Result<Claim, Erro
         expires_at: row.get(7)?,
         postponed_since: row.get(8)?,
         jid: None,
+        in_hand: None,
     })
 }
 

@@ -124,8 +124,8 @@ impl Worker {
 
     async fn attempt(self: &Arc<Self>, trial: &Trial, due: Instant) {
         let Some(lane) = self.state.turns.lock().take_one(&trial.lane, trial.id.0) else { return };
-        let picks = Arc::new(vec![Pick { lane: lane.clone(), ids: vec![trial.id.0] }]);
-        let found = match self.read(picks.clone()).await {
+        let picks = [Pick { lane: lane.clone(), ids: vec![trial.id.0] }];
+        let found = match self.read(&picks).await {
             Ok(found) => found,
             Err(error) => {
                 tracing::warn!(%error, "a job that may have killed the process cannot be read");

@@ -1,5 +1,7 @@
 //! Which jobs may not be there twice.
 
+use std::collections::HashSet;
+
 use weir_base::{Id, Timestamp};
 use weir_db::{Error, Tx, Value, params};
 
@@ -79,19 +81,34 @@ const TAKE: &str = "INSERT INTO jobs_unique (unique_key, id, until_at) VALUES (?
   ON CONFLICT (unique_key) DO UPDATE SET id = excluded.id, until_at = excluded.until_at
   WHERE jobs_unique.until_at <= ?4";
 
-/// Takes each of `keys`, no two of them the same, for the job beside it; tells which were free.
+/// Takes each of `keys` for the job beside it, of equal ones the first; tells which jobs have
+/// theirs.
 pub(crate) fn take_each<'k>(
     tx: &mut Tx,
     unique: Unique,
     keys: impl IntoIterator<Item = (&'k str, Id)>,
     now: Timestamp,
-) -> Result<Vec<bool>, Error> {
+) -> Result<HashSet<Id>, Error> {
     let until = unique.until(now);
     let each = keys.into_iter().map(|(key, id)| {
         let until = until.map_or(Value::Null, |until| Value::Int(until.as_ms()));
-        [Value::Text(key.into()), Value::Int(id.0), until, Value::Int(now.as_ms())]
+        [Value::Text(key.into()), Value::Int(id.0), until]
     });
-    tx.execute_each(TAKE, each)
+    let each: Vec<_> = each.collect();
+    // What `TAKE` overwrites is gone before, so that one statement does for all of them.
+    let keys = each.iter().map(|[key, ..]| [key.clone(), Value::Int(now.as_ms())]);
+    tx.run_all("DELETE FROM jobs_unique WHERE unique_key = ?1 AND until_at <= ?2", keys)?;
+    let mut taken = HashSet::new();
+    tx.query_each(
+        "INSERT INTO jobs_unique (unique_key, id, until_at) VALUES (?1, ?2, ?3)
+         ON CONFLICT DO NOTHING RETURNING id",
+        each,
+        |row| {
+            taken.insert(row.get(0)?);
+            Ok(())
+        },
+    )?;
+    Ok(taken)
 }
 
 /// Forgets keys whose time is over, some at once.

@@ -361,6 +361,7 @@ impl Relay {
             expires_at: row.get(11)?,
             postponed_since: row.get(12)?,
             jid: None,
+            in_hand: None,
         };
         let target = self.target(&claim.kind);
         let class = if target.class.is_empty() { &claim.kind } else { target.class };

@@ -128,6 +128,7 @@ impl<'a> Job<'a> {
             expires_at: own.and_then(|own| own.expires_at).map(Timestamp::from_ms),
             postponed_since: None,
             jid: Some(Arc::from(&*self.jid)),
+            in_hand: None,
         }
     }
 }

@@ -11,6 +11,7 @@ mod fairness;
 mod full_disk;
 mod gates;
 mod house;
+mod in_hand;
 mod killed;
 mod leaders;
 mod life;

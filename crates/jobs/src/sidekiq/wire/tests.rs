@@ -44,6 +44,7 @@ fn what_is_composed_is_read_back() {
         expires_at: Some(Timestamp::from_ms(1_700_000_900_000)),
         postponed_since: None,
         jid: None,
+        in_hand: None,
     };
     let retry = Retry::NEVER.attempts(17);
     for (times, text) in [

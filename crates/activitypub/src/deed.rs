@@ -1,6 +1,6 @@
 //! What an activity means here.
 
-use weir_community::accounts::Account;
+use weir_community::accounts::Sender;
 use weir_community::federation::{Answered, Deed, Undone};
 use weir_community::statuses::Visibility;
 
@@ -57,7 +57,7 @@ pub(crate) fn forgery(activity: &Activity) -> Option<&'static str> {
 }
 
 /// What `activity` of `by` means.
-pub(crate) fn meaning(activity: &Activity, by: &Account, urls: &Urls) -> Meaning {
+pub(crate) fn meaning(activity: &Activity, by: &Sender, urls: &Urls) -> Meaning {
     let Some(object) = activity.object.id().map(ToString::to_string) else {
         return match activity.kind {
             Kind::Undo => undo(activity),
@@ -97,7 +97,7 @@ pub(crate) fn meaning(activity: &Activity, by: &Account, urls: &Urls) -> Meaning
     Meaning::Deed(deed)
 }
 
-fn written(activity: &Activity, by: &Account, urls: &Urls) -> Meaning {
+fn written(activity: &Activity, by: &Sender, urls: &Urls) -> Meaning {
     match activity.object.embedded() {
         Some(Object::Post(post)) => {
             if let (Some(choice), Some(poll)) = (post.vote(), &post.in_reply_to) {
@@ -107,7 +107,7 @@ fn written(activity: &Activity, by: &Account, urls: &Urls) -> Meaning {
                 let (poll, choice) = (poll.to_string(), choice.to_owned());
                 return Meaning::Deed(Deed::Vote { poll, choice });
             }
-            match read::post(post, by, urls).cleaned() {
+            match read::post(post, &by.followers_uri, urls).cleaned() {
                 Ok(post) => Meaning::Deed(Deed::Post(Box::new(post))),
                 Err(_) => Meaning::Nothing("its post cannot be used"),
             }
@@ -123,7 +123,7 @@ fn written(activity: &Activity, by: &Account, urls: &Urls) -> Meaning {
     }
 }
 
-fn boost(activity: &Activity, by: &Account, object: String) -> Meaning {
+fn boost(activity: &Activity, by: &Sender, object: String) -> Meaning {
     // A group says so that somebody posted in it.
     let object = match activity.object.embedded() {
         Some(Object::Activity(inner)) if inner.kind == Kind::Create => match inner.object.id() {
@@ -133,7 +133,7 @@ fn boost(activity: &Activity, by: &Account, object: String) -> Meaning {
         Some(Object::Activity(_)) => return Meaning::Nothing("only posts are boosted"),
         _ => object,
     };
-    let visibility = match read::visibility(&activity.to, &activity.cc, by) {
+    let visibility = match read::visibility(&activity.to, &activity.cc, &by.followers_uri) {
         Visibility::Direct => Visibility::Private,
         other => other,
     };

@@ -1,7 +1,7 @@
 //! What use cases lean on besides the transaction.
 
 use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use weir_base::{Clock, Id, IdGenerator, Random};
 use weir_db::Db;
@@ -9,7 +9,7 @@ use weir_jobs::Jobs;
 
 use crate::chat::carrier::Carrier;
 use crate::chat::writing::Writing;
-use crate::federation::Opened;
+use crate::federation::{Opened, Patience};
 use crate::hosts::Decisions;
 use crate::instance::Instance;
 use crate::media::Files;
@@ -67,6 +67,8 @@ pub struct Env {
     pub instance: Instance,
     /// Threads of other servers that were opened lately.
     pub threads_opened: Opened,
+    /// Servers of which something is to be fetched, unless it comes by itself.
+    pub patience: Arc<Patience>,
     /// How often staff has changed with which servers this one speaks.
     pub host_decisions: Decisions,
     /// The folder of the file store, and of keys kept outside the database.
@@ -96,6 +98,7 @@ impl Env {
             log_ins: LogIns::default(),
             instance: Instance::default(),
             threads_opened: Opened::default(),
+            patience: Arc::default(),
             host_decisions: Decisions::default(),
             data: setup.data,
         }

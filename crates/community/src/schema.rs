@@ -9,4 +9,5 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration { number: 3, name: "meetings are not logged", sql: include_str!("schema/003.sql") },
     Migration { number: 4, name: "pins by their posts", sql: include_str!("schema/004.sql") },
     Migration { number: 5, name: "fewer indexes", sql: include_str!("schema/005.sql") },
+    Migration { number: 6, name: "who is told", sql: include_str!("schema/006.sql") },
 ];

@@ -163,7 +163,7 @@ impl Message<'_> {
             }
         }
         let activity = match wire::parse_activity(self.body) {
-            Ok(activity) => activity,
+            Ok(activity) => Arc::new(activity),
             Err(error) => return Ok(error.into()),
         };
         if let Some(why) = deed::forgery(&activity) {
@@ -188,7 +188,7 @@ impl Message<'_> {
         &self,
         checked: &Checked,
         key: &Uri,
-        activity: &Activity,
+        activity: &Arc<Activity>,
     ) -> Result<Verdict, Error> {
         let Some(known) = self.face.key_owner(key.as_str(), false).await? else {
             return self.unknown(key, activity).await;
@@ -218,7 +218,7 @@ impl Message<'_> {
         &self,
         checked: &Checked,
         key: &Uri,
-        activity: &Activity,
+        activity: &Arc<Activity>,
         known: &Signer,
     ) -> Verdict {
         let face = self.face;
@@ -244,6 +244,7 @@ impl Message<'_> {
             arrived: now,
             seq: None,
             looked_up: false,
+            activity: Some(activity.clone()),
         };
         let kept = match is_late(activity, now) {
             true => face.inbox().late.keep(face.community(), Late(inbound)).await,

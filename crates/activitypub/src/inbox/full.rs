@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use weir_base::Timestamp;
-use weir_community::federation::AskOrigin;
+use weir_community::federation::{AskOrigin, INBOUND, INBOUND_LATE};
 use weir_jobs::Jobs;
 
 use super::crowd::Crowd;
@@ -154,8 +154,8 @@ impl Full {
         let per_host = self.limits.waiting_per_host_max;
         self.at = now;
         self.free_bytes = (self.free_disk)();
-        self.inbound = look(super::work::QUEUE.name, per_host);
-        self.inbound.add(look(super::work::LATE_QUEUE.name, per_host));
+        self.inbound = look(INBOUND.name, per_host);
+        self.inbound.add(look(INBOUND_LATE.name, per_host));
         self.inbound.add(look(super::look_up::QUEUE.name, per_host));
         self.hearsay = look(AskOrigin::QUEUE_NAME, HEARSAY_PER_HOST_MAX);
         let inbound = &self.inbound.lanes;

@@ -31,7 +31,7 @@ impl<J> Default for Gather<J> {
     }
 }
 
-impl<J: Job> Gather<J> {
+impl<J: Job + Clone> Gather<J> {
     /// Makes `job` durable; false when it could not be.
     pub(super) async fn keep(&self, community: &Community, job: J) -> bool {
         let (tell, told) = oneshot::channel();
@@ -51,7 +51,7 @@ impl<J: Job> Gather<J> {
 }
 
 /// Writes until nothing waits.
-async fn write_all<J: Job>(state: Arc<Mutex<State<J>>>, community: Community) {
+async fn write_all<J: Job + Clone>(state: Arc<Mutex<State<J>>>, community: Community) {
     loop {
         let some: Vec<(J, oneshot::Sender<bool>)> = {
             let mut state = state.lock();
@@ -64,7 +64,7 @@ async fn write_all<J: Job>(state: Arc<Mutex<State<J>>>, community: Community) {
         };
         let (jobs, askers): (Vec<J>, Vec<_>) = some.into_iter().unzip();
         metrics::histogram!("weir_activitypub_inbox_group").record(jobs.len() as f64);
-        let written = write(&community, &jobs).await;
+        let written = write(&community, jobs).await;
         if let Err(error) = &written {
             tracing::warn!(%error, messages = askers.len(), "messages could not be taken in");
         }
@@ -76,8 +76,8 @@ async fn write_all<J: Job>(state: Arc<Mutex<State<J>>>, community: Community) {
 }
 
 /// Packed here, so that the thread which writes does nothing else.
-async fn write<J: Job>(community: &Community, jobs: &[J]) -> Result<(), Error> {
-    let mut packed = community.env().jobs.pack(jobs)?;
+async fn write<J: Job + Clone>(community: &Community, jobs: Vec<J>) -> Result<(), Error> {
+    let mut packed = community.env().jobs.pack_in_hand(jobs)?;
     let write = move |tx: &mut Tx, env: &Env| Ok(env.jobs.enqueue_packed(tx, &mut packed)?);
     community.write(Class::Inbound, write).await
 }

@@ -40,7 +40,7 @@ use tokio::runtime::Handle;
 use weir_jobs::Registry;
 
 use crate::ActivityPub;
-use backlog::GivingWay;
+use backlog::Backlog;
 use bodies::Bodies;
 use full::Full;
 use gather::Gather;
@@ -57,7 +57,7 @@ pub(crate) struct Inbox {
     known: Gather<Inbound>,
     late: Gather<Late>,
     unknown: Gather<Unverified>,
-    giving_way: GivingWay,
+    backlog: Backlog,
     bodies: Arc<Bodies>,
     /// Where messages are judged.
     door: Handle,
@@ -73,7 +73,7 @@ impl Inbox {
             known: Gather::default(),
             late: Gather::default(),
             unknown: Gather::default(),
-            giving_way: GivingWay::default(),
+            backlog: Backlog::default(),
             bodies: Arc::new(Bodies::new(limits.bodies_bytes_max)),
             door,
         }
@@ -96,5 +96,5 @@ pub(crate) fn register(registry: &mut Registry, face: &ActivityPub) {
     unknown::register(registry, face);
     hearsay::register(registry, face);
     look_up::register(registry, face);
-    face.resume_giving_way();
+    face.look_after_patient();
 }

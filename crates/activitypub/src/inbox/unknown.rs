@@ -278,6 +278,7 @@ impl ActivityPub {
             arrived: job.arrived,
             seq: Some(seq),
             looked_up: false,
+            activity: None,
         };
         Ok(match late {
             true => Step::TakeLate(Box::new(Late(inbound))),

@@ -2,12 +2,13 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use weir_base::{Id, Timestamp};
-use weir_community::accounts::{self, Account};
+use weir_community::accounts::{self, Sender};
 use weir_community::federation::order::Version;
-use weir_community::federation::{self, Deed, Incoming, Passable, Senders};
+use weir_community::federation::{self, Deed, INBOUND, INBOUND_LATE, Incoming, Passable, Senders};
 use weir_community::{Env, Error};
 use weir_db::{Class, Tx};
 use weir_jobs::{Claimed, Job, Outcome, Prepared, Queue, Registry, Retry};
@@ -18,12 +19,6 @@ use crate::deed::{self, Meaning};
 use crate::read;
 use crate::wire;
 
-/// Where they wait.
-pub(super) const QUEUE: Queue = Queue::new("inbound", Class::Inbound).newest_first();
-/// Where those wait that come late, or do not say when they were written. They have a queue of
-/// their own so that what is new never stands behind what is old and came after it, as after an
-/// outage everything does.
-pub(super) const LATE_QUEUE: Queue = Queue::new("inbound_late", Class::Inbound).newest_first();
 /// What was published so long before it came is late, in ms.
 const LATE_MS: i64 = 60_000;
 /// When to ask again a database that is away, in ms.
@@ -47,11 +42,14 @@ pub struct Inbound {
     /// Whether what it needs besides itself was looked up.
     #[serde(default)]
     pub(crate) looked_up: bool,
+    /// What the body says, where the door read it a moment ago.
+    #[serde(skip)]
+    pub(crate) activity: Option<Arc<wire::Activity>>,
 }
 
 impl Job for Inbound {
     const KIND: &'static str = "inbound";
-    const QUEUE: Queue = QUEUE;
+    const QUEUE: Queue = INBOUND;
     const RETRY: Retry = Retry::DEFAULT.attempts(8);
 
     fn lane(&self) -> Cow<'_, str> {
@@ -66,7 +64,7 @@ pub struct Late(pub(crate) Inbound);
 
 impl Job for Late {
     const KIND: &'static str = "inbound_late";
-    const QUEUE: Queue = LATE_QUEUE;
+    const QUEUE: Queue = INBOUND_LATE;
     const RETRY: Retry = Inbound::RETRY;
 
     fn lane(&self) -> Cow<'_, str> {
@@ -87,7 +85,7 @@ pub(super) fn is_late(activity: &wire::Activity, arrived: Timestamp) -> bool {
 
 pub(super) fn register(registry: &mut Registry, face: &ActivityPub) {
     let env = face.community().env().clone();
-    for queue in [QUEUE, LATE_QUEUE] {
+    for queue in [INBOUND, INBOUND_LATE] {
         let feeds = env.feeds.clone();
         registry.favour(queue, move |host| feeds.is_followed_host(host));
     }
@@ -183,13 +181,11 @@ impl ActivityPub {
             (0..count).map(|_| Prepared::Not(outcome.clone())).collect()
         };
         let actors: Vec<String> = jobs.iter().map(|claimed| claimed.job.actor.clone()).collect();
-        let read = move |tx: &mut Tx, _: &_| accounts::by_uris(tx, &actors);
+        let read = move |tx: &mut Tx, _: &_| accounts::senders(tx, &actors);
         let known = match self.community().read_early(Class::Inbound, read).await {
             Ok(known) => known,
             Err(error) => return again(unread(&error)),
         };
-        let known: HashMap<String, Account> =
-            known.into_iter().map(|account| (account.uri.clone(), account)).collect();
         let urls = self.urls().clone();
         let parse = move || -> Vec<Parsed> {
             jobs.iter().map(|claimed| parse(claimed, &known, &urls)).collect()
@@ -222,11 +218,7 @@ fn prepared(parsed: Parsed) -> Prepared<Work> {
     }
 }
 
-fn parse(
-    claimed: &Claimed<Inbound>,
-    known: &HashMap<String, Account>,
-    urls: &wire::Urls,
-) -> Parsed {
+fn parse(claimed: &Claimed<Inbound>, known: &HashMap<String, Sender>, urls: &wire::Urls) -> Parsed {
     let job = &claimed.job;
     let look_up = |account: &str, goes_on: bool| {
         let seq = Some(job.seq.unwrap_or(claimed.id));
@@ -241,7 +233,11 @@ fn parse(
             false => look_up(&job.actor, true),
         };
     };
-    let activity = match wire::parse_activity(job.body.as_bytes()) {
+    let parsed = match &job.activity {
+        Some(activity) => Ok(activity.clone()),
+        None => wire::parse_activity(job.body.as_bytes()).map(Arc::new),
+    };
+    let activity = match parsed {
         Ok(activity) => activity,
         Err(error) => return Parsed::Nothing(error.to_string()),
     };

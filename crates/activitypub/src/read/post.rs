@@ -1,7 +1,6 @@
 //! Posts. What is no note or poll is shown as its title, its text and a link to where it is whole.
 
 use weir_base::Timestamp;
-use weir_community::accounts::Account;
 use weir_community::statuses::{RemoteMedia, RemoteMention, RemotePoll, RemoteStatus, Visibility};
 use weir_community::text;
 
@@ -10,8 +9,8 @@ use crate::wire::{
     Attachment, AttachmentKind, Own, Poll, Post, PostKind, Tag, TextFormat, Uri, Urls,
 };
 
-/// A post of `by`.
-pub(crate) fn post(post: &Post, by: &Account, urls: &Urls) -> RemoteStatus {
+/// A post of somebody whose followers are addressed as `followers_uri`.
+pub(crate) fn post(post: &Post, followers_uri: &str, urls: &Urls) -> RemoteStatus {
     let is_note = matches!(post.kind, PostKind::Note | PostKind::Question);
     let summary = post.summary.clone().unwrap_or_default();
     // The summary of a long text is what it says in short, and hides nothing.
@@ -22,7 +21,7 @@ pub(crate) fn post(post: &Post, by: &Account, urls: &Urls) -> RemoteStatus {
         url: post.url.as_ref().map(ToString::to_string).unwrap_or_default(),
         published: post.published,
         updated: post.updated,
-        visibility: visibility(&post.to, &post.cc, by),
+        visibility: visibility(&post.to, &post.cc, followers_uri),
         content: if is_note { content(post) } else { converted(post) },
         spoiler,
         sensitive: post.sensitive,
@@ -43,9 +42,9 @@ pub(crate) fn post(post: &Post, by: &Account, urls: &Urls) -> RemoteStatus {
     }
 }
 
-/// Who may see something that is addressed so.
-pub(crate) fn visibility(to: &[Uri], cc: &[Uri], by: &Account) -> Visibility {
-    let followers = |uri: &Uri| !by.followers_uri.is_empty() && *uri == by.followers_uri.as_str();
+/// Who may see something that is addressed so, by somebody whose followers are `followers_uri`.
+pub(crate) fn visibility(to: &[Uri], cc: &[Uri], followers_uri: &str) -> Visibility {
+    let followers = |uri: &Uri| !followers_uri.is_empty() && *uri == followers_uri;
     if to.iter().any(Uri::is_public) {
         Visibility::Public
     } else if cc.iter().any(Uri::is_public) {

@@ -1,6 +1,6 @@
 //! The job that fetches what the community wants.
 
-use weir_community::federation::{self, DEPTH_MAX, Fetch, Wanted};
+use weir_community::federation::{self, DEPTH_MAX, Fetch, ON_ITS_WAY, PATIENCE_MS, Wanted};
 use weir_community::statuses;
 use weir_db::Class;
 use weir_jobs::{Claimed, Failure, Job, Registry};
@@ -11,10 +11,6 @@ use crate::wire::Uri;
 
 /// So far away from what came in by itself that nothing further is fetched.
 pub(super) const LEAF_DEPTH: u32 = DEPTH_MAX;
-
-/// How long a patient fetch waits, in ms. It is called back before, when the messages it gives way
-/// to are worked, and taken back when what it is of came with them.
-const PATIENCE_MS: i64 = 600_000;
 
 pub(crate) fn register(registry: &mut Registry, face: &ActivityPub) {
     let face = face.clone();
@@ -27,9 +23,8 @@ pub(crate) fn register(registry: &mut Registry, face: &ActivityPub) {
                 && waited_ms < PATIENCE_MS
                 && is_on_its_way(&face, job.wanted.uri()).await?
             {
-                face.gives_way(&job.lane());
-                let why = "it may be among what came in";
-                return Err(Failure::postpone(why, PATIENCE_MS - waited_ms));
+                face.community().env().patience.put_off(&job.lane());
+                return Err(Failure::postpone(ON_ITS_WAY, PATIENCE_MS - waited_ms));
             }
             run(&face, job).await.map_err(Failure::from)
         }

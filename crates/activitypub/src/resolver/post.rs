@@ -107,7 +107,7 @@ impl ActivityPub {
     async fn keep(&self, by: Id, post: &Post, depth: u32) -> Result<Id, RemoteError> {
         let read = move |tx: &mut Tx, _: &_| accounts::by_id(tx, by);
         let account = self.community().read(Class::Inbound, read).await?;
-        let remote = read::post(post, &account, self.urls()).cleaned()?;
+        let remote = read::post(post, &account.followers_uri, self.urls()).cleaned()?;
         let arrived = self.now();
         let receipt = self
             .community()

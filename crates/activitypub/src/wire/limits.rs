@@ -1,6 +1,11 @@
-//! Limits on a document, checked before anything is built from it.
+//! Limits on a document, held while it is read.
 
-use serde_json::Value;
+use std::cell::{Cell, RefCell};
+use std::fmt;
+
+use serde::Deserializer;
+use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
 
 use super::WireError;
 
@@ -10,49 +15,129 @@ pub const BYTES_MAX: usize = 1024 * 1024;
 const DEPTH_MAX: usize = 32;
 /// How many values a document may have.
 const VALUES_MAX: usize = 20_000;
+/// What nothing here looks at, and what is often the longest part of a document.
+const PASSED_OVER: &str = "@context";
 
-/// Parses a document within its limits.
+/// Parses a document within its limits, without its `@context`.
 pub(super) fn parse(bytes: &[u8]) -> Result<Value, WireError> {
-    check(bytes)?;
-    serde_json::from_slice(bytes).map_err(|error| WireError::Json(error.to_string()))
-}
-
-/// Walks over the bytes once, without building anything. It need not know whether they are
-/// proper JSON: whatever a parser builds from them is no deeper and no more than counted here.
-fn check(bytes: &[u8]) -> Result<(), WireError> {
     if bytes.len() > BYTES_MAX {
         return Err(WireError::TooLarge(BYTES_MAX));
     }
-    let (mut depth, mut values) = (0_usize, 1_usize);
-    let (mut in_string, mut escaped) = (false, false);
-    for byte in bytes {
-        if in_string {
-            match byte {
-                _ if escaped => escaped = false,
-                b'\\' => escaped = true,
-                b'"' => in_string = false,
-                _ => {}
-            }
-            continue;
-        }
-        match byte {
-            b'"' => in_string = true,
-            b'{' | b'[' => {
-                depth += 1;
-                values += 1;
-            }
-            b'}' | b']' => depth = depth.saturating_sub(1),
-            b',' => values += 1,
-            _ => {}
-        }
-        if depth > DEPTH_MAX {
-            return Err(WireError::TooDeep(DEPTH_MAX));
-        }
-        if values > VALUES_MAX {
-            return Err(WireError::TooMany(VALUES_MAX));
+    let bounds = Bounds::default();
+    let mut document = serde_json::Deserializer::from_slice(bytes);
+    let value = Bounded { bounds: &bounds, depth: 0 }.deserialize(&mut document);
+    let ended = value.and_then(|value| document.end().map(|()| value));
+    ended
+        .map_err(|error| bounds.passed.take().unwrap_or_else(|| WireError::Json(error.to_string())))
+}
+
+/// How much of a document was read, and which limit it passed.
+#[derive(Default)]
+struct Bounds {
+    values: Cell<usize>,
+    passed: RefCell<Option<WireError>>,
+}
+
+impl Bounds {
+    fn pass<E: Error>(&self, limit: WireError) -> E {
+        let error = E::custom(&limit);
+        self.passed.replace(Some(limit));
+        error
+    }
+}
+
+/// Reads a value that stands `depth` lists and objects deep.
+#[derive(Clone, Copy)]
+struct Bounded<'b> {
+    bounds: &'b Bounds,
+    depth: usize,
+}
+
+impl Bounded<'_> {
+    /// What stands in a list or an object.
+    fn inside<E: Error>(self) -> Result<Self, E> {
+        let depth = self.depth + 1;
+        match depth > DEPTH_MAX {
+            true => Err(self.bounds.pass(WireError::TooDeep(DEPTH_MAX))),
+            false => Ok(Self { depth, ..self }),
         }
     }
-    Ok(())
+
+    fn count<E: Error>(self) -> Result<(), E> {
+        let values = self.bounds.values.get() + 1;
+        self.bounds.values.set(values);
+        match values > VALUES_MAX {
+            true => Err(self.bounds.pass(WireError::TooMany(VALUES_MAX))),
+            false => Ok(()),
+        }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Bounded<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, document: D) -> Result<Value, D::Error> {
+        self.count()?;
+        document.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Bounded<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E: Error>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_string<E: Error>(self, value: String) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
+        let inside = self.inside()?;
+        let mut found = Vec::new();
+        while let Some(value) = list.next_element_seed(inside)? {
+            found.push(value);
+        }
+        Ok(Value::Array(found))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Value, A::Error> {
+        let inside = self.inside()?;
+        let mut found = Map::new();
+        while let Some(name) = object.next_key::<String>()? {
+            if name == PASSED_OVER {
+                object.next_value::<IgnoredAny>()?;
+            } else {
+                found.insert(name, object.next_value_seed(inside)?);
+            }
+        }
+        Ok(Value::Object(found))
+    }
 }
 
 #[cfg(test)]
@@ -88,12 +173,40 @@ mod tests {
         assert!(matches!(parse(b""), Err(WireError::Json(_))));
     }
 
+    #[test]
+    fn the_context_is_passed_over_wherever_it_stands() {
+        let text = r#"{"@context":["a",{"b":[1,2]}],"type":"Note","tag":[{"@context":"c","d":1}]}"#;
+        let read = serde_json::json!({ "type": "Note", "tag": [{ "d": 1 }] });
+        assert_eq!(parse(text.as_bytes()), Ok(read));
+        let deep = format!(r#"{{"@context":{}1{}}}"#, "[".repeat(200), "]".repeat(200));
+        assert_eq!(parse(deep.as_bytes()), Ok(serde_json::json!({})), "nothing is built of it");
+        assert!(matches!(parse(br#"{"@context":}"#), Err(WireError::Json(_))));
+    }
+
     fn depth_of(value: &Value) -> usize {
         match value {
             Value::Array(list) => 1 + list.iter().map(depth_of).max().unwrap_or(0),
             Value::Object(map) => 1 + map.values().map(depth_of).max().unwrap_or(0),
             _ => 0,
         }
+    }
+
+    fn any_value() -> impl Strategy<Value = Value> {
+        let one = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<u64>().prop_map(Value::from),
+            (-1e9..1e9).prop_map(|number: f64| Value::from(number.round() + 0.5)),
+            ".{0,12}".prop_map(Value::from),
+        ];
+        one.prop_recursive(6, 60, 6, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
+                prop::collection::btree_map(".{0,6}", inner, 0..6)
+                    .prop_map(|map| Value::Object(map.into_iter().collect())),
+            ]
+        })
     }
 
     proptest! {
@@ -104,6 +217,11 @@ mod tests {
             if let Ok(value) = parse(text.as_bytes()) {
                 prop_assert!(depth_of(&value) <= DEPTH_MAX);
             }
+        }
+
+        #[test]
+        fn all_else_is_read_as_it_is(value in any_value()) {
+            prop_assert_eq!(parse(value.to_string().as_bytes()), Ok(value));
         }
     }
 }

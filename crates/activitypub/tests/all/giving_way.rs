@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use weir_activitypub::signature::Form;
 use weir_community::Env;
-use weir_community::federation::{self, Wanted};
+use weir_community::federation::{Fetch, ON_ITS_WAY, PATIENCE_MS, Wanted};
 use weir_community::statuses::{self, Visibility};
 use weir_db::{Class, Tx};
 use weir_jobs::{Action, Job, LimitedBy, Queue, Search, Set};
@@ -124,16 +124,10 @@ async fn what_was_put_off_before_the_start_is_called_as_well() {
         let peer = Peer::start().await;
         let old = peer.write("bob", "Long ago", None);
         let wanted = Wanted::Status { uri: old.clone() };
+        let fetch = Fetch { wanted, depth: 0, patient: true };
         let put_off = move |tx: &mut Tx, env: &Env| {
-            federation::want_patiently(tx, env, wanted.clone(), 0)?;
-            tx.run(
-                "INSERT INTO jobs_later (due_at, id, state, queue, lane, kind, failures,
-                   enqueued_at, unique_key, payload, reason)
-                 SELECT enqueued_at + 600000, id, 0, queue, lane, kind, failures, enqueued_at,
-                   unique_key, payload, 'it may be among what came in' FROM jobs",
-                &[],
-            )?;
-            Ok(tx.run("DELETE FROM jobs", &[])?)
+            let waiting = [("a key".to_owned(), fetch.clone())];
+            Ok(env.jobs.put_off_unique_each(tx, PATIENCE_MS, ON_ITS_WAY, &waiting)?)
         };
         place.write(put_off).await.unwrap();
         let running = place.start();

@@ -1,5 +1,7 @@
 //! Finding accounts.
 
+use std::collections::HashMap;
+
 use weir_base::Id;
 use weir_db::{Dialect, Tx, ids, params};
 
@@ -72,6 +74,39 @@ pub fn by_uri(tx: &mut Tx, uri: &str) -> Result<Option<Account>, Error> {
 /// The database's.
 pub fn by_uris(tx: &mut Tx, uris: &[String]) -> Result<Vec<Account>, Error> {
     Ok(tx.records("SELECT {} FROM accounts WHERE uri IN texts(?1)", &[weir_db::texts(uris)])?)
+}
+
+/// Of somebody what it takes to read what they send.
+#[derive(Debug, Clone)]
+pub struct Sender {
+    /// As of the account.
+    pub username: String,
+    /// As of the account.
+    pub domain: String,
+    /// As of the account.
+    pub uri: String,
+    /// As of the account.
+    pub followers_uri: String,
+    /// As of the account.
+    pub featured_uri: String,
+}
+
+/// Those of `uris` who are known here, by their addresses.
+///
+/// # Errors
+/// The database's.
+pub fn senders(tx: &mut Tx, uris: &[String]) -> Result<HashMap<String, Sender>, Error> {
+    let found: Vec<Sender> = tx.query(
+        "SELECT username, domain, uri, followers_uri, featured_uri FROM accounts
+         WHERE uri IN texts(?1)",
+        &[weir_db::texts(uris)],
+        |row| {
+            let (username, domain, uri) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            let (followers_uri, featured_uri) = (row.get(3)?, row.get(4)?);
+            Ok(Sender { username, domain, uri, followers_uri, featured_uri })
+        },
+    )?;
+    Ok(found.into_iter().map(|sender| (sender.uri.clone(), sender)).collect())
 }
 
 /// `alice`, `@alice`, `alice@example.social` as name and domain: in lower case, empty for this

@@ -7,6 +7,7 @@ mod incoming;
 mod meet;
 pub mod order;
 pub mod outgoing;
+mod patience;
 mod plain;
 mod replies;
 
@@ -31,6 +32,10 @@ pub use forward::{
 pub(crate) use incoming::boosted_at;
 pub use incoming::{Answered, Deed, Incoming, Senders, Undone, receive};
 pub use meet::{meet, meet_mentioned};
+use patience::may_come;
+pub use patience::{
+    BEHIND, INBOUND, INBOUND_LATE, ON_ITS_WAY, PATIENCE_MS, Patience, has_unworked_of, unworked,
+};
 pub use plain::receive_plain;
 pub use replies::{Opened, REPLIES_PAGES_MAX, choose, opened, want_replies, wants_answers};
 
@@ -316,12 +321,34 @@ pub fn want(tx: &mut Tx, env: &Env, wanted: Wanted, depth: u32) -> Result<(), Er
     want_each(tx, env, [Fetch { wanted, depth, patient: false }])
 }
 
-/// The same of what nobody looks for at this moment, and what may come by itself.
+/// The same of several things. What is patient is put off while messages of its server wait.
 ///
 /// # Errors
 /// The database's.
-pub fn want_patiently(tx: &mut Tx, env: &Env, wanted: Wanted, depth: u32) -> Result<(), Error> {
-    want_each(tx, env, [Fetch { wanted, depth, patient: true }])
+pub(crate) fn want_each(
+    tx: &mut Tx,
+    env: &Env,
+    fetches: impl IntoIterator<Item = Fetch>,
+) -> Result<(), Error> {
+    let (near, far): (Vec<Fetch>, Vec<Fetch>) =
+        fetches.into_iter().partition(|fetch| fetch.depth <= DEPTH_MAX);
+    if !far.is_empty() {
+        metrics::counter!("weir_community_fetches_too_deep_total").increment(far.len() as u64);
+    }
+    let keyed = near.into_iter().map(|fetch| (fetch.key(), fetch));
+    let (waiting, ready): (Vec<(String, Fetch)>, Vec<_>) =
+        keyed.partition(|(_, fetch)| fetch.patient && may_come(env, &fetch.lane()));
+    if !ready.is_empty() {
+        env.jobs.enqueue_unique_each(tx, &ready)?;
+    }
+    if !waiting.is_empty() {
+        env.jobs.put_off_unique_each(tx, PATIENCE_MS, ON_ITS_WAY, &waiting)?;
+        let patience = env.patience.clone();
+        tx.after_commit(move || {
+            waiting.iter().for_each(|(_, fetch)| patience.put_off(&fetch.lane()));
+        });
+    }
+    Ok(())
 }
 
 /// The posts at `uris` came by themselves: nothing waits any more to fetch them.
@@ -336,27 +363,6 @@ pub(crate) fn came(tx: &mut Tx, env: &Env, uris: &[&str]) -> Result<(), Error> {
     let keys: Vec<String> = uris.iter().map(key).collect();
     if !keys.is_empty() {
         env.jobs.take_back(tx, &keys)?;
-    }
-    Ok(())
-}
-
-/// The same of several things.
-///
-/// # Errors
-/// The database's.
-pub(crate) fn want_each(
-    tx: &mut Tx,
-    env: &Env,
-    fetches: impl IntoIterator<Item = Fetch>,
-) -> Result<(), Error> {
-    let (near, far): (Vec<Fetch>, Vec<Fetch>) =
-        fetches.into_iter().partition(|fetch| fetch.depth <= DEPTH_MAX);
-    if !far.is_empty() {
-        metrics::counter!("weir_community_fetches_too_deep_total").increment(far.len() as u64);
-    }
-    let near: Vec<(String, Fetch)> = near.into_iter().map(|fetch| (fetch.key(), fetch)).collect();
-    if !near.is_empty() {
-        env.jobs.enqueue_unique_each(tx, &near)?;
     }
     Ok(())
 }

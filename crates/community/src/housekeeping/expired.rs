@@ -162,5 +162,6 @@ pub(super) const ORDER: Chore = Chore {
 };
 
 const OLD_VERSIONS: &str = "DELETE FROM versions WHERE (actor, object, relation) IN (
-   SELECT actor, object, relation FROM versions WHERE version_seq < ?1 AND relation <> 'profile'
+   SELECT actor, object, relation FROM versions
+   WHERE version_seq < ?1 AND coalesce(relation, '') <> 'profile'
    ORDER BY version_seq LIMIT ?2)";

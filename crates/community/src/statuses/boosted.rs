@@ -7,9 +7,11 @@ use super::receive::{self, Receipt};
 use super::{Status, Visibility, by_uri, conversation, delete, marks};
 use crate::accounts::{self, Account};
 use crate::federation::order::{self, BoostNote, Event, Relation, Version};
-use crate::federation::{self, Wanted, boosted_at};
+use crate::federation::{self, Fetch, Wanted, boosted_at};
 use crate::{Env, Error};
 
+/// Why a mark of what is not here is not kept (yet).
+pub(super) const UNKNOWN: &str = "unknown";
 /// Boosts that may wait for one post.
 const WAITING_MAX: i64 = 1_000;
 /// A boost of long ago, in ms: nobody looks for what it shows at this moment.
@@ -45,7 +47,7 @@ pub(super) fn settle_like(
     after: bool,
 ) -> Result<Receipt, Error> {
     let Some(post) = by_uri(tx, object)?.filter(|post| post.local) else {
-        return Ok(Receipt::Refused("unknown"));
+        return Ok(Receipt::Refused(UNKNOWN));
     };
     match (before, after) {
         (false, true) if by.is_available() => {
@@ -96,14 +98,13 @@ pub(super) fn settle_boost(
 ) -> Result<Receipt, Error> {
     let Some(post) = by_uri(tx, object)?.filter(|post| post.boost_of_id.is_none()) else {
         order::meet(tx, &[object])?;
-        let fetched = wanted.is_some() && !env.site.is_local(object);
-        if fetched && !conversation::is_buried(tx, object)? {
-            let boost = wanted.and_then(|event| event.boost);
-            let is_old = boost.is_some_and(|it| env.clock.now().since_ms(it.at) > OLD_MS);
-            let want = if is_old { federation::want_patiently } else { federation::want };
-            want(tx, env, Wanted::Status { uri: object.into() }, 0)?;
+        let event = wanted.filter(|_| !env.site.is_local(object));
+        if let Some(event) = event
+            && !conversation::is_buried(tx, object)?
+        {
+            federation::want_each(tx, env, [fetch_of(env, object, event)])?;
         }
-        return Ok(Receipt::Refused("unknown"));
+        return Ok(Receipt::Refused(UNKNOWN));
     };
     let own = post.account_id == by.id && post.visibility == Visibility::Private;
     let allowed = by.is_available() && (post.visibility.is_open() || own);
@@ -134,6 +135,12 @@ pub(super) fn settle_boost(
     let boost = marks::boost_row(env, &post, by.id, id, visibility, uri);
     marks::add_boost(tx, env, &boost, &post)?;
     Ok(Receipt::New(id))
+}
+
+/// The fetch of what is boosted by `event` and not known here.
+pub(super) fn fetch_of(env: &Env, object: &str, event: &Event) -> Fetch {
+    let is_old = event.boost.is_some_and(|it| env.clock.now().since_ms(it.at) > OLD_MS);
+    Fetch { wanted: Wanted::Status { uri: object.into() }, depth: 0, patient: is_old }
 }
 
 fn boost_uri(event: &Event, by: &Account, post: &Status) -> String {

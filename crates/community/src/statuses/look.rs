@@ -91,3 +91,62 @@ pub(super) fn look_each<'q>(
     })?;
     Ok(looks)
 }
+
+#[cfg(test)]
+mod tests {
+    use weir_db::{Class, Dialect, Error as DbError};
+    use weir_storm::fixture::databases;
+
+    use super::*;
+    use crate::schema;
+    use crate::statuses::publish::WATCHERS;
+
+    /// How the database would run `sql`, with numbers for all that it asks for.
+    fn plan(tx: &mut Tx, sql: &str) -> Result<String, DbError> {
+        let last = (1..=4).rev().find(|number| sql.contains(&format!("?{number}"))).unwrap_or(0);
+        let of = |number| if sql == LOOK && number == 1 { "".to_value() } else { Value::Int(1) };
+        let values: Vec<Value<'_>> = (1..=last).map(of).collect();
+        let steps: Vec<String> = match tx.dialect() {
+            Dialect::Sqlite => {
+                tx.query(&format!("EXPLAIN QUERY PLAN {sql}"), &values, |row| row.get(3))?
+            }
+            Dialect::Postgres => tx.query(&format!("EXPLAIN {sql}"), &values, |row| row.get(0))?,
+        };
+        Ok(steps.join("\n"))
+    }
+
+    #[test]
+    fn boosts_that_wait_are_found_by_what_they_are_of_also_where_none_ever_did() {
+        for fixture in databases() {
+            fixture.db.migrate("community", schema::MIGRATIONS).unwrap();
+            let plans = |tx: &mut Tx| {
+                let sql = "INSERT INTO versions (actor, object, relation, version_ms, version_seq)
+                   VALUES (?1, ?1, 'profile', 1, 1)";
+                tx.run_all(sql, (1..1_000).map(|one| [Value::Text(one.to_string().into())]))?;
+                tx.run("ANALYZE versions", &[])?;
+                plan(tx, LOOK)
+            };
+            let plan = fixture.db.write_blocking(Class::Interactive, plans).unwrap();
+            let fits = plan.contains("versions_by_object") && !plan.contains("versions_by_age");
+            assert!(fits, "{}: {plan}", fixture.name);
+        }
+    }
+
+    #[test]
+    fn who_is_told_of_a_post_is_found_without_all_who_follow_its_author() {
+        for fixture in databases() {
+            fixture.db.migrate("community", schema::MIGRATIONS).unwrap();
+            let plans = |tx: &mut Tx| {
+                let sql = "INSERT INTO follows (account_id, target_id, id) VALUES (?1, 1, ?1)";
+                tx.run_all(sql, (2..1_002).map(|follower| [Value::Int(follower)]))?;
+                tx.run("ANALYZE follows", &[])?;
+                Ok::<_, DbError>([LOOK, WATCHERS].map(|sql| plan(tx, sql)))
+            };
+            let plans = fixture.db.write_blocking(Class::Interactive, plans).unwrap();
+            for plan in plans {
+                let plan = plan.unwrap();
+                assert!(plan.contains("follows_told"), "{}: {plan}", fixture.name);
+            }
+        }
+    }
+}

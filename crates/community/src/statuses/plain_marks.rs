@@ -1,17 +1,17 @@
 //! Many favourites and boosts of other servers taken in together, by statements for all of them.
-//! Those of posts that are not known, those that something was known of before, and those that may
-//! not be are left to [`receive_like`](super::receive_like) and
-//! [`receive_boost`](super::receive_boost).
+//! Favourites of posts that are not known, and what may not be, are left to
+//! [`receive_like`](super::receive_like) and [`receive_boost`](super::receive_boost).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use weir_base::{Id, Timestamp};
 use weir_db::{ToValue, Tx, texts};
 
-use super::boosted::{settle_boost, settle_like};
+use super::boosted::{self, UNKNOWN, settle_boost, settle_like};
 use super::publish::{self, Posted, Reach};
 use super::{Receipt, Status, Visibility, marks};
 use crate::accounts::Account;
+use crate::federation;
 use crate::federation::order::{self, BoostNote, Event, News, Relation, Step, Version};
 use crate::notifications::{self, Kind, Notice};
 use crate::streams::Noun;
@@ -50,7 +50,7 @@ pub(crate) fn receive_marks(
     let posts = posts(tx, marks)?;
     let followed = followed(tx, env, marks)?;
     let (mut pairs, mut activities) = (HashSet::new(), HashSet::new());
-    let mut chosen = Vec::new();
+    let (mut chosen, mut early) = (Vec::new(), Vec::new());
     for (at, mark) in marks.iter().enumerate() {
         let is_boost = mark.boost.is_some();
         let concerns = is_boost && followed.contains(&mark.by.id);
@@ -59,19 +59,28 @@ pub(crate) fn receive_marks(
             receipts[at] = Some(Receipt::Refused(why));
             continue;
         }
-        let Some(post) = posts.get(mark.object) else { continue };
-        let fits = if is_boost {
-            post.boost_of_id.is_none() && post.visibility.is_open()
-        } else {
-            post.local
-        };
         let alone = pairs.insert((is_boost, mark.by.id, mark.object))
             && !mark.activity.is_empty()
             && activities.insert(mark.activity);
-        if fits && alone {
-            chosen.push((at, post));
+        match posts.get(mark.object) {
+            Some(post) => {
+                let fits = if is_boost {
+                    post.boost_of_id.is_none() && post.visibility.is_open()
+                } else {
+                    post.local
+                };
+                if fits && alone {
+                    chosen.push((at, post));
+                }
+            }
+            None if alone && is_boost && !env.site.is_local(mark.object) => {
+                receipts[at] = Some(Receipt::Refused(UNKNOWN));
+                early.push(mark);
+            }
+            None => {}
         }
     }
+    boost_early(tx, env, early)?;
     let news = chosen.iter().map(|(at, _)| marks[*at].news()).collect();
     let steps = order::note_each(tx, news)?;
     let (mut likes, mut boosts) = (Vec::new(), Vec::new());
@@ -84,6 +93,26 @@ pub(crate) fn receive_marks(
     notices.extend(boost(tx, env, boosts)?);
     notifications::notify_each(tx, env, notices)?;
     Ok(receipts)
+}
+
+/// Notes boosts of what is not known here, which are settled when it comes, and asks for it.
+fn boost_early(tx: &mut Tx, env: &Env, marks: Vec<&ComingMark<'_>>) -> Result<(), Error> {
+    if marks.is_empty() {
+        return Ok(());
+    }
+    let objects: BTreeSet<&str> = marks.iter().map(|mark| mark.object).collect();
+    let objects: Vec<&str> = objects.into_iter().collect();
+    order::meet(tx, &objects)?;
+    let steps = order::note_each(tx, marks.iter().map(|mark| mark.news()).collect())?;
+    let buried: HashSet<String> = tx
+        .column("SELECT uri FROM tombstones WHERE uri IN texts(?1)", &[texts(objects)])?
+        .into_iter()
+        .collect();
+    let wanted = marks.iter().zip(&steps).filter_map(|(mark, step)| {
+        let event = step.now().filter(|_| !buried.contains(mark.object))?;
+        Some(boosted::fetch_of(env, mark.object, event))
+    });
+    federation::want_each(tx, env, wanted.collect::<Vec<_>>())
 }
 
 /// The posts that are marked, as far as they are known, by address.

@@ -493,13 +493,15 @@ pub(crate) fn announce_each(tx: &mut Tx, env: &Env, posts: &[Posted<'_>]) -> Res
     Ok(())
 }
 
+pub(super) const WATCHERS: &str =
+    "SELECT target_id, account_id FROM follows WHERE target_id = ?1 AND notify = 1";
+
 /// Those who asked to be told of posts of each of the authors.
 fn watchers(tx: &mut Tx, posts: &[Posted<'_>]) -> Result<HashMap<Id, Vec<Id>>, Error> {
     let watched = posts.iter().filter(|post| post.reach.watched);
     let authors: BTreeSet<Id> = watched.map(|post| post.status.account_id).collect();
     let mut watchers: HashMap<Id, Vec<Id>> = HashMap::new();
-    let sql = "SELECT target_id, account_id FROM follows WHERE target_id = ?1 AND notify = 1";
-    tx.query_each(sql, authors.iter().map(|author| [author.to_value()]), |row| {
+    tx.query_each(WATCHERS, authors.iter().map(|author| [author.to_value()]), |row| {
         watchers.entry(row.get(0)?).or_default().push(row.get(1)?);
         Ok(())
     })?;

@@ -1,0 +1,148 @@
+//! Fetches that can wait: what is wanted may be among the messages of its server that came in and
+//! are not worked yet. They lie in the schedule for as long as they may wait, are called back when
+//! nothing stands before them any more, and taken back when what they are of came by itself.
+
+use std::collections::HashMap;
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use weir_db::Class;
+use weir_jobs::Queue;
+
+use crate::Env;
+
+/// Where messages wait that the door let in, each server's in a lane.
+pub const INBOUND: Queue = Queue::new("inbound", Class::Inbound).newest_first();
+/// Where those wait that come late, or do not say when they were written. They have a queue of
+/// their own so that what is new never stands behind what is old and came after it, as after an
+/// outage everything does.
+pub const INBOUND_LATE: Queue = Queue::new("inbound_late", Class::Inbound).newest_first();
+
+/// Messages that wait from which on what comes in is behind: some hundredths of a second of work.
+pub const BEHIND: u64 = 100;
+
+/// How long a patient fetch waits at most, in ms.
+pub const PATIENCE_MS: i64 = 600_000;
+/// Why it does.
+pub const ON_ITS_WAY: &str = "it may be among what came in";
+
+/// Nothing may stand before a lane at so many looks running until it is called back. At the first
+/// one a fetch may be on its way to where it waits, and would not be called.
+const FREE_LOOKS: u32 = 2;
+/// The same while what comes in is behind: servers that had nothing here for a moment send more.
+const FREE_LOOKS_BEHIND: u32 = 10;
+/// Lanes that are called back at once.
+const CALLED_MAX: usize = 100;
+/// Lanes that are watched at most. What is of others is not called back and waits for its time.
+const WATCHED_MAX: usize = 20_000;
+
+/// The lanes of which a fetch was put off.
+#[derive(Default)]
+pub struct Patience {
+    /// At how many looks running nothing stood before them.
+    free: Mutex<HashMap<String, u32>>,
+    some: Notify,
+}
+
+impl Patience {
+    /// A fetch of `lane` was put off.
+    pub fn put_off(&self, lane: &str) {
+        let mut free = self.free.lock();
+        if free.len() < WATCHED_MAX {
+            free.insert(lane.to_owned(), 0);
+        }
+        drop(free);
+        self.some.notify_one();
+    }
+
+    /// Waits until there is a lane to look after. For one task.
+    pub async fn any(&self) {
+        while self.free.lock().is_empty() {
+            self.some.notified().await;
+        }
+    }
+
+    /// Those, some of them, before which nothing stood at enough looks running; they are watched no
+    /// more.
+    pub fn look(&self, is_free: impl Fn(&str) -> bool, is_behind: bool) -> Vec<String> {
+        let enough = if is_behind { FREE_LOOKS_BEHIND } else { FREE_LOOKS };
+        let mut lanes = self.free.lock();
+        metrics::gauge!("weir_community_patient_lanes").set(lanes.len() as f64);
+        let mut called = Vec::new();
+        for (lane, looks) in lanes.iter_mut() {
+            *looks = if is_free(lane) { looks.saturating_add(1) } else { 0 };
+            if *looks >= enough && called.len() < CALLED_MAX {
+                called.push(lane.clone());
+            }
+        }
+        for lane in &called {
+            lanes.remove(lane);
+        }
+        called
+    }
+}
+
+/// How many messages wait, as far as this process knows.
+pub fn unworked(env: &Env) -> u64 {
+    [INBOUND, INBOUND_LATE].iter().map(|queue| env.jobs.depth(queue.name)).sum()
+}
+
+/// Whether messages of `host` wait, as far as this process knows.
+pub fn has_unworked_of(env: &Env, host: &str) -> bool {
+    [INBOUND, INBOUND_LATE].iter().any(|queue| env.jobs.depth_in(queue.name, host) > 0)
+}
+
+/// Whether what is of `host` may come by itself: messages of it wait, or many of others do, among
+/// which it sends its own.
+pub(super) fn may_come(env: &Env, host: &str) -> bool {
+    has_unworked_of(env, host) || unworked(env) >= BEHIND
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn called(lanes: &Patience, is_free: bool) -> usize {
+        lanes.look(|_| is_free, false).len()
+    }
+
+    #[test]
+    fn who_waits_is_called_when_nothing_stood_before_it_at_two_looks_running() {
+        let lanes = Patience::default();
+        lanes.put_off("a.example");
+        lanes.put_off("b.example");
+        assert_eq!(called(&lanes, true), 0);
+        assert_eq!(called(&lanes, false), 0);
+        assert_eq!(called(&lanes, true), 0, "the look before found something");
+        // One of the two waits anew.
+        lanes.put_off("a.example");
+        assert_eq!(lanes.look(|_| true, false), ["b.example"]);
+        assert_eq!(lanes.look(|_| true, false), ["a.example"]);
+        assert_eq!(called(&lanes, true), 0);
+    }
+
+    #[test]
+    fn a_server_that_had_nothing_for_a_moment_in_a_flood_is_not_asked() {
+        let lanes = Patience::default();
+        lanes.put_off("a.example");
+        for _ in 1..FREE_LOOKS_BEHIND {
+            assert!(lanes.look(|_| true, true).is_empty());
+        }
+        assert_eq!(lanes.look(|_| true, true), ["a.example"]);
+        lanes.put_off("a.example");
+        assert!(lanes.look(|_| true, true).is_empty());
+        assert_eq!(lanes.look(|_| true, false), ["a.example"], "the flood is over");
+    }
+
+    #[test]
+    fn many_are_called_by_and_by_and_no_more_are_watched_than_there_is_room_for() {
+        let lanes = Patience::default();
+        for number in 0..WATCHED_MAX + 10 {
+            lanes.put_off(&format!("{number}.example"));
+        }
+        assert_eq!(lanes.free.lock().len(), WATCHED_MAX);
+        assert_eq!(called(&lanes, true), 0);
+        assert_eq!(called(&lanes, true), CALLED_MAX);
+        assert_eq!(lanes.free.lock().len(), WATCHED_MAX - CALLED_MAX);
+    }
+}

@@ -87,7 +87,8 @@ impl Hand {
         *self.0.lock() = Held::default();
     }
 
-    /// Takes what is in hand of `picks`: a list for each, and the picks without them.
+    /// Takes what is in hand of `picks`: a list for each, in order of id, and the picks without
+    /// them.
     pub(crate) fn take(&self, picks: &[Pick]) -> (Vec<Vec<Claim>>, Vec<Pick>) {
         let mut held = self.0.lock();
         let mut found = Vec::with_capacity(picks.len());
@@ -96,10 +97,12 @@ impl Hand {
             let (mut claims, mut ids) = (Vec::new(), Vec::new());
             for id in &pick.ids {
                 match held.take(*id) {
-                    Some(claim) => claims.push(claim),
+                    // One lane for all: the ends of neighbours are counted together.
+                    Some(claim) => claims.push(Claim { lane: pick.lane.clone(), ..claim }),
                     None => ids.push(*id),
                 }
             }
+            claims.sort_unstable_by_key(|claim| claim.id);
             found.push(claims);
             rest.push(Pick { lane: pick.lane.clone(), ids });
         }
@@ -149,6 +152,16 @@ mod tests {
         let (found, rest) = hand.take(&pick(&[1, 2]));
         assert!(found[0].is_empty(), "it was taken");
         assert_eq!(rest[0].ids, [1, 2]);
+    }
+
+    #[test]
+    fn what_is_taken_is_in_order_of_id_and_of_the_lane_that_was_picked() {
+        let hand = Hand::default();
+        hand.hold([claim(1, 10), claim(2, 10), claim(3, 10)]);
+        let picks = pick(&[3, 2, 1]);
+        let (found, _) = hand.take(&picks);
+        assert_eq!(found[0].iter().map(|claim| claim.id.0).collect::<Vec<_>>(), [1, 2, 3]);
+        assert!(found[0].iter().all(|claim| Arc::ptr_eq(&claim.lane, &picks[0].lane)));
     }
 
     #[test]

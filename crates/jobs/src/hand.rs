@@ -50,6 +50,10 @@ struct Held {
 }
 
 impl Held {
+    fn show(&self) {
+        metrics::gauge!("weir_jobs_in_hand_bytes").set(self.bytes as f64);
+    }
+
     fn take(&mut self, id: i64) -> Option<Claim> {
         let claim = self.claims.remove(&id)?;
         self.bytes -= bytes(&claim);
@@ -79,12 +83,14 @@ impl Hand {
             let Held { claims, order, .. } = &mut *held;
             order.retain(|id| claims.contains_key(id));
         }
-        metrics::gauge!("weir_jobs_in_hand_bytes").set(held.bytes as f64);
+        held.show();
     }
 
     /// Other nodes may have worked on what is in hand.
     pub(crate) fn forget_all(&self) {
-        *self.0.lock() = Held::default();
+        let mut held = self.0.lock();
+        *held = Held::default();
+        held.show();
     }
 
     /// Takes what is in hand of `picks`: a list for each, in order of id, and the picks without
@@ -106,6 +112,7 @@ impl Hand {
             found.push(claims);
             rest.push(Pick { lane: pick.lane.clone(), ids });
         }
+        held.show();
         (found, rest)
     }
 }

@@ -165,6 +165,11 @@ impl Jobs {
         self.inner.directory.find(queue).map_or(0, |state| state.turns.lock().depth_of(lane))
     }
 
+    /// Those of them that nobody works on: a unit that asks is not among them.
+    pub fn untaken_in(&self, queue: &str, lane: &str) -> u64 {
+        self.inner.directory.find(queue).map_or(0, |state| state.turns.lock().untaken_of(lane))
+    }
+
     /// The deepest lanes of `queue`, at most `limit`, from memory.
     pub fn lanes(&self, queue: &str, limit: usize) -> Vec<LaneStats> {
         let Some(state) = self.inner.directory.find(queue) else { return Vec::new() };

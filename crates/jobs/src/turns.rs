@@ -212,6 +212,11 @@ impl Turns {
         self.lanes.get(lane).map_or(0, Lane::depth)
     }
 
+    /// Those of them that nobody works on.
+    pub(crate) fn untaken_of(&self, lane: &str) -> u64 {
+        self.lanes.get(lane).map_or(0, Lane::untaken)
+    }
+
     /// Whether rows of `lane` were taken here that still stand in the table.
     pub(crate) fn has_taken(&self, lane: &str) -> bool {
         self.lanes.get(lane).is_some_and(|lane| lane.taken > 0)

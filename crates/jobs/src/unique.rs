@@ -89,27 +89,28 @@ pub(crate) fn take_each<'k>(
     keys: impl IntoIterator<Item = (&'k str, Id)>,
     now: Timestamp,
 ) -> Result<HashSet<Id>, Error> {
-    let until = unique.until(now);
-    let each = keys.into_iter().map(|(key, id)| {
-        let until = until.map_or(Value::Null, |until| Value::Int(until.as_ms()));
-        [Value::Text(key.into()), Value::Int(id.0), until]
-    });
-    let each: Vec<_> = each.collect();
+    let until = unique.until(now).map_or(Value::Null, |until| Value::Int(until.as_ms()));
+    let mut seen = HashSet::new();
+    let first = keys.into_iter().filter(|(key, _)| seen.insert(*key));
+    let each: Vec<[Value<'_>; 3]> =
+        first.map(|(key, id)| [Value::Text(key.into()), Value::Int(id.0), until.clone()]).collect();
     // What `TAKE` overwrites is gone before, so that one statement does for all of them.
     let keys = each.iter().map(|[key, ..]| [key.clone(), Value::Int(now.as_ms())]);
     tx.run_all("DELETE FROM jobs_unique WHERE unique_key = ?1 AND until_at <= ?2", keys)?;
     let mut taken = HashSet::new();
-    tx.query_each(
-        "INSERT INTO jobs_unique (unique_key, id, until_at) VALUES (?1, ?2, ?3)
-         ON CONFLICT DO NOTHING RETURNING id",
-        each,
-        |row| {
-            taken.insert(row.get(0)?);
-            Ok(())
-        },
-    )?;
+    tx.query_each(TAKE_EACH, each, |row| {
+        taken.insert(row.get(0)?);
+        Ok(())
+    })?;
     Ok(taken)
 }
+
+/// As [`TAKE`], of keys whose time is over or that no other job has. Where another has it, `DO
+/// NOTHING` would leave PostgreSQL's row unlocked: that job could free its key and start without
+/// what the caller is about to commit, and the caller's job would be kept away for nothing.
+const TAKE_EACH: &str = "INSERT INTO jobs_unique (unique_key, id, until_at) VALUES (?1, ?2, ?3)
+  ON CONFLICT (unique_key) DO UPDATE SET until_at = excluded.until_at
+  WHERE jobs_unique.id = excluded.id RETURNING id";
 
 /// Forgets keys whose time is over, some at once.
 pub(crate) fn prune(tx: &mut Tx, now: Timestamp) -> Result<u64, Error> {
@@ -118,4 +119,46 @@ pub(crate) fn prune(tx: &mut Tx, now: Timestamp) -> Result<u64, Error> {
            (SELECT unique_key FROM jobs_unique WHERE until_at <= ?1 LIMIT ?2)",
         params![now, PRUNED_MAX],
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_db::{Class, Dialect};
+    use weir_storm::fixture::databases;
+
+    use super::*;
+    use crate::schema;
+
+    #[test]
+    fn a_key_that_another_job_has_stays_its_own_and_is_not_freed_meanwhile() {
+        for fixture in databases() {
+            fixture.db.migrate(schema::PART, schema::MIGRATIONS).unwrap();
+            let now = Timestamp::from_ms(1_000);
+            let of = move |tx: &mut Tx, keys: &[(&'static str, i64)]| {
+                let keys = keys.iter().map(|(key, id)| (*key, Id(*id)));
+                let mut taken: Vec<i64> =
+                    take_each(tx, Unique::UntilStart, keys, now)?.iter().map(|id| id.0).collect();
+                taken.sort_unstable();
+                Ok::<_, Error>(taken)
+            };
+            let first = move |tx: &mut Tx| of(tx, &[("a", 1), ("b", 2), ("a", 3)]);
+            let taken = fixture.db.write_blocking(Class::Interactive, first).unwrap();
+            assert_eq!(taken, [1, 2], "{}: of equal ones the first", fixture.name);
+            let second = move |tx: &mut Tx| {
+                let taken = of(tx, &[("a", 4), ("c", 5)])?;
+                let is_locked = match tx.dialect() {
+                    // Its one writer lets nobody in between.
+                    Dialect::Sqlite => true,
+                    Dialect::Postgres => {
+                        let sql =
+                            "SELECT CAST(xmax AS TEXT) FROM jobs_unique WHERE unique_key = 'a'";
+                        tx.value::<String>(sql, &[])?.is_some_and(|by| by != "0")
+                    }
+                };
+                Ok::<_, Error>((taken, is_locked, holder(tx, "a")?))
+            };
+            let found = fixture.db.write_blocking(Class::Interactive, second).unwrap();
+            assert_eq!(found, (vec![5], true, Some(Id(1))), "{}", fixture.name);
+        }
+    }
 }

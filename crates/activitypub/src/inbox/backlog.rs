@@ -2,6 +2,7 @@
 //! while it is behind, and fetches of what may be among it, which are called back when nothing
 //! stands before them any more.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -69,7 +70,7 @@ impl ActivityPub {
                 env.jobs.waiting_again(tx, Fetch::QUEUE).map_err(Error::from)
             };
             match face.community().read(Class::Housekeeping, read).await {
-                Ok(found) => found.iter().for_each(|(lane, _)| patience.put_off(lane)),
+                Ok(found) => found.iter().for_each(|(lane, _)| patience.waits(lane)),
                 Err(error) => tracing::warn!(%error, "what was put off waits for its time"),
             }
             let weak = face.downgrade();
@@ -79,14 +80,18 @@ impl ActivityPub {
     }
 
     async fn call_back(&self, lanes: Vec<String>) {
+        let lanes = Arc::new(lanes);
+        let called = lanes.clone();
         let call = move |tx: &mut Tx, env: &Env| {
-            for lane in &lanes {
+            for lane in called.iter() {
                 env.jobs.hasten(tx, Fetch::QUEUE, lane)?;
             }
             Ok::<_, Error>(())
         };
         if let Err(error) = self.community().write(Class::Outbound, call).await {
-            tracing::warn!(%error, "what was put off waits for its time");
+            tracing::warn!(%error, "what was put off could not be called back: it is tried again");
+            let patience = &self.community().env().patience;
+            lanes.iter().for_each(|lane| patience.waits(lane));
         }
     }
 }

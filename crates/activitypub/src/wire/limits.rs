@@ -23,8 +23,10 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Value, WireError> {
     if bytes.len() > BYTES_MAX {
         return Err(WireError::TooLarge(BYTES_MAX));
     }
+    // Whole, for what is passed over is not looked into.
+    let text = std::str::from_utf8(bytes).map_err(|error| WireError::Json(error.to_string()))?;
     let bounds = Bounds::default();
-    let mut document = serde_json::Deserializer::from_slice(bytes);
+    let mut document = serde_json::Deserializer::from_str(text);
     let value = Bounded { bounds: &bounds, depth: 0 }.deserialize(&mut document);
     let ended = value.and_then(|value| document.end().map(|()| value));
     ended
@@ -181,6 +183,7 @@ mod tests {
         let deep = format!(r#"{{"@context":{}1{}}}"#, "[".repeat(200), "]".repeat(200));
         assert_eq!(parse(deep.as_bytes()), Ok(serde_json::json!({})), "nothing is built of it");
         assert!(matches!(parse(br#"{"@context":}"#), Err(WireError::Json(_))));
+        assert!(matches!(parse(b"{\"@context\":\"\xff\"}"), Err(WireError::Json(_))));
     }
 
     fn depth_of(value: &Value) -> usize {

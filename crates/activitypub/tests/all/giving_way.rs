@@ -152,6 +152,28 @@ async fn a_post_that_does_not_come_by_itself_is_asked_for_in_the_end() {
     }
 }
 
+#[tokio::test]
+async fn a_post_is_not_asked_for_while_much_of_others_waits_among_which_it_may_come() {
+    for place in places() {
+        let peer = Peer::start().await;
+        let alice = place.person("alice").await;
+        let bob = place.stranger(&peer, "bob").await;
+        follows(&place, alice, bob).await;
+        let parent = peer.write("bob", "Long ago", None);
+        let running = place.start();
+        place.jobs.pause(LATE).await.unwrap();
+        place.write(|tx, env| Ok(env.jobs.enqueue_many(tx, &vec![Earlier; 100])?)).await.unwrap();
+        until("this node knows of them", async || place.jobs.depth(LATE) == 100).await;
+        send(&place, &peer, "/posts/2", 0, Some(&parent)).await;
+        until("the answer is here", async || is_here(&place, peer.at("/posts/2")).await).await;
+        assert_eq!(place.count("jobs_later WHERE kind = 'fetch'").await, 1, "it is waited for");
+        let earlier = Search { queue: Some(LATE.into()), ..Search::all(Set::Ready) };
+        place.jobs.sweep(&earlier, Action::Delete, |_| {}).await.unwrap();
+        until("the parent is here", async || is_here(&place, parent.clone()).await).await;
+        running.stop().await;
+    }
+}
+
 /// A message that stands in the way of others.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Earlier;

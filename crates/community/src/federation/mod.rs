@@ -345,7 +345,7 @@ pub(crate) fn want_each(
         env.jobs.put_off_unique_each(tx, PATIENCE_MS, ON_ITS_WAY, &waiting)?;
         let patience = env.patience.clone();
         tx.after_commit(move || {
-            waiting.iter().for_each(|(_, fetch)| patience.put_off(&fetch.lane()));
+            waiting.iter().for_each(|(_, fetch)| patience.waits(&fetch.lane()));
         });
     }
     Ok(())

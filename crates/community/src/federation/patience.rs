@@ -45,10 +45,21 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// A fetch of `lane` was put off.
+    /// A fetch of `lane` is being put off, and not in the schedule yet.
     pub fn put_off(&self, lane: &str) {
+        self.watch(lane, |looks| *looks = 0);
+    }
+
+    /// A fetch of `lane` waits in the schedule.
+    pub fn waits(&self, lane: &str) {
+        self.watch(lane, |_| {});
+    }
+
+    fn watch(&self, lane: &str, again: impl FnOnce(&mut u32)) {
         let mut free = self.free.lock();
-        if free.len() < WATCHED_MAX {
+        if let Some(looks) = free.get_mut(lane) {
+            again(looks);
+        } else if free.len() < WATCHED_MAX {
             free.insert(lane.to_owned(), 0);
         }
         drop(free);
@@ -92,10 +103,11 @@ pub fn has_unworked_of(env: &Env, host: &str) -> bool {
     [INBOUND, INBOUND_LATE].iter().any(|queue| env.jobs.depth_in(queue.name, host) > 0)
 }
 
-/// Whether what is of `host` may come by itself: messages of it wait, or many of others do, among
-/// which it sends its own.
+/// Whether what is of `host` may come by itself: messages of it wait besides those that are worked
+/// just now, or many of others do, among which it sends its own.
 pub(super) fn may_come(env: &Env, host: &str) -> bool {
-    has_unworked_of(env, host) || unworked(env) >= BEHIND
+    let waits = |queue: &Queue| env.jobs.untaken_in(queue.name, host) > 0;
+    [INBOUND, INBOUND_LATE].iter().any(waits) || unworked(env) >= BEHIND
 }
 
 #[cfg(test)]
@@ -119,6 +131,11 @@ mod tests {
         assert_eq!(lanes.look(|_| true, false), ["b.example"]);
         assert_eq!(lanes.look(|_| true, false), ["a.example"]);
         assert_eq!(called(&lanes, true), 0);
+        // What lies in the schedule already has nobody wait longer.
+        lanes.waits("a.example");
+        assert_eq!(called(&lanes, true), 0);
+        lanes.waits("a.example");
+        assert_eq!(lanes.look(|_| true, false), ["a.example"]);
     }
 
     #[test]

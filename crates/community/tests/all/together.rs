@@ -161,6 +161,31 @@ async fn an_edit_that_changes_nothing_but_the_text_keeps_what_else_there_is_and_
     }
 }
 
+#[tokio::test]
+async fn boosts_of_posts_that_are_not_here_yet_stand_when_those_come() {
+    for place in places() {
+        met(&place).await;
+        let unit = |tx: &mut Tx, env: &Env| {
+            let boost = |path: &str| {
+                let (visibility, published) = (Visibility::Public, None);
+                let deed = Deed::Boost { object: uri(path), visibility, published };
+                Incoming { activity: uri(&format!("{path}/boost")), ..incoming(env, deed) }
+            };
+            let batch = ["one", "two", "gone"].map(boost);
+            let messages: Vec<_> = batch.iter().map(|one| (one, None)).collect();
+            let mut senders = Senders::read(tx, &batch)?;
+            federation::receive_plain(tx, env, &mut senders, &messages)
+        };
+        work(&place, vec![deletion("gone"), deletion("gone too")]).await;
+        assert_eq!(place.write(unit).await.unwrap(), [true; 3], "{}", place.name());
+        let wanted = "jobs WHERE kind = 'fetch'";
+        assert_eq!(rows(&place, wanted).await, 2, "nobody asks for what was deleted");
+        work(&place, vec![note("one", None, &[]), note("two", None, &[])]).await;
+        let boosts = "statuses WHERE boost_of_id IS NOT NULL";
+        assert_eq!(rows(&place, boosts).await, 2, "{}", place.name());
+    }
+}
+
 /// How many statements it takes to work `deeds` of bob together.
 async fn statements(place: &Place, deeds: Vec<Deed>) -> usize {
     let unit = move |tx: &mut Tx, env: &Env| {

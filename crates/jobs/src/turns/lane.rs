@@ -70,7 +70,12 @@ impl Lane {
 
     /// Rows in the table.
     pub(super) fn depth(&self) -> u64 {
-        self.ids.len() as u64 + self.more + self.taken as u64
+        self.untaken() + self.taken as u64
+    }
+
+    /// Those of them that nobody works on.
+    pub(super) fn untaken(&self) -> u64 {
+        self.ids.len() as u64 + self.more
     }
 
     /// Rows will wait of which none was ready before `ready_ms`.

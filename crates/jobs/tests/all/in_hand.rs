@@ -93,6 +93,10 @@ async fn a_unit_in_hand_whose_row_is_gone_is_not_done() {
         house.write(|tx| tx.run("DELETE FROM jobs", &[])).await;
         enqueue(&house, 2).await;
         house.jobs.resume("held").await.unwrap();
+        if house.fixture.name == "sqlite" {
+            // Elsewhere nobody is told of a row that is gone before it is looked for.
+            assert_eq!(soon(given.recv()).await, Some((1, 1, Some("more"))), "it was in hand");
+        }
         until("the other is done", async || house.effects().await.contains(&2)).await;
         until("nothing waits", async || house.jobs.depth("held") == 0).await;
         assert!(!house.effects().await.contains(&1), "{}", house.fixture.name);

@@ -30,6 +30,7 @@
 mod column;
 mod dialect;
 mod error;
+mod frames;
 mod hooks;
 mod log;
 mod meters;

@@ -20,7 +20,7 @@ use crate::synced::{Disk, GROUPS_MAX, Progress, Seen};
 use crate::tx::{Connection, Failure};
 use crate::unit::Work;
 use crate::writer::Writer;
-use crate::{Error, Options, Row, Tx, Value, dialect, hooks};
+use crate::{Error, Options, Row, Tx, Value, dialect, frames, hooks};
 
 /// Prepared statements kept a connection.
 const STATEMENTS_MAX: usize = 400;
@@ -118,7 +118,10 @@ fn connect(path: &Path, options: &Options, writes: bool) -> rusqlite::Result<rus
     let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_READ_WRITE;
-    let connection = rusqlite::Connection::open_with_flags(path, flags)?;
+    let connection = match frames::name() {
+        Some(name) => rusqlite::Connection::open_with_flags_and_vfs(path, flags, name)?,
+        None => rusqlite::Connection::open_with_flags(path, flags)?,
+    };
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
     // Else a statement whose plan could profit from a parameter's value is planned again whenever
     // that value changes: at each use. Conditions of partial indexes are written out in the SQL.

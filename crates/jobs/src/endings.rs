@@ -12,7 +12,7 @@ use crate::batches::{Change, Changes, change};
 use crate::directory::QueueState;
 use crate::jobs::Inner;
 use crate::retry::{bounded_ms, postponed_ms};
-use crate::rows::{self, Claim, Removed};
+use crate::rows::{self, Again, Claim, Removed};
 use crate::{KindStats, Last, Outcome, Retry, Unique, cursors};
 
 /// A reason is cut to this many bytes in its row.
@@ -69,6 +69,12 @@ impl Terms {
         self.unique.is_some_and(Unique::ends_at_start)
     }
 
+    /// The key that is free once the job is over.
+    fn key_that_ends(self, claim: &Claim) -> Option<&str> {
+        let ends = matches!(self.unique, Some(Unique::UntilDone) | None);
+        claim.unique_key.as_deref().filter(|_| ends)
+    }
+
     /// The key that a dead job takes again if it is retried.
     fn key_of_dead(self, claim: &Claim) -> Option<&str> {
         claim.unique_key.as_deref().filter(|_| self.unique.is_some_and(Unique::ends_with_job))
@@ -121,10 +127,14 @@ pub(crate) fn record(
     let mut written =
         Written { removed, ended: Counts::new(), first_due: None, died: 0, cursors: Vec::new() };
     let mut batches = Changes::new();
+    let (mut again, mut freed) = (Vec::new(), Vec::new());
     for run in endings.chunk_by(|one, next| one.claim.kind == next.claim.kind) {
         let mut done = 0;
         for Ending { claim, terms, outcome } in run {
             let outcome = settle(tx, inner, claim, *terms, outcome)?;
+            if matches!(outcome, Settled::Gone(_) | Settled::Dead(_)) {
+                freed.extend(terms.key_that_ends(claim).map(|key| (key, claim.id)));
+            }
             if let Some(batch) = claim.batch_id {
                 outcome.count(batches.entry(batch).or_default());
             }
@@ -138,7 +148,7 @@ pub(crate) fn record(
                 Settled::Retry(delay_ms, reason) | Settled::Postponed(delay_ms, reason) => {
                     let due_at = now.plus_ms(delay_ms);
                     let failed = matches!(outcome, Settled::Retry(..));
-                    rows::insert_again(tx, due_at, &queue.name, claim, failed, shortened(reason))?;
+                    again.push(Again { due_at, claim, failed, reason: shortened(reason) });
                     let first = written.first_due.map_or(due_at, |first| due_at.min(first));
                     written.first_due = Some(first);
                 }
@@ -153,6 +163,8 @@ pub(crate) fn record(
             *written.ended.entry((run[0].claim.kind.clone(), "done")).or_default() += done;
         }
     }
+    rows::free_keys(tx, freed)?;
+    rows::insert_again(tx, &queue.name, &again)?;
     if !batches.is_empty() && change(tx, now, batches)? {
         written.first_due = Some(now);
     }
@@ -202,20 +214,13 @@ fn settle<'o>(
     outcome: &'o Outcome,
 ) -> Result<Settled<'o>, Error> {
     let settled = judge(inner, claim, terms.retry, outcome);
-    if matches!(settled, Settled::Retry(..) | Settled::Postponed(..)) {
-        if terms.frees_key_at_start()
-            && let Some(key) = &claim.unique_key
-            && !rows::take_key(tx, key, claim.id)?
-        {
-            // A newer job of the same key waits: it does the same work.
-            return Ok(Settled::Gone("discard"));
-        }
-        return Ok(settled);
-    }
-    if matches!(terms.unique, Some(Unique::UntilDone) | None)
+    if matches!(settled, Settled::Retry(..) | Settled::Postponed(..))
+        && terms.frees_key_at_start()
         && let Some(key) = &claim.unique_key
+        && !rows::take_key(tx, key, claim.id)?
     {
-        rows::free_keys(tx, [(key.as_str(), claim.id)])?;
+        // A newer job of the same key waits: it does the same work.
+        return Ok(Settled::Gone("discard"));
     }
     Ok(settled)
 }

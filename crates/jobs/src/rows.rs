@@ -173,40 +173,47 @@ pub(crate) enum State {
     CalledBack = 2,
 }
 
-/// Writes a job that is tried again at `due_at` into the retry set if its attempt `failed`, else
-/// into the schedule with its failures as they were.
-pub(crate) fn insert_again(
-    tx: &mut Tx,
-    due_at: Timestamp,
-    queue: &str,
-    claim: &Claim,
-    failed: bool,
-    reason: &str,
-) -> Result<(), Error> {
-    let state = if failed { State::Retry } else { State::Scheduled };
-    let postponed_since = if failed { None } else { Some(claim.ready_first()) };
-    tx.run(
+/// A job that is tried again.
+pub(crate) struct Again<'c> {
+    pub(crate) due_at: Timestamp,
+    pub(crate) claim: &'c Claim,
+    /// Whether its attempt failed.
+    pub(crate) failed: bool,
+    pub(crate) reason: &'c str,
+}
+
+/// Writes jobs of `queue` that are tried again: into the retry set where the attempt failed, else
+/// into the schedule with their failures as they were.
+pub(crate) fn insert_again(tx: &mut Tx, queue: &str, list: &[Again<'_>]) -> Result<(), Error> {
+    let values = list.iter().map(|Again { due_at, claim, failed, reason }| {
+        let (state, postponed_since) = match failed {
+            true => (State::Retry, None),
+            false => (State::Scheduled, Some(claim.ready_first())),
+        };
+        let number = |at: Timestamp| Value::Int(at.as_ms());
+        [
+            number(*due_at),
+            Value::Int(claim.id.0),
+            Value::Int(state as i64),
+            Value::Text(queue.into()),
+            Value::Text((*claim.lane).into()),
+            Value::Text((*claim.kind).into()),
+            Value::Int(i64::from(claim.attempt - u32::from(!failed))),
+            number(claim.enqueued_at),
+            claim.unique_key.as_deref().map_or(Value::Null, |key| Value::Text(key.into())),
+            Value::Text(claim.payload.as_str().into()),
+            Value::Text((*reason).into()),
+            claim.batch_id.map_or(Value::Null, |id| Value::Int(id.0)),
+            claim.expires_at.map_or(Value::Null, number),
+            postponed_since.map_or(Value::Null, number),
+        ]
+    });
+    tx.run_all(
         "INSERT INTO jobs_later (due_at, id, state, queue, lane, kind, failures, enqueued_at,
            unique_key, payload, reason, batch_id, expires_at, postponed_since)
-         VALUES (?1, ?2, ?13, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?14)",
-        params![
-            due_at,
-            claim.id,
-            queue,
-            *claim.lane,
-            *claim.kind,
-            claim.attempt - u32::from(!failed),
-            claim.enqueued_at,
-            claim.unique_key,
-            claim.payload,
-            reason,
-            claim.batch_id,
-            claim.expires_at,
-            state as i64,
-            postponed_since
-        ],
-    )?;
-    Ok(())
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+        values,
+    )
 }
 
 /// Writes a failed job into the dead set, with the `key` that it takes again if it is retried.

@@ -199,14 +199,15 @@ impl Source {
 
 fn documents_of_statuses(tx: &mut Tx, env: &Env, list: &[Id]) -> Result<Vec<Source>, Error> {
     let views = statuses::load_for_all(tx, env, list)?;
-    let mut sources = Vec::with_capacity(views.len());
-    for view in views.iter().filter(|view| view.boost.is_none()) {
-        let mut facts = facts(view);
-        facts.extend(libraries(tx, view)?.into_iter().map(|person| format!("l{person}")));
-        let id = view.status.id;
-        sources.push(Source { id, text: text_of(view), words_max: STATUS_WORDS_MAX, facts });
-    }
-    Ok(sources)
+    let own: Vec<&View> = views.iter().filter(|view| view.boost.is_none()).collect();
+    let libraries = libraries(tx, own.iter().map(|view| view.status.id))?;
+    let source = |view: &View| {
+        let (id, mut facts) = (view.status.id, facts(view));
+        let people = libraries.get(&id).into_iter().flatten();
+        facts.extend(people.map(|person| format!("l{person}")));
+        Source { id, text: text_of(view), words_max: STATUS_WORDS_MAX, facts }
+    };
+    Ok(own.into_iter().map(source).collect())
 }
 
 fn text_of(view: &View) -> String {
@@ -247,10 +248,14 @@ fn has_link(html: &str) -> bool {
     })
 }
 
-/// People here in whose library a post is.
-fn libraries(tx: &mut Tx, view: &View) -> Result<Vec<Id>, DbError> {
-    tx.column(
-        "SELECT l.account_id FROM (
+/// People here in whose libraries `posts` are, by post.
+fn libraries(
+    tx: &mut Tx,
+    posts: impl Iterator<Item = Id>,
+) -> Result<HashMap<Id, Vec<Id>>, DbError> {
+    let mut found: HashMap<Id, Vec<Id>> = HashMap::new();
+    tx.query_each(
+        "SELECT CAST(?1 AS BIGINT), l.account_id FROM (
            SELECT account_id, id FROM statuses WHERE id = ?1
            UNION SELECT account_id, status_id FROM mentions WHERE status_id = ?1
            UNION SELECT account_id, id FROM favourites WHERE status_id = ?1
@@ -258,8 +263,13 @@ fn libraries(tx: &mut Tx, view: &View) -> Result<Vec<Id>, DbError> {
            UNION SELECT account_id, id FROM statuses WHERE boost_of_id = ?1) l
          JOIN accounts a ON a.id = l.account_id WHERE a.domain = ''
          ORDER BY l.id DESC LIMIT ?2",
-        params![view.status.id, LIBRARIES_MAX],
-    )
+        posts.map(|id| [Value::Int(id.0), Value::Int(LIBRARIES_MAX)]),
+        |row| {
+            found.entry(row.get(0)?).or_default().push(row.get(1)?);
+            Ok(())
+        },
+    )?;
+    Ok(found)
 }
 
 fn documents_of_accounts(tx: &mut Tx, env: &Env, list: &[Id]) -> Result<Vec<Source>, Error> {

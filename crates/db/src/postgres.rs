@@ -22,7 +22,7 @@ use crate::queue::ClassQueue;
 use crate::sqlite::Queue;
 use crate::tx::Connection;
 use crate::unit::{Kind, Work};
-use crate::{Error, Options, Tx};
+use crate::{Class, Error, Options, Tx};
 
 /// How often a unit is repeated that met others.
 const REPEATS_MAX: u32 = 40;
@@ -160,7 +160,7 @@ impl Server {
             let started = Instant::now();
             let reads_only = work.kind() != Kind::Write;
             if !reads_only || work.is_wanted() {
-                self.unit(work);
+                self.unit(turn.class, work);
                 meters[usize::from(reads_only)].unit(
                     turn.class,
                     started.elapsed(),
@@ -183,7 +183,7 @@ impl Server {
         }
     }
 
-    fn unit(&mut self, mut work: Box<dyn Work>) {
+    fn unit(&mut self, class: Class, mut work: Box<dyn Work>) {
         let mut repeats = 0;
         let mut looked_again = false;
         let mut reconnects = if self.is_down { RECONNECTS_MAX } else { 0 };
@@ -199,7 +199,7 @@ impl Server {
                 continue;
             }
             let Some(connection) = self.connection.as_mut() else { continue };
-            match attempt(connection, &mut *work, &self.order) {
+            match attempt(connection, class, &mut *work, &self.order) {
                 End::Answer => return work.answer(),
                 End::Read => {
                     work.answer();
@@ -250,12 +250,28 @@ fn back_off(repeats: u32) {
     std::thread::sleep(Duration::from_micros(weir_base::Random::system().below(most_us)));
 }
 
-fn attempt(connection: &mut PgConnection, work: &mut dyn Work, order: &CommitOrder) -> End {
-    let begin = if work.kind() != Kind::Write {
-        "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-    } else {
-        "BEGIN ISOLATION LEVEL REPEATABLE READ"
-    };
+/// What begins a transaction that only reads, and one that writes, …
+const BEGIN: [&str; 2] =
+    ["BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", "BEGIN ISOLATION LEVEL REPEATABLE READ"];
+/// … and the same for what comes in by the thousand: a plan is made once for each statement there,
+/// for whatever parameters. PostgreSQL would go on to make one at each use where the first ones,
+/// made while a table was small, seemed to cost less than one for all; and making it is a good part
+/// of the work of a small statement. What these look for goes by one index, whatever the
+/// parameters.
+const BEGIN_PLANNED_ONCE: [&str; 2] = [
+    "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; \
+     SET LOCAL plan_cache_mode = force_generic_plan",
+    "BEGIN ISOLATION LEVEL REPEATABLE READ; SET LOCAL plan_cache_mode = force_generic_plan",
+];
+
+fn attempt(
+    connection: &mut PgConnection,
+    class: Class,
+    work: &mut dyn Work,
+    order: &CommitOrder,
+) -> End {
+    let begin = if class == Class::Inbound { BEGIN_PLANNED_ONCE } else { BEGIN };
+    let begin = begin[usize::from(work.kind() == Kind::Write)];
     connection.is_patient = false;
     connection.begin(begin);
     let mut tx = Tx::new(Connection::Postgres(connection));

@@ -7,6 +7,7 @@ mod histories;
 mod hooks;
 mod log;
 mod migrations;
+mod plans;
 mod snapshots;
 mod units;
 mod values;

@@ -2,9 +2,9 @@
 //!
 //! SQLite writes each page of a commit by two calls: the head of its frame, then the page. A commit
 //! of a hundred pages is two hundred calls, each of which costs the system more than the bytes. So
-//! what is written to the log is kept until the head of the frame that ends a commit comes, and goes
-//! with that in a few calls. Everything else SQLite does as ever: the other files are its own, and
-//! whatever else is asked of the log has what was kept written first.
+//! what is written to the log is kept until the head of the frame that ends a commit comes, and
+//! goes with that in a few calls. Everything else SQLite does as ever: the other files are its own,
+//! and whatever else is asked of the log has what was kept written first.
 //!
 //! What is kept was promised to nobody: frames count from the moment their commit's last one lies
 //! in the log, and whether that could be written SQLite is told as ever. A crash finds fewer of the
@@ -397,7 +397,8 @@ mod tests {
         fn a_file_becomes_what_it_would_without(
             writes in prop::collection::vec((0usize..4, 0usize..40, any::<u8>()), 1..60),
         ) {
-            let (mut kept, mut disk, mut plain) = (Kept::default(), Disk::default(), Disk::default());
+            let (mut disk, mut plain) = (Disk::default(), Disk::default());
+            let mut kept = Kept::default();
             let mut at = 0;
             for (kind, place, byte) in writes {
                 let bytes = match kind {

@@ -56,7 +56,7 @@ pub use migrate::Migration;
 pub use owned::Owned;
 pub use queue::Class;
 pub use record::Record;
-pub use tx::{Row, Tx};
+pub use tx::{Question, Row, Tx};
 pub use value::{FromColumn, Json, ToValue, Value, ids, texts};
 
 use queue::ClassQueue;

@@ -1,5 +1,6 @@
 //! The transaction that a unit of work sees.
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -50,6 +51,26 @@ impl Mark {
             Self::Keep => &["RELEASE SAVEPOINT inner_unit"],
             Self::Undo => &["ROLLBACK TO SAVEPOINT inner_unit", "RELEASE SAVEPOINT inner_unit"],
         }
+    }
+}
+
+/// A query, and what is done with each row that it finds.
+pub struct Question<'q> {
+    pub(crate) sql: Cow<'q, str>,
+    pub(crate) params: Vec<Value<'q>>,
+    pub(crate) each: Each<'q>,
+}
+
+type Each<'q> = Box<dyn FnMut(&Row<'_>) -> Result<(), Error> + 'q>;
+
+impl<'q> Question<'q> {
+    /// Asks `sql` with `params`.
+    pub fn new(
+        sql: impl Into<Cow<'q, str>>,
+        params: impl Into<Vec<Value<'q>>>,
+        each: impl FnMut(&Row<'_>) -> Result<(), Error> + 'q,
+    ) -> Self {
+        Self { sql: sql.into(), params: params.into(), each: Box::new(each) }
     }
 }
 
@@ -196,6 +217,21 @@ impl<'c> Tx<'c> {
         self.statement(sql, |connection, sql| match connection {
             Connection::Sqlite(connection) => sqlite::query(connection, sql, params, &mut map),
             Connection::Postgres(connection) => connection.query(sql, params, &mut map),
+        })
+    }
+
+    /// Runs queries of which none depends on another's answer. On PostgreSQL they are sent
+    /// together: each that is waited for costs a way to another process and back.
+    pub fn query_together(&mut self, mut questions: Vec<Question<'_>>) -> Result<(), Error> {
+        if questions.is_empty() {
+            return Ok(());
+        }
+        self.statement("", |connection, _| match connection {
+            Connection::Sqlite(connection) => questions.iter_mut().try_for_each(|question| {
+                let Question { sql, params, each } = question;
+                sqlite::query(connection, sql, params, each).map(|_| ())
+            }),
+            Connection::Postgres(connection) => connection.query_together(&mut questions),
         })
     }
 

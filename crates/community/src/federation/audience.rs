@@ -138,7 +138,8 @@ pub fn reach(tx: &mut Tx, env: &Env, audience: &Audience, allowlist: bool) -> Re
     }
     if !audience.accounts.is_empty() {
         let sql = format!(
-            "SELECT DISTINCT {INBOX}, a.domain FROM accounts a WHERE a.id IN ids(?1) AND {REACHABLE}"
+            "SELECT DISTINCT {INBOX}, a.domain FROM accounts a
+             WHERE a.id IN ids(?1) AND {REACHABLE}"
         );
         let accounts = [ids(&audience.accounts)];
         found.extend(tx.query(&sql, &accounts, |row| Ok((row.get(0)?, row.get(1)?)))?);

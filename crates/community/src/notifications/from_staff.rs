@@ -134,6 +134,9 @@ pub fn notify_severed(
 /// # Errors
 /// The database's.
 pub fn warnings(tx: &mut Tx, list: &[Id]) -> Result<Vec<Warning>, Error> {
+    if list.is_empty() {
+        return Ok(Vec::new());
+    }
     Ok(tx.records("SELECT {} FROM account_warnings WHERE id IN ids(?1)", &[ids(list)])?)
 }
 
@@ -142,5 +145,8 @@ pub fn warnings(tx: &mut Tx, list: &[Id]) -> Result<Vec<Warning>, Error> {
 /// # Errors
 /// The database's.
 pub fn severances(tx: &mut Tx, list: &[Id]) -> Result<Vec<Severance>, Error> {
+    if list.is_empty() {
+        return Ok(Vec::new());
+    }
     Ok(tx.records("SELECT {} FROM severances WHERE id IN ids(?1)", &[ids(list)])?)
 }

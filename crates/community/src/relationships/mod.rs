@@ -19,4 +19,5 @@ pub use lists::{Relation, familiar_followers, page};
 pub use profile::{endorse, set_note, unendorse};
 pub(crate) use receive::{migrate, undo};
 pub use receive::{receive_answer, receive_block, receive_follow, receive_move};
+pub(crate) use view::ask_bonds;
 pub use view::{Bonds, Relationship, all_bonds, bonds, next_mute_end, relationships};

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 use weir_base::{Id, Timestamp};
-use weir_db::{Json, Tx, ids, params};
+use weir_db::{Json, Question, Tx, Value, ids, params};
 
 use crate::Error;
 
@@ -170,8 +170,22 @@ pub struct Bonds {
 /// # Errors
 /// The database's.
 pub fn bonds(tx: &mut Tx, reader: Id, others: &[Id], now: Timestamp) -> Result<Bonds, Error> {
-    let list = ids(others);
-    let rows: Vec<(i64, Id, String)> = tx.query(
+    let mut found = Vec::new();
+    tx.query_together(vec![ask_bonds(&mut found, reader, others, now)])?;
+    Ok(found.into())
+}
+
+/// A row of what [`ask_bonds`] finds.
+pub(crate) type BondRow = (i64, Id, String);
+
+/// Asks for the reader's bonds with `others`: what is `found` makes [`Bonds`].
+pub(crate) fn ask_bonds<'q>(
+    found: &'q mut Vec<BondRow>,
+    reader: Id,
+    others: &[Id],
+    now: Timestamp,
+) -> Question<'q> {
+    Question::new(
         "SELECT 1 - boosts, target_id, languages FROM follows
            WHERE account_id = ?1 AND target_id IN ids(?2)
          UNION ALL SELECT 2, target_id, '' FROM blocks
@@ -182,37 +196,45 @@ pub fn bonds(tx: &mut Tx, reader: Id, others: &[Id], now: Timestamp) -> Result<B
            WHERE account_id = ?1 AND target_id IN ids(?2)
              AND (expires_at IS NULL OR expires_at > ?3)
          UNION ALL SELECT 5, 0, domain FROM account_domain_blocks WHERE account_id = ?1",
-        &[weir_db::ToValue::to_value(&reader), list, weir_db::ToValue::to_value(&now)],
-        |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
-    )?;
-    let mut bonds = Bonds::default();
-    for (kind, id, text) in rows {
-        match kind {
-            0 | 1 => {
-                bonds.following.insert(id);
-                if kind == 1 {
-                    bonds.boosts_hidden.insert(id);
+        [Value::Int(reader.0), ids(others), Value::Int(now.as_ms())],
+        |row| {
+            found.push((row.get(0)?, row.get(1)?, row.get(2)?));
+            Ok(())
+        },
+    )
+}
+
+impl From<Vec<BondRow>> for Bonds {
+    fn from(rows: Vec<BondRow>) -> Self {
+        let mut bonds = Bonds::default();
+        for (kind, id, text) in rows {
+            match kind {
+                0 | 1 => {
+                    bonds.following.insert(id);
+                    if kind == 1 {
+                        bonds.boosts_hidden.insert(id);
+                    }
+                    let languages: Vec<String> = serde_json::from_str(&text).unwrap_or_default();
+                    if !languages.is_empty() {
+                        bonds.languages.insert(id, languages);
+                    }
                 }
-                let languages: Vec<String> = serde_json::from_str(&text).unwrap_or_default();
-                if !languages.is_empty() {
-                    bonds.languages.insert(id, languages);
+                2 => {
+                    bonds.blocking.insert(id);
                 }
-            }
-            2 => {
-                bonds.blocking.insert(id);
-            }
-            3 => {
-                bonds.blocked_by.insert(id);
-            }
-            4 => {
-                bonds.muting.insert(id);
-            }
-            _ => {
-                bonds.domains.insert(text);
+                3 => {
+                    bonds.blocked_by.insert(id);
+                }
+                4 => {
+                    bonds.muting.insert(id);
+                }
+                _ => {
+                    bonds.domains.insert(text);
+                }
             }
         }
+        bonds
     }
-    Ok(bonds)
 }
 
 /// All of the reader's bonds: for a session that decides in memory.

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use serde_json::Value as JsonValue;
 use weir_base::{Id, Timestamp};
-use weir_db::{Json, Record, ToValue, Tx, ids};
+use weir_db::{Json, Question, Record, Tx, Value, ids};
 
 use super::visibility::{self, Bond};
 use super::{Status, Visibility, may_see};
-use crate::accounts::{self, Account};
+use crate::accounts::Account;
 use crate::media::Media;
 use crate::relationships::{self, Bonds};
 use crate::tags::Tag;
@@ -146,20 +146,22 @@ fn load_where(
     let boosted: Vec<Id> = rows.values().filter_map(|status| status.boost_of_id).collect();
     rows.extend(self::rows(tx, &boosted)?);
     let authors: HashSet<Id> = rows.values().map(|status| status.account_id).collect();
-    let authors: Vec<Id> = authors.into_iter().collect();
-    let accounts: HashMap<Id, Arc<Account>> = accounts::by_ids(tx, &authors)?
-        .into_iter()
-        .map(|account| (account.id, Arc::new(account)))
-        .collect();
+    let mut accounts: HashMap<Id, Arc<Account>> = HashMap::new();
     let mut parts = Parts::default();
-    parts.load_mentions(tx, &rows)?;
-    let bonds = match reader {
-        Some(reader) => {
-            let people = parts.people(&rows);
-            relationships::bonds(tx, reader, &people, env.clock.now())?
-        }
-        None => Bonds::default(),
-    };
+    let mut questions = vec![ask_accounts(&mut accounts, &authors)];
+    questions.extend(parts.ask_mentions(&rows));
+    tx.query_together(questions)?;
+    let people = parts.people(&rows);
+    let mut found = Found::default();
+    let mut bond_rows = Vec::new();
+    let mut questions = parts.ask(&mut found, reader, &rows);
+    if let Some(reader) = reader {
+        let now = env.clock.now();
+        questions.push(relationships::ask_bonds(&mut bond_rows, reader, &people, now));
+    }
+    tx.query_together(questions)?;
+    parts.settle(found, &rows);
+    let bonds = Bonds::from(bond_rows);
     let closed: Vec<Id> =
         rows.values().filter(|status| !status.visibility.is_open()).map(|one| one.id).collect();
     let mentioned = match reader.filter(|_| !closed.is_empty()) {
@@ -178,7 +180,6 @@ fn load_where(
                 available: account.is_available(),
             })
     });
-    parts.load(tx, reader, &rows)?;
     let shown = list.iter().filter_map(|id| assemble(*id, &rows, &accounts, &parts, reader));
     Ok((shown.collect(), bonds))
 }
@@ -256,47 +257,13 @@ impl Parts {
         people.into_iter().collect()
     }
 
-    /// Everything but the mentions.
-    fn load(
-        &mut self,
-        tx: &mut Tx,
-        reader: Option<Id>,
-        rows: &HashMap<Id, Status>,
-    ) -> Result<(), Error> {
+    fn ask_mentions(&mut self, rows: &HashMap<Id, Status>) -> Option<Question<'_>> {
         let posts = posts_of(rows);
-        if posts.is_empty() {
-            return Ok(());
-        }
-        self.load_media(tx, rows)?;
-        self.load_tags(tx, &posts)?;
-        self.load_polls(tx, reader, rows)?;
-        self.load_links(tx, rows)?;
-        if let Some(reader) = reader {
-            self.load_states(tx, reader, rows, &posts)?;
-        }
-        Ok(())
-    }
-
-    fn load_media(&mut self, tx: &mut Tx, rows: &HashMap<Id, Status>) -> Result<(), Error> {
-        let wanted: Vec<Id> = rows.values().flat_map(|status| status.media_ids.0.clone()).collect();
-        if !wanted.is_empty() {
-            let found: Vec<Media> =
-                tx.records("SELECT {} FROM media WHERE id IN ids(?1)", &[ids(&wanted)])?;
-            self.media = found.into_iter().map(|media| (media.id, media)).collect();
-        }
-        Ok(())
-    }
-
-    fn load_mentions(&mut self, tx: &mut Tx, rows: &HashMap<Id, Status>) -> Result<(), Error> {
-        let posts = posts_of(rows);
-        if posts.is_empty() {
-            return Ok(());
-        }
-        let mentions = tx.query(
+        let ask = Question::new(
             "SELECT m.status_id, a.id, a.username, a.domain, a.url, a.uri
              FROM mentions m JOIN accounts a ON a.id = m.account_id
              WHERE m.status_id IN ids(?1) AND m.silent = 0 ORDER BY a.id",
-            &[ids(&posts)],
+            [ids(&posts)],
             |row| {
                 let view = MentionView {
                     account_id: row.get(1)?,
@@ -305,118 +272,58 @@ impl Parts {
                     url: row.get(4)?,
                     uri: row.get(5)?,
                 };
-                Ok((row.get::<Id>(0)?, view))
+                self.mentions.entry(row.get(0)?).or_default().push(view);
+                Ok(())
             },
-        )?;
-        for (status, mention) in mentions {
-            self.mentions.entry(status).or_default().push(mention);
-        }
-        Ok(())
+        );
+        (!posts.is_empty()).then_some(ask)
     }
 
-    fn load_tags(&mut self, tx: &mut Tx, posts: &[Id]) -> Result<(), Error> {
-        let tags = tx.query(
-            &format!(
-                "SELECT s.status_id, {} FROM status_tags s JOIN tags t ON t.id = s.tag_id
-                 WHERE s.status_id IN ids(?1) ORDER BY t.name",
-                Tag::columns_of("t")
-            ),
-            &[ids(posts)],
-            |row| Ok((row.get::<Id>(0)?, Tag::read(row, 1)?)),
-        )?;
-        for (status, tag) in tags {
-            self.tags.entry(status).or_default().push(tag);
-        }
-        Ok(())
-    }
-
-    fn load_polls(
-        &mut self,
-        tx: &mut Tx,
+    /// Asks for everything but the mentions; what is `found` is to be [settled](Self::settle).
+    fn ask<'q>(
+        &'q mut self,
+        found: &'q mut Found,
         reader: Option<Id>,
         rows: &HashMap<Id, Status>,
-    ) -> Result<(), Error> {
-        let wanted: Vec<Id> = rows.values().filter_map(|status| status.poll_id).collect();
-        if wanted.is_empty() {
-            return Ok(());
+    ) -> Vec<Question<'q>> {
+        let Self { media, tags, polls, cards, apps, .. } = self;
+        let Found { votes, states } = found;
+        let posts = posts_of(rows);
+        if posts.is_empty() {
+            return Vec::new();
         }
-        let polls = tx.query(
-            "SELECT id, account_id, options, tallies, multiple, hide_totals, expires_at,
-               voters_count FROM polls WHERE id IN ids(?1)",
-            &[ids(&wanted)],
-            |row| {
-                Ok(Poll {
-                    id: row.get(0)?,
-                    account_id: row.get(1)?,
-                    options: row.get::<Json<Vec<String>>>(2)?.0,
-                    tallies: row.get::<Json<Vec<i64>>>(3)?.0,
-                    multiple: row.get(4)?,
-                    hide_totals: row.get(5)?,
-                    expires_at: row.get(6)?,
-                    voters_count: row.get(7)?,
-                    own_votes: Vec::new(),
-                })
-            },
-        )?;
-        self.polls = polls.into_iter().map(|poll| (poll.id, poll)).collect();
-        let Some(reader) = reader else { return Ok(()) };
-        let votes = tx.query(
-            "SELECT poll_id, choice FROM poll_votes WHERE account_id = ?1 AND poll_id IN ids(?2)
-             ORDER BY choice",
-            &[reader.to_value(), ids(&wanted)],
-            |row| Ok((row.get::<Id>(0)?, row.get::<usize>(1)?)),
-        )?;
-        for (poll, choice) in votes {
+        let all =
+            |of: fn(&Status) -> Option<Id>| -> Vec<Id> { rows.values().filter_map(of).collect() };
+        let mut questions = vec![ask_tags(tags, &posts)];
+        let wanted: Vec<Id> = rows.values().flat_map(|status| status.media_ids.0.clone()).collect();
+        if !wanted.is_empty() {
+            questions.push(ask_media(media, &wanted));
+        }
+        let wanted = all(|status| status.poll_id);
+        if !wanted.is_empty() {
+            questions.push(ask_polls(polls, &wanted));
+            questions.extend(reader.map(|reader| ask_votes(votes, reader, &wanted)));
+        }
+        let wanted = all(|status| status.card_id);
+        if !wanted.is_empty() {
+            questions.push(ask_cards(cards, &wanted));
+        }
+        let wanted = all(|status| status.app_id);
+        if !wanted.is_empty() {
+            questions.push(ask_apps(apps, &wanted));
+        }
+        questions.extend(reader.map(|reader| ask_states(states, reader, rows, &posts)));
+        questions
+    }
+
+    /// Puts what was found where it belongs.
+    fn settle(&mut self, found: Found, rows: &HashMap<Id, Status>) {
+        for (poll, choice) in found.votes {
             if let Some(poll) = self.polls.get_mut(&poll) {
                 poll.own_votes.push(choice);
             }
         }
-        Ok(())
-    }
-
-    fn load_links(&mut self, tx: &mut Tx, rows: &HashMap<Id, Status>) -> Result<(), Error> {
-        let cards: Vec<Id> = rows.values().filter_map(|status| status.card_id).collect();
-        if !cards.is_empty() {
-            let found = tx.query(
-                "SELECT id, card, image FROM cards WHERE id IN ids(?1)",
-                &[ids(&cards)],
-                |row| Ok((row.get::<Id>(0)?, (row.get::<Json<JsonValue>>(1)?.0, row.get(2)?))),
-            )?;
-            self.cards = found.into_iter().collect();
-        }
-        let apps: Vec<Id> = rows.values().filter_map(|status| status.app_id).collect();
-        if !apps.is_empty() {
-            let found = tx.query(
-                "SELECT id, name, website FROM oauth_apps WHERE id IN ids(?1)",
-                &[ids(&apps)],
-                |row| Ok((row.get::<Id>(0)?, (row.get(1)?, row.get(2)?))),
-            )?;
-            self.apps = found.into_iter().collect();
-        }
-        Ok(())
-    }
-
-    fn load_states(
-        &mut self,
-        tx: &mut Tx,
-        reader: Id,
-        rows: &HashMap<Id, Status>,
-        posts: &[Id],
-    ) -> Result<(), Error> {
-        let conversations: Vec<Id> = rows.values().map(|status| status.conversation_id).collect();
-        let found: Vec<(i64, Id)> = tx.query(
-            "SELECT 0, status_id FROM favourites WHERE account_id = ?1 AND status_id IN ids(?2)
-             UNION ALL SELECT 1, boost_of_id FROM statuses
-               WHERE account_id = ?1 AND boost_of_id IN ids(?2)
-             UNION ALL SELECT 2, status_id FROM bookmarks
-               WHERE account_id = ?1 AND status_id IN ids(?2)
-             UNION ALL SELECT 3, status_id FROM pins WHERE account_id = ?1 AND status_id IN ids(?2)
-             UNION ALL SELECT 4, conversation_id FROM conversation_mutes
-               WHERE account_id = ?1 AND conversation_id IN ids(?3)",
-            &[reader.to_value(), ids(posts), ids(&conversations)],
-            |row| Ok((row.get(0)?, row.get(1)?)),
-        )?;
-        for (kind, id) in found {
+        for (kind, id) in found.states {
             if kind == 4 {
                 let muted = rows.values().filter(|status| status.conversation_id == id);
                 muted.for_each(|status| self.states.entry(status.id).or_default().muted = true);
@@ -430,8 +337,127 @@ impl Parts {
                 _ => state.pinned = true,
             }
         }
-        Ok(())
     }
+}
+
+/// What is found of a reader, before it is put where it belongs.
+#[derive(Default)]
+struct Found {
+    /// Polls and choices.
+    votes: Vec<(Id, usize)>,
+    /// What the reader did, and with what.
+    states: Vec<(i64, Id)>,
+}
+
+fn ask_accounts<'q>(
+    accounts: &'q mut HashMap<Id, Arc<Account>>,
+    wanted: &HashSet<Id>,
+) -> Question<'q> {
+    let sql = format!("SELECT {} FROM accounts WHERE id IN ids(?1)", Account::COLUMNS);
+    Question::new(sql, [ids(wanted)], |row| {
+        let account = Account::read(row, 0)?;
+        accounts.insert(account.id, Arc::new(account));
+        Ok(())
+    })
+}
+
+fn ask_media<'q>(found: &'q mut HashMap<Id, Media>, wanted: &[Id]) -> Question<'q> {
+    let sql = format!("SELECT {} FROM media WHERE id IN ids(?1)", Media::COLUMNS);
+    Question::new(sql, [ids(wanted)], |row| {
+        let media = Media::read(row, 0)?;
+        found.insert(media.id, media);
+        Ok(())
+    })
+}
+
+fn ask_tags<'q>(found: &'q mut HashMap<Id, Vec<Tag>>, posts: &[Id]) -> Question<'q> {
+    let sql = format!(
+        "SELECT s.status_id, {} FROM status_tags s JOIN tags t ON t.id = s.tag_id
+         WHERE s.status_id IN ids(?1) ORDER BY t.name",
+        Tag::columns_of("t")
+    );
+    Question::new(sql, [ids(posts)], |row| {
+        found.entry(row.get(0)?).or_default().push(Tag::read(row, 1)?);
+        Ok(())
+    })
+}
+
+fn ask_polls<'q>(found: &'q mut HashMap<Id, Poll>, wanted: &[Id]) -> Question<'q> {
+    Question::new(
+        "SELECT id, account_id, options, tallies, multiple, hide_totals, expires_at,
+           voters_count FROM polls WHERE id IN ids(?1)",
+        [ids(wanted)],
+        |row| {
+            let poll = Poll {
+                id: row.get(0)?,
+                account_id: row.get(1)?,
+                options: row.get::<Json<Vec<String>>>(2)?.0,
+                tallies: row.get::<Json<Vec<i64>>>(3)?.0,
+                multiple: row.get(4)?,
+                hide_totals: row.get(5)?,
+                expires_at: row.get(6)?,
+                voters_count: row.get(7)?,
+                own_votes: Vec::new(),
+            };
+            found.insert(poll.id, poll);
+            Ok(())
+        },
+    )
+}
+
+fn ask_votes<'q>(found: &'q mut Vec<(Id, usize)>, reader: Id, polls: &[Id]) -> Question<'q> {
+    Question::new(
+        "SELECT poll_id, choice FROM poll_votes WHERE account_id = ?1 AND poll_id IN ids(?2)
+         ORDER BY choice",
+        [Value::Int(reader.0), ids(polls)],
+        |row| {
+            found.push((row.get(0)?, row.get(1)?));
+            Ok(())
+        },
+    )
+}
+
+fn ask_cards<'q>(found: &'q mut HashMap<Id, (JsonValue, String)>, wanted: &[Id]) -> Question<'q> {
+    let sql = "SELECT id, card, image FROM cards WHERE id IN ids(?1)";
+    Question::new(sql, [ids(wanted)], |row| {
+        found.insert(row.get(0)?, (row.get::<Json<JsonValue>>(1)?.0, row.get(2)?));
+        Ok(())
+    })
+}
+
+fn ask_apps<'q>(
+    found: &'q mut HashMap<Id, (String, Option<String>)>,
+    wanted: &[Id],
+) -> Question<'q> {
+    let sql = "SELECT id, name, website FROM oauth_apps WHERE id IN ids(?1)";
+    Question::new(sql, [ids(wanted)], |row| {
+        found.insert(row.get(0)?, (row.get(1)?, row.get(2)?));
+        Ok(())
+    })
+}
+
+fn ask_states<'q>(
+    found: &'q mut Vec<(i64, Id)>,
+    reader: Id,
+    rows: &HashMap<Id, Status>,
+    posts: &[Id],
+) -> Question<'q> {
+    let conversations: Vec<Id> = rows.values().map(|status| status.conversation_id).collect();
+    Question::new(
+        "SELECT 0, status_id FROM favourites WHERE account_id = ?1 AND status_id IN ids(?2)
+         UNION ALL SELECT 1, boost_of_id FROM statuses
+           WHERE account_id = ?1 AND boost_of_id IN ids(?2)
+         UNION ALL SELECT 2, status_id FROM bookmarks
+           WHERE account_id = ?1 AND status_id IN ids(?2)
+         UNION ALL SELECT 3, status_id FROM pins WHERE account_id = ?1 AND status_id IN ids(?2)
+         UNION ALL SELECT 4, conversation_id FROM conversation_mutes
+           WHERE account_id = ?1 AND conversation_id IN ids(?3)",
+        [Value::Int(reader.0), ids(posts), ids(&conversations)],
+        |row| {
+            found.push((row.get(0)?, row.get(1)?));
+            Ok(())
+        },
+    )
 }
 
 impl View {

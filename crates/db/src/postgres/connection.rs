@@ -17,7 +17,7 @@ use super::ahead::{Ahead, after};
 use super::tls::Tls;
 use super::{Place, many, reason};
 use crate::sqlite::shortened;
-use crate::tx::{Failure, Mark};
+use crate::tx::{Failure, Mark, Question};
 use crate::{Dialect, Error, Row, Value, dialect};
 
 /// Prepared statements kept a connection; all are forgotten when there are more.
@@ -277,6 +277,30 @@ impl PgConnection {
         let done = self.driver.wait(self.time_max(), answer);
         let rows = done.map_err(|stop| self.failure(stop, sql, &ahead))?;
         rows.iter().map(|row| map(&Row::Postgres(row)).map_err(Failure::from)).collect()
+    }
+
+    /// Sends all `questions` and then waits for their answers.
+    pub(crate) fn query_together(&mut self, questions: &mut [Question<'_>]) -> Result<(), Failure> {
+        let mut statements = Vec::with_capacity(questions.len());
+        for question in questions.iter() {
+            statements.push(self.prepared(&question.sql)?);
+        }
+        let params: Vec<_> = questions.iter().map(|question| refs(&question.params)).collect();
+        let ahead = self.ahead.take();
+        let answers =
+            statements.iter().zip(&params).map(|(one, params)| self.client.query(one, params));
+        let answer = after(&self.client, &ahead, try_join_all(answers));
+        let done = self.driver.wait(self.time_max(), answer);
+        let all = done.map_err(|stop| {
+            let sql: Vec<&str> = questions.iter().map(|question| &*question.sql).collect();
+            self.failure(stop, &sql.join("; "), &ahead)
+        })?;
+        for (rows, question) in all.iter().zip(questions) {
+            for row in rows {
+                (question.each)(&Row::Postgres(row))?;
+            }
+        }
+        Ok(())
     }
 
     /// One statement for each of `list`, sent one after the other without waiting for answers

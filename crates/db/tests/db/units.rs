@@ -1,6 +1,6 @@
 //! What commits and what is rolled back.
 
-use weir_db::{Error, params};
+use weir_db::{Error, Question, Value, params};
 use weir_storm::fixture;
 
 use crate::{CLASS, Held, insert, make_table, marks, writers};
@@ -166,5 +166,40 @@ async fn a_full_line_refuses_with_busy_and_the_rest_is_done() {
         for unit in waiting {
             unit.await.unwrap();
         }
+    }
+}
+
+#[test]
+fn queries_that_are_asked_together_are_each_answered_and_one_that_fails_is_named() {
+    for fixture in fixture::databases() {
+        make_table(&fixture.db);
+        fixture.db.write_blocking(CLASS, |tx| (0..5).try_for_each(|id| insert(tx, id))).unwrap();
+        let asked = fixture.db.write_blocking(CLASS, |tx| {
+            // What was not sent yet is seen by them.
+            tx.run("INSERT INTO marks (id) VALUES (?1)", params![5])?;
+            let (mut low, mut high) = (Vec::<i64>::new(), Vec::<i64>::new());
+            let sql = "SELECT id FROM marks WHERE id < ?1 ORDER BY id";
+            let below = Question::new(sql, [Value::Int(2)], |row| {
+                low.push(row.get(0)?);
+                Ok(())
+            });
+            let sql = "SELECT id FROM marks WHERE id > ?1 ORDER BY id";
+            let above = Question::new(sql, [Value::Int(3)], |row| {
+                high.push(row.get(0)?);
+                Ok(())
+            });
+            tx.query_together(vec![below, above])?;
+            tx.query_together(Vec::new())?;
+            Ok::<_, Error>((low, high))
+        });
+        assert_eq!(asked.unwrap(), (vec![0, 1], vec![4, 5]), "{}", fixture.name);
+        // Both say so while they answer, not before.
+        let failing = "SELECT abs(-9223372036854775807 - 1) FROM marks";
+        let failed = fixture.db.read_blocking(CLASS, move |tx| {
+            let good = Question::new("SELECT id FROM marks", [], |_| Ok(()));
+            tx.query_together(vec![good, Question::new(failing, [], |_| Ok(()))])
+        });
+        let named = matches!(&failed, Err(Error::Statement { sql, .. }) if sql.contains("abs"));
+        assert!(named, "{}: {failed:?}", fixture.name);
     }
 }

@@ -2,17 +2,21 @@
 //!
 //! SQLite writes each page of a commit by two calls: the head of its frame, then the page. A commit
 //! of a hundred pages is two hundred calls, each of which costs the system more than the bytes. So
-//! what is written to the log is kept until the head of the frame that ends a commit comes, and
-//! goes with that in a few calls. Everything else SQLite does as ever: the other files are its own,
-//! and whatever else is asked of the log has what was kept written first.
+//! what is written to the log by a [commit](committing) is kept until the head of the frame that
+//! ends it comes, and goes with that in a few calls. Everything else SQLite does as ever: the other
+//! files are its own, and whatever else is asked of the log has what was kept written first.
 //!
 //! What is kept was promised to nobody: frames count from the moment their commit's last one lies
-//! in the log, and whether that could be written SQLite is told as ever. A crash finds fewer of the
-//! frames that never counted.
+//! in the log, and whether that could be written SQLite is told while it commits, as ever. A crash
+//! finds fewer of the frames that never counted. Nothing is kept outside of a commit: frames that a
+//! large transaction writes before its own would outlive it when it is undone, and their place in
+//! the log may be another's then; and SQLite would go on where they could not be written later.
 
+use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use rusqlite::ffi;
 
@@ -26,9 +30,31 @@ const KEPT_BYTES_MAX: usize = 1 << 20;
 /// … and bytes that SQLite's own writing takes at once (it counts with 17 bits).
 const CALL_BYTES_MAX: usize = 120 * 1024;
 
+thread_local! {
+    /// The number of the commit that this thread is in; 0 outside of any.
+    static COMMIT: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Runs `commit`, a statement that commits: the frames that it writes are written together.
+pub(crate) fn committing<T>(commit: impl FnOnce() -> T) -> T {
+    /// Ends it, however it ends.
+    struct Ends;
+    impl Drop for Ends {
+        fn drop(&mut self) {
+            COMMIT.set(0);
+        }
+    }
+    static COMMITS: AtomicU64 = AtomicU64::new(0);
+    COMMIT.set(COMMITS.fetch_add(1, Ordering::Relaxed) + 1);
+    let _ends = Ends;
+    commit()
+}
+
 /// What is kept of a log.
 #[derive(Default)]
 struct Kept {
+    /// The commit whose they are.
+    commit: u64,
     bytes: Vec<u8>,
     /// Where in the file they belong.
     at: i64,
@@ -38,10 +64,11 @@ struct Kept {
 
 impl Kept {
     /// Takes `bytes`, which belong `at` a place of the file, and writes by `out` what is not to be
-    /// kept; 0, or what the first call that failed says.
-    fn write(&mut self, bytes: &[u8], at: i64, out: &mut Out<'_>) -> c_int {
+    /// kept; 0, or what the first call that failed says. `commit` is under way; 0: none.
+    fn write(&mut self, bytes: &[u8], at: i64, commit: u64, out: &mut Out<'_>) -> c_int {
+        self.forget_others(commit);
         if self.end() != at {
-            let done = self.flush(out);
+            let done = self.flush(commit, out);
             if done != ffi::SQLITE_OK {
                 return done;
             }
@@ -52,10 +79,19 @@ impl Kept {
         }
         self.bytes.extend_from_slice(bytes);
         // A commit ends with its page, but heads of frames are also written anew without theirs.
-        if self.is_open && self.bytes.len() < KEPT_BYTES_MAX {
+        if commit != 0 && self.is_open && self.bytes.len() < KEPT_BYTES_MAX {
             ffi::SQLITE_OK
         } else {
-            self.flush(out)
+            self.flush(commit, out)
+        }
+    }
+
+    /// What another commit left behind failed, and nobody waits for it.
+    fn forget_others(&mut self, commit: u64) {
+        if self.commit != commit {
+            self.commit = commit;
+            self.at = self.end();
+            self.bytes.clear();
         }
     }
 
@@ -64,7 +100,8 @@ impl Kept {
     }
 
     /// Writes all. What can't be written is forgotten: SQLite is told, and undoes its commit.
-    fn flush(&mut self, out: &mut Out<'_>) -> c_int {
+    fn flush(&mut self, commit: u64, out: &mut Out<'_>) -> c_int {
+        self.forget_others(commit);
         let mut done = ffi::SQLITE_OK;
         let mut at = self.at;
         for some in self.bytes.chunks(CALL_BYTES_MAX) {
@@ -96,11 +133,16 @@ pub(crate) fn name() -> Option<&'static CStr> {
     TAKEN.get_or_init(register).then_some(NAME)
 }
 
+/// How SQLite itself opens files; set before anything is opened by [`NAME`].
+static OWN: AtomicPtr<ffi::sqlite3_vfs> = AtomicPtr::new(ptr::null_mut());
+
 fn register() -> bool {
-    let own = own();
+    // SAFETY: null asks for the one that is used by default.
+    let own = unsafe { ffi::sqlite3_vfs_find(ptr::null()) };
     if own.is_null() {
         return false;
     }
+    OWN.store(own, Ordering::Release);
     // SAFETY: what SQLite gives out lives as long as the process, and is not changed while it is
     // read but for `pNext`, which registering sets anew.
     let mut with_log = unsafe { ptr::read(own) };
@@ -112,12 +154,6 @@ fn register() -> bool {
     let with_log = Box::leak(Box::new(with_log));
     // SAFETY: it is never freed, and not touched from here on.
     unsafe { ffi::sqlite3_vfs_register(with_log, 0) == ffi::SQLITE_OK }
-}
-
-/// How SQLite itself opens files.
-fn own() -> *mut ffi::sqlite3_vfs {
-    // SAFETY: null asks for the one that is used by default.
-    unsafe { ffi::sqlite3_vfs_find(ptr::null()) }
 }
 
 /// What a log can be asked. It is of the first version, for memory is shared by the database's
@@ -151,7 +187,7 @@ unsafe extern "C" fn open(
     flags: c_int,
     out_flags: *mut c_int,
 ) -> c_int {
-    let own = own();
+    let own = OWN.load(Ordering::Acquire);
     // SAFETY: SQLite's own, which has a way to open.
     let Some(open) = (unsafe { (*own).xOpen }) else { return ffi::SQLITE_CANTOPEN };
     if flags & ffi::SQLITE_OPEN_WAL == 0 {
@@ -207,7 +243,7 @@ unsafe fn after_kept(
     let Some(methods) = methods else { return ffi::SQLITE_IOERR };
     // SAFETY: as above.
     let inner = unsafe { inner(file) };
-    let written = kept.flush(&mut |bytes, at| written(methods, inner, bytes, at));
+    let written = kept.flush(COMMIT.get(), &mut |bytes, at| written(methods, inner, bytes, at));
     match written {
         ffi::SQLITE_OK => ask(methods, inner).unwrap_or(ffi::SQLITE_IOERR),
         failure => failure,
@@ -240,17 +276,16 @@ unsafe extern "C" fn write(
         (kept, methods(file), inner(file), bytes)
     };
     let Some(methods) = methods else { return ffi::SQLITE_IOERR };
-    kept.write(bytes, at, &mut |bytes, at| written(methods, inner, bytes, at))
+    kept.write(bytes, at, COMMIT.get(), &mut |bytes, at| written(methods, inner, bytes, at))
 }
 
 unsafe extern "C" fn close(file: *mut ffi::sqlite3_file) -> c_int {
-    // SAFETY: an open log, which is never used again: SQLite forgets its methods.
+    // SAFETY: an open log, which is never used again: SQLite forgets its methods. What is still
+    // kept is of a commit that failed.
     unsafe {
-        let done = after_kept(file, |_, _| Some(ffi::SQLITE_OK));
         drop(Box::from_raw((*file.cast::<LogFile>()).kept));
         let close = methods(file).and_then(|methods| methods.xClose);
-        let closed = close.map_or(ffi::SQLITE_IOERR, |close| close(inner(file)));
-        if done == ffi::SQLITE_OK { closed } else { done }
+        close.map_or(ffi::SQLITE_IOERR, |close| close(inner(file)))
     }
 }
 
@@ -357,10 +392,10 @@ mod tests {
 
     /// Writes a commit of so many frames at `at`; where the next one begins.
     fn commit(kept: &mut Kept, disk: &mut Disk, frames: usize, at: i64) -> Result<i64, c_int> {
-        let mut at = at;
+        let (mut at, number) = (at, kept.commit + 1);
         for frame in 1..=frames {
             for bytes in [&head(frame == frames)[..], &[3; PAGE]] {
-                match kept.write(bytes, at, &mut |bytes, at| disk.write(bytes, at)) {
+                match kept.write(bytes, at, number, &mut |bytes, at| disk.write(bytes, at)) {
                     ffi::SQLITE_OK => at += bytes.len() as i64,
                     failure => return Err(failure),
                 }
@@ -392,6 +427,20 @@ mod tests {
         assert_eq!(disk.bytes.len() as i64, end);
     }
 
+    #[test]
+    fn outside_of_a_commit_nothing_is_kept_and_what_a_failed_one_left_is_never_written() {
+        let (mut kept, mut disk) = (Kept::default(), Disk::default());
+        assert_eq!(kept.write(&head(false), 0, 0, &mut |bytes, at| disk.write(bytes, at)), 0);
+        assert_eq!(disk.bytes.len(), HEAD_BYTES);
+        disk.is_full = true;
+        let failed = kept.write(&[3; PAGE], 24, 0, &mut |bytes, at| disk.write(bytes, at));
+        assert_eq!(failed, ffi::SQLITE_FULL, "who writes is told at once");
+        disk.is_full = false;
+        assert_eq!(kept.write(&head(false), 24, 1, &mut |bytes, at| disk.write(bytes, at)), 0);
+        assert_eq!(kept.flush(0, &mut |bytes, at| disk.write(bytes, at)), 0);
+        assert_eq!(disk.bytes.len(), HEAD_BYTES);
+    }
+
     proptest! {
         #[test]
         fn a_file_becomes_what_it_would_without(
@@ -411,14 +460,14 @@ mod tests {
                     at = (place * (HEAD_BYTES + PAGE)) as i64;
                 }
                 plain.write(&bytes, at);
-                let done = kept.write(&bytes, at, &mut |bytes, at| disk.write(bytes, at));
+                let done = kept.write(&bytes, at, 1, &mut |bytes, at| disk.write(bytes, at));
                 prop_assert_eq!(done, ffi::SQLITE_OK);
                 if kind == 1 {
                     prop_assert_eq!(&disk.bytes, &plain.bytes, "what ends a commit is there");
                 }
                 at += bytes.len() as i64;
             }
-            kept.flush(&mut |bytes, at| disk.write(bytes, at));
+            kept.flush(1, &mut |bytes, at| disk.write(bytes, at));
             prop_assert_eq!(&disk.bytes, &plain.bytes);
             prop_assert!(disk.calls <= plain.calls);
         }
@@ -458,8 +507,11 @@ mod tests {
             assert_eq!(rows(&reader), committed);
             if round % 2 == 0 {
                 writer.execute_batch("ROLLBACK").unwrap();
+                // Another takes the place in the log.
+                reader.execute_batch("INSERT INTO marks (label) VALUES ('other')").unwrap();
+                committed += 1;
             } else {
-                writer.execute_batch("COMMIT").unwrap();
+                committing(|| writer.execute_batch("COMMIT")).unwrap();
                 committed += 3_000;
             }
             assert_eq!(rows(&reader), committed);

@@ -21,7 +21,7 @@ use crate::sqlite::{Queue, begin};
 use crate::synced::{Committed, Disk, Progress, lost};
 use crate::tx::Connection;
 use crate::unit::Work;
-use crate::{Error, Tx};
+use crate::{Error, Tx, frames};
 
 /// Units in one group, so that memory held for answers stays bounded.
 const GROUP_UNITS_MAX: usize = 1_000;
@@ -290,7 +290,7 @@ impl Writer {
         }
         let started = Instant::now();
         self.progress.begin();
-        let ended = begin(&self.connection, "COMMIT");
+        let ended = frames::committing(|| begin(&self.connection, "COMMIT"));
         self.commit_seconds.record(started.elapsed().as_secs_f64());
         ended.map_err(|failure| {
             self.progress.end(1);

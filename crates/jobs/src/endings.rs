@@ -131,6 +131,10 @@ pub(crate) fn record(
     for run in endings.chunk_by(|one, next| one.claim.kind == next.claim.kind) {
         let mut done = 0;
         for Ending { claim, terms, outcome } in run {
+            // A key that was given by hand may be of both.
+            if terms.frees_key_at_start() && claim.unique_key.is_some() && !freed.is_empty() {
+                rows::free_keys(tx, freed.drain(..))?;
+            }
             let outcome = settle(tx, inner, claim, *terms, outcome)?;
             if matches!(outcome, Settled::Gone(_) | Settled::Dead(_)) {
                 freed.extend(terms.key_that_ends(claim).map(|key| (key, claim.id)));

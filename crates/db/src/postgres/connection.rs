@@ -131,10 +131,12 @@ impl PgConnection {
         };
         // A plan made while a table was empty, and kept with its statement, would read all of
         // the table while the connection lives. Where no index serves, it is read all the same.
+        // Nor does a statement get more processes than this connection's: a plan for whatever
+        // parameters expects many rows, and starting them takes longer than finding the few.
         connection
             .batch(&format!(
                 "SET synchronous_commit = {}; SET client_min_messages = warning; SET jit = off; \
-                 SET enable_seqscan = off; \
+                 SET enable_seqscan = off; SET max_parallel_workers_per_gather = 0; \
                  SET statement_timeout = {}; SET idle_in_transaction_session_timeout = {}",
                 if place.sync { "on" } else { "off" },
                 place.statement_time_max.as_millis(),

@@ -18,6 +18,22 @@ fn plans(tx: &mut Tx, label: &str) -> Result<(i64, i64), Error> {
 }
 
 #[test]
+fn a_statement_is_done_by_one_process_however_much_it_seems_to_find() {
+    for fixture in databases().iter().filter(|fixture| fixture.name == "postgres") {
+        crate::make_table(&fixture.db);
+        let plan = |tx: &mut Tx| {
+            for cheap in ["min_parallel_table_scan_size", "parallel_setup_cost"] {
+                tx.execute(&format!("SET LOCAL {cheap} = 0"), &[])?;
+            }
+            tx.execute("SET LOCAL parallel_tuple_cost = 0", &[])?;
+            tx.column::<String>("EXPLAIN SELECT count(*) FROM marks", &[])
+        };
+        let plan = fixture.db.write_blocking(Class::Inbound, plan).unwrap().join("\n");
+        assert!(!plan.contains("Gather"), "{plan}");
+    }
+}
+
+#[test]
 fn what_comes_in_is_planned_once_and_what_people_ask_for_by_what_they_ask() {
     for fixture in databases().iter().filter(|fixture| fixture.name == "postgres") {
         crate::make_table(&fixture.db);

@@ -130,7 +130,14 @@ struct LogFile {
 /// The name under which files are opened so; none where SQLite does not take it.
 pub(crate) fn name() -> Option<&'static CStr> {
     static TAKEN: OnceLock<bool> = OnceLock::new();
-    TAKEN.get_or_init(register).then_some(NAME)
+    let taken = TAKEN.get_or_init(|| {
+        let taken = register();
+        if !taken {
+            tracing::warn!("SQLite takes no file system of ours: it writes commits page by page");
+        }
+        taken
+    });
+    taken.then_some(NAME)
 }
 
 /// How SQLite itself opens files; set before anything is opened by [`NAME`].

@@ -76,8 +76,10 @@ pub(crate) fn changed(tx: &mut Tx, env: &Env, status: &Status) -> Result<(), Err
     if shown.is_some() && shown == link {
         return Ok(());
     }
-    env.streams.touched(tx, Noun::Post(status.id));
-    tx.run("UPDATE statuses SET card_id = NULL WHERE id = ?1", params![status.id])?;
+    if status.card_id.is_some() {
+        env.streams.touched(tx, Noun::Post(status.id));
+        tx.run("UPDATE statuses SET card_id = NULL WHERE id = ?1", params![status.id])?;
+    }
     wanted(tx, env, status)
 }
 

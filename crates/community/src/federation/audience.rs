@@ -18,6 +18,9 @@ const CONCERNED_MAX: usize = 5_000;
 /// Posts looked back at for whom a person spoke with lately.
 const LATELY_POSTS_MAX: usize = 200;
 
+/// Follows looked through by one statement: those of a person with a million followers would take
+/// longer than one may.
+const FOLLOWS_AT_ONCE: usize = 10_000;
 /// Accounts whose inbox is forgotten in one unit.
 const FORGOTTEN_MAX: usize = 1_000;
 /// How old what is known of an account must be for its server to be asked because of a dead
@@ -125,16 +128,7 @@ pub fn reach(tx: &mut Tx, env: &Env, audience: &Audience, allowlist: bool) -> Re
         (audience.followed_by, "account_id", "target_id"),
     ] {
         let Some(account) = account else { continue };
-        // Looked up one by one: a join may read all accounts, where the database knows little of
-        // them yet. A domain has no spaces.
-        let sql = format!(
-            "SELECT DISTINCT (SELECT {INBOX} || ' ' || a.domain FROM accounts a
-               WHERE a.id = f.{theirs} AND {REACHABLE})
-             FROM follows f WHERE f.{mine} = ?1"
-        );
-        let all: Vec<Option<String>> = tx.column(&sql, params![account])?;
-        let each = all.iter().flatten().filter_map(|one| one.rsplit_once(' '));
-        found.extend(each.map(|(inbox, domain)| (inbox.to_owned(), domain.to_owned())));
+        found.extend(inboxes_of_follows(tx, account, mine, theirs)?);
     }
     if !audience.accounts.is_empty() {
         let sql = format!(
@@ -177,6 +171,39 @@ pub fn reach(tx: &mut Tx, env: &Env, audience: &Audience, allowlist: bool) -> Re
         reach.inboxes.retain(|inbox| !dead.contains(inbox.host()));
     }
     Ok(reach)
+}
+
+/// The inboxes, and the domains, of those who stand in column `theirs` of the follows that have
+/// `account` in column `mine`.
+fn inboxes_of_follows(
+    tx: &mut Tx,
+    account: Id,
+    mine: &str,
+    theirs: &str,
+) -> Result<BTreeMap<String, String>, Error> {
+    let page = format!(
+        "SELECT id FROM follows WHERE {mine} = ?1 AND id > ?2 ORDER BY id LIMIT 1 OFFSET ?3"
+    );
+    // Looked up one by one: a join may read all accounts, where the database knows little of
+    // them yet. A domain has no spaces.
+    let inboxes = format!(
+        "SELECT DISTINCT (SELECT {INBOX} || ' ' || a.domain FROM accounts a
+           WHERE a.id = f.{theirs} AND {REACHABLE})
+         FROM follows f WHERE f.{mine} = ?1 AND f.id > ?2 AND f.id <= ?3"
+    );
+    let mut found = BTreeMap::new();
+    let mut after = Id::ZERO;
+    loop {
+        let next: Option<Id> = tx.value(&page, params![account, after, FOLLOWS_AT_ONCE - 1])?;
+        let until = next.unwrap_or(Id::MAX);
+        let all: Vec<Option<String>> = tx.column(&inboxes, params![account, after, until])?;
+        let each = all.iter().flatten().filter_map(|one| one.rsplit_once(' '));
+        found.extend(each.map(|(inbox, domain)| (inbox.to_owned(), domain.to_owned())));
+        if next.is_none() {
+            return Ok(found);
+        }
+        after = until;
+    }
 }
 
 /// The server `domain` says that `inbox` is there no more (410): nothing is sent there again

@@ -147,7 +147,7 @@ fn passed_on(by: Vec<Id>, incoming: &Incoming, passable: &Passable) -> Forward {
 }
 
 /// What an edit changes: a message that changes none of it is not passed on (again).
-fn shows(status: &Status) -> (&str, &str, bool, Option<Timestamp>, &[Id]) {
+pub(super) fn shows(status: &Status) -> (&str, &str, bool, Option<Timestamp>, &[Id]) {
     let Status { content, spoiler, sensitive, edited_at, media_ids, .. } = status;
     (content, spoiler, *sensitive, *edited_at, &media_ids.0)
 }

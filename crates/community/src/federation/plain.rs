@@ -1,4 +1,5 @@
-//! What most messages of a batch are, taken in together: new posts, favourites, boosts, deletions.
+//! What most messages of a batch are, taken in together: new posts, edits, favourites, boosts,
+//! deletions.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,13 +11,15 @@ use super::incoming::{boosted_at, content_time, refused};
 use super::order::Version;
 use super::{Deed, Incoming, Passable, Senders, forward, host_of};
 use crate::accounts::Account;
-use crate::statuses::{self, Coming, ComingMark, Going, Receipt, Taken, Visibility};
+use crate::statuses::{
+    self, Coming, ComingMark, Edited, Going, Receipt, RemoteStatus, Taken, Visibility,
+};
 use crate::{Env, Error};
 
 /// How often posts are looked through: of those that answer each other one is taken each time.
 const PASSES_MAX: usize = 3;
 
-/// Takes in those of `batch` that are new posts, favourites or boosts on which nothing else here
+/// Takes in those of `batch` that are new posts, edits, favourites or boosts on which nothing else here
 /// hangs, or deletions, by statements for all of them; tells of which it did. What is left is for
 /// [`receive`](super::receive) and [`receive_and_forward`](super::receive_and_forward). That these
 /// go before the others changes nothing, for the order of working never does.
@@ -35,6 +38,7 @@ pub fn receive_plain(
             break;
         }
     }
+    edits(tx, env, senders, batch, &mut done)?;
     marks(tx, env, senders, batch, &mut done)?;
     deletions(tx, env, senders, batch, &mut done)?;
     Ok(done)
@@ -48,25 +52,12 @@ fn posts(
     batch: &[(&Incoming, Option<&Passable>)],
     done: &mut [bool],
 ) -> Result<bool, Error> {
-    let mut authors = Vec::new();
-    for (at, (incoming, _)) in batch.iter().enumerate().filter(|(at, _)| !done[*at]) {
-        let Deed::Post(post) = &incoming.deed else { continue };
-        let Some(by) = sender(tx, senders, incoming)? else { continue };
-        let reject_media = senders.policy(tx, &by.domain)?.reject_media;
-        authors.push((at, by, post, reject_media));
-    }
-    let coming: Vec<Coming<'_>> = authors
-        .iter()
-        .map(|(at, by, remote, reject_media)| {
-            let Incoming { version, arrived, .. } = batch[*at].0;
-            let version = Version { at: content_time(remote, *version), ..*version };
-            Coming { by, remote, version, arrived: *arrived, reject_media: *reject_media }
-        })
-        .collect();
+    let left = left(tx, senders, batch, done)?;
+    let coming = coming(batch, &left);
     let taken = statuses::receive_plain(tx, env, &coming)?;
     let any = taken.iter().any(Option::is_some);
     let mut passing = Vec::new();
-    for ((at, ..), taken) in authors.iter().zip(&taken) {
+    for (Left { at, .. }, taken) in left.iter().zip(&taken) {
         let (incoming, passable) = batch[*at];
         match (taken, passable) {
             (None, _) => continue,
@@ -81,6 +72,64 @@ fn posts(
     }
     forward::forward_each(tx, env, senders, &passing)?;
     Ok(any)
+}
+
+/// A post that is still to be taken in.
+struct Left<'b> {
+    at: usize,
+    by: Arc<Account>,
+    post: &'b RemoteStatus,
+    reject_media: bool,
+}
+
+fn left<'b>(
+    tx: &mut Tx,
+    senders: &mut Senders,
+    batch: &[(&'b Incoming, Option<&Passable>)],
+    done: &[bool],
+) -> Result<Vec<Left<'b>>, Error> {
+    let mut left = Vec::new();
+    for (at, (incoming, _)) in batch.iter().enumerate().filter(|(at, _)| !done[*at]) {
+        let Deed::Post(post) = &incoming.deed else { continue };
+        let Some(by) = sender(tx, senders, incoming)? else { continue };
+        let reject_media = senders.policy(tx, &by.domain)?.reject_media;
+        left.push(Left { at, by, post, reject_media });
+    }
+    Ok(left)
+}
+
+fn coming<'b>(batch: &[(&Incoming, Option<&Passable>)], left: &'b [Left<'b>]) -> Vec<Coming<'b>> {
+    let one = |Left { at, by, post: remote, reject_media }: &'b Left<'b>| {
+        let Incoming { version, arrived, .. } = batch[*at].0;
+        let version = Version { at: content_time(remote, *version), ..*version };
+        Coming { by, remote, version, arrived: *arrived, reject_media: *reject_media }
+    };
+    left.iter().map(one).collect()
+}
+
+/// Other versions of posts that are known.
+fn edits(
+    tx: &mut Tx,
+    env: &Env,
+    senders: &mut Senders,
+    batch: &[(&Incoming, Option<&Passable>)],
+    done: &mut [bool],
+) -> Result<(), Error> {
+    let left = left(tx, senders, batch, done)?;
+    let edited = statuses::revise_plain(tx, env, &coming(batch, &left))?;
+    let mut passing = Vec::new();
+    for (Left { at, .. }, edited) in left.iter().zip(&edited) {
+        let Some(Edited { before, status }) = edited else { continue };
+        let (incoming, passable) = batch[*at];
+        let changed =
+            before.as_ref().is_some_and(|before| forward::shows(before) != forward::shows(status));
+        if let Some(passable) = passable.filter(|_| changed) {
+            // Of what somebody here boosted none is among them.
+            passing.push(Passing { incoming, passable, status, is_boosted_here: false });
+        }
+        done[*at] = true;
+    }
+    forward::forward_each(tx, env, senders, &passing)
 }
 
 fn marks(

@@ -84,11 +84,7 @@ pub(crate) fn statuses_changed<'s>(
             Some(of) => status.local.then_some(of),
             None => searchable.then_some(status.id),
         });
-    let jobs: Vec<IndexStatus> = indexed.map(|status| IndexStatus { status }).collect();
-    if !jobs.is_empty() {
-        env.jobs.enqueue_many(tx, &jobs)?;
-    }
-    Ok(())
+    statuses_marked(tx, env, indexed)
 }
 
 /// Notes that somebody here favourited, bookmarked or boosted a post, and so may find it.
@@ -97,6 +93,23 @@ pub(crate) fn statuses_changed<'s>(
 /// The database's.
 pub(crate) fn status_marked(tx: &mut Tx, env: &Env, status: Id) -> Result<(), Error> {
     env.jobs.enqueue(tx, &IndexStatus { status })?;
+    Ok(())
+}
+
+/// As [`status_marked`], of many.
+///
+/// # Errors
+/// The database's.
+pub(crate) fn statuses_marked(
+    tx: &mut Tx,
+    env: &Env,
+    statuses: impl IntoIterator<Item = Id>,
+) -> Result<(), Error> {
+    let jobs: Vec<IndexStatus> =
+        statuses.into_iter().map(|status| IndexStatus { status }).collect();
+    if !jobs.is_empty() {
+        env.jobs.enqueue_many(tx, &jobs)?;
+    }
     Ok(())
 }
 

@@ -20,5 +20,7 @@ mod words;
 
 pub use find::{PeopleSearch, people, statuses, tags};
 pub use index::{IndexAccount, IndexAuthor, IndexStatus, register};
-pub(crate) use index::{account_changed, indexable_changed, status_marked, statuses_changed};
+pub(crate) use index::{
+    account_changed, indexable_changed, status_marked, statuses_changed, statuses_marked,
+};
 pub use query::{Query, Scope};

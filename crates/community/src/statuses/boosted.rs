@@ -1,19 +1,17 @@
 //! What people of other servers do with posts: favourites, boosts, and taking them back.
 
 use weir_base::Timestamp;
-use weir_db::{Json, Tx, params};
+use weir_db::{Tx, params};
 
 use super::receive::{self, Receipt};
 use super::{Status, Visibility, by_uri, conversation, delete, marks};
-use crate::accounts::{self, Account};
+use crate::accounts::Account;
 use crate::federation::order::{self, BoostNote, Event, Relation, Version};
 use crate::federation::{self, Fetch, Wanted, boosted_at};
 use crate::{Env, Error};
 
 /// Why a mark of what is not here is not kept (yet).
 pub(super) const UNKNOWN: &str = "unknown";
-/// Boosts that may wait for one post.
-const WAITING_MAX: i64 = 1_000;
 /// A boost of long ago, in ms: nobody looks for what it shows at this moment.
 const OLD_MS: i64 = 60_000;
 
@@ -149,21 +147,6 @@ fn boost_uri(event: &Event, by: &Account, post: &Status) -> String {
     } else {
         event.activity.clone()
     }
-}
-
-/// Writes the boosts that waited for `post`.
-pub(super) fn settle_waiting(tx: &mut Tx, env: &Env, post: &Status) -> Result<(), Error> {
-    let waiting: Vec<(String, Json<Vec<Event>>)> = tx.query(
-        "SELECT actor, events FROM versions WHERE object = ?1 AND relation = 'boost' LIMIT ?2",
-        params![post.uri, WAITING_MAX],
-        |row| Ok((row.get(0)?, row.get(1)?)),
-    )?;
-    for (actor, events) in waiting {
-        if let Some(by) = accounts::by_uri(tx, &actor)? {
-            settle_boost(tx, env, &by, &post.uri, order::fold(&events.0))?;
-        }
-    }
-    Ok(())
 }
 
 /// Remote account `by` takes back what it did to `object` by `activity`; either may be unknown

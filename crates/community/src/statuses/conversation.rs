@@ -5,12 +5,14 @@
 //! they join its conversation. A deleted post leaves its conversation with its tombstone, so that
 //! those before and after it stay together, even when it is deleted before it was ever seen.
 
+use std::collections::BTreeMap;
+
 use weir_base::Id;
-use weir_db::{ToValue, Tx, Value, ids, params};
+use weir_db::{Row, ToValue, Tx, Value, ids, params};
 
 use super::look::Look;
 use super::remote::RemoteStatus;
-use super::{Status, Visibility};
+use super::{Status, Visibility, publish};
 use crate::federation::{self, order};
 use crate::streams::Noun;
 use crate::{Env, Error};
@@ -42,34 +44,65 @@ pub(super) fn of(
     Ok(Some(buried.flatten().unwrap_or_else(|| of_unknown(uri))))
 }
 
-/// Joins those who answered `status` before it was known to it.
-pub(super) fn adopt(tx: &mut Tx, env: &Env, status: &Status, seen: &Look) -> Result<(), Error> {
-    let unknown = of_unknown(&status.uri);
-    if !seen.answered {
-        return if seen.joined { merge(tx, unknown, status.conversation_id) } else { Ok(()) };
-    }
-    // Not what it answers itself, directly or by others: that would be a circle.
-    let above = above(tx, status)?;
-    let waiting: Vec<Visibility> = tx.column(
-        "SELECT visibility FROM statuses
-         WHERE in_reply_to_uri = ?1 AND in_reply_to_id IS NULL AND NOT (id IN ids(?2))",
-        &[status.uri.to_value(), ids(&above)],
-    )?;
-    let answers: Vec<Id> = tx.column(
+/// Joins those who answered `posts` before these were known to them. No two of `posts` may answer
+/// each other.
+pub(super) fn adopt_each<'p>(
+    tx: &mut Tx,
+    env: &Env,
+    posts: impl IntoIterator<Item = (&'p Status, &'p Look)>,
+) -> Result<(), Error> {
+    let posts: Vec<(&Status, &Look)> = posts.into_iter().collect();
+    let answered = posts.iter().filter(|(_, seen)| seen.answered).map(|(post, _)| *post);
+    let answered: Vec<&Status> = answered.collect();
+    let answers = if answered.is_empty() { Vec::new() } else { take_answers(tx, &answered)? };
+    let open = answers.iter().filter(|answer| answer.visibility.is_open());
+    publish::answered_each(tx, env, open.map(|answer| (answer.to, answer.visibility)))?;
+    touched(tx, env, answers.iter().map(|answer| answer.id));
+    touched(tx, env, answered.iter().map(|post| post.id));
+    let joining = posts.iter().filter(|(_, seen)| seen.answered || seen.joined);
+    merge_each(tx, joining.map(|(post, _)| (of_unknown(&post.uri), post.conversation_id)))
+}
+
+/// A post that found what it answers.
+struct Answer {
+    id: Id,
+    to: Id,
+    visibility: Visibility,
+}
+
+/// Those who wait for `posts` answer them from now on.
+fn take_answers(tx: &mut Tx, posts: &[&Status]) -> Result<Vec<Answer>, Error> {
+    let mut answers = Vec::new();
+    let mut answer = |row: &Row<'_>| {
+        answers.push(Answer { id: row.get(0)?, to: row.get(1)?, visibility: row.get(2)? });
+        Ok(())
+    };
+    let (inner, first): (Vec<&Status>, Vec<&Status>) =
+        posts.iter().partition(|post| post.in_reply_to_id.is_some());
+    // What answers nothing that is known is in no circle, but that it may answer itself.
+    tx.query_each(
         "UPDATE statuses SET in_reply_to_id = ?2, in_reply_to_account_id = ?3,
            in_reply_to_uri = NULL
-         WHERE in_reply_to_uri = ?1 AND in_reply_to_id IS NULL AND NOT (id IN ids(?4))
-         RETURNING id",
-        &[status.uri.to_value(), status.id.to_value(), status.account_id.to_value(), ids(&above)],
+         WHERE in_reply_to_uri = ?1 AND in_reply_to_id IS NULL AND id <> ?2
+         RETURNING id, in_reply_to_id, visibility",
+        first
+            .iter()
+            .map(|post| [text(&post.uri), Value::Int(post.id.0), Value::Int(post.account_id.0)]),
+        &mut answer,
     )?;
-    let open = waiting.iter().filter(|visibility| visibility.is_open()).count();
-    tx.run(
-        "UPDATE statuses SET replies_count = replies_count + ?2 WHERE id = ?1",
-        params![status.id, open],
-    )?;
-    touched(tx, env, &answers);
-    env.streams.touched(tx, Noun::Post(status.id));
-    merge(tx, unknown, status.conversation_id)
+    for post in inner {
+        // Not what it answers itself, directly or by others: that would be a circle.
+        let above = above(tx, post)?;
+        tx.query(
+            "UPDATE statuses SET in_reply_to_id = ?2, in_reply_to_account_id = ?3,
+               in_reply_to_uri = NULL
+             WHERE in_reply_to_uri = ?1 AND in_reply_to_id IS NULL AND NOT (id IN ids(?4))
+             RETURNING id, in_reply_to_id, visibility",
+            &[post.uri.to_value(), post.id.to_value(), post.account_id.to_value(), ids(&above)],
+            &mut answer,
+        )?;
+    }
+    Ok(answers)
 }
 
 /// How far up is looked for circles.
@@ -100,13 +133,13 @@ pub(super) fn orphan_each(tx: &mut Tx, env: &Env, posts: &[Id]) -> Result<(), Er
          WHERE in_reply_to_id IN ids(?1) RETURNING id",
         &[ids(posts)],
     )?;
-    touched(tx, env, &answers);
+    touched(tx, env, answers);
     Ok(())
 }
 
-/// What these posts answer is another than before.
-fn touched(tx: &mut Tx, env: &Env, posts: &[Id]) {
-    posts.iter().for_each(|post| env.streams.touched(tx, Noun::Post(*post)));
+/// What these posts answer, or who answers them, is another than before.
+fn touched(tx: &mut Tx, env: &Env, posts: impl IntoIterator<Item = Id>) {
+    posts.into_iter().for_each(|post| env.streams.touched(tx, Noun::Post(post)));
 }
 
 /// A deleted post came after its deletion: all that is taken from it is what it answered.
@@ -122,7 +155,7 @@ pub(super) fn remember_of_deleted(
     }
     let joined = of(tx, remote.in_reply_to.as_deref(), parent)?.unwrap_or(own);
     bury(tx, env, &remote.uri, Some(joined))?;
-    merge(tx, own, joined)
+    merge_each(tx, [(own, joined)])
 }
 
 /// Remembers for 30 days that what stood at `uri` was deleted, so that it does not come back; and
@@ -170,16 +203,54 @@ pub(crate) fn is_buried(tx: &mut Tx, uri: &str) -> Result<bool, Error> {
     Ok(found.is_some())
 }
 
-/// Makes conversation `from`, of a post that was not known, part of `into`.
-fn merge(tx: &mut Tx, from: Id, into: Id) -> Result<(), Error> {
-    if from == into {
+/// Makes conversations of posts that were not known part of others; of each pair the first becomes
+/// part of the second.
+fn merge_each(tx: &mut Tx, pairs: impl IntoIterator<Item = (Id, Id)>) -> Result<(), Error> {
+    let joined = joined(pairs);
+    if joined.is_empty() {
         return Ok(());
     }
+    let each = || joined.iter().map(|(from, into)| [from.to_value(), into.to_value()]);
+    // Only such conversations are in the index: see `OF_ADDRESS`.
+    let of_posts = "UPDATE statuses SET conversation_id = ?2
+       WHERE conversation_id = ?1 AND conversation_id >= 4611686018427387904";
+    tx.run_all(of_posts, each())?;
+    let of_deleted = "UPDATE tombstones SET conversation_id = ?2 WHERE conversation_id = ?1";
+    tx.run_all(of_deleted, each())?;
+    let from: Vec<Id> = joined.iter().map(|(from, _)| *from).collect();
+    let peoples: Vec<Id> = tx.column(
+        "SELECT conversation_id FROM conversation_mutes WHERE conversation_id IN ids(?1)
+         UNION SELECT conversation_id FROM conversations WHERE conversation_id IN ids(?1)",
+        &[ids(&from)],
+    )?;
+    for (from, into) in joined.iter().filter(|(from, _)| peoples.contains(from)) {
+        merge_peoples(tx, *from, *into)?;
+    }
+    Ok(())
+}
+
+/// Each first conversation of `pairs` and the one that it is part of in the end, in order.
+fn joined(pairs: impl IntoIterator<Item = (Id, Id)>) -> Vec<(Id, Id)> {
+    fn end(joined: &BTreeMap<Id, Id>, mut of: Id) -> Id {
+        while let Some(next) = joined.get(&of) {
+            of = *next;
+        }
+        of
+    }
+    let mut joined = BTreeMap::new();
+    for (from, into) in pairs {
+        let into = end(&joined, into);
+        // Else what it is to join is part of it already.
+        if into != from {
+            joined.entry(from).or_insert(into);
+        }
+    }
+    joined.keys().map(|from| (*from, end(&joined, *from))).collect()
+}
+
+/// What people keep of conversation `from` becomes part of what they keep of `into`.
+fn merge_peoples(tx: &mut Tx, from: Id, into: Id) -> Result<(), Error> {
     for sql in [
-        // Only such conversations are in the index: see `OF_ADDRESS`.
-        "UPDATE statuses SET conversation_id = ?2
-         WHERE conversation_id = ?1 AND conversation_id >= 4611686018427387904",
-        "UPDATE tombstones SET conversation_id = ?2 WHERE conversation_id = ?1",
         "INSERT INTO conversation_mutes (account_id, conversation_id)
          SELECT account_id, ?2 FROM conversation_mutes WHERE conversation_id = ?1
          ON CONFLICT DO NOTHING",
@@ -202,4 +273,26 @@ fn merge(tx: &mut Tx, from: Id, into: Id) -> Result<(), Error> {
         tx.run(sql, params![from])?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ends(pairs: &[(i64, i64)]) -> Vec<(i64, i64)> {
+        let joined = joined(pairs.iter().map(|(from, into)| (Id(*from), Id(*into))));
+        joined.into_iter().map(|(from, into)| (from.0, into.0)).collect()
+    }
+
+    #[test]
+    fn conversations_join_what_others_join_in_whatever_order_it_is_learnt() {
+        assert_eq!(ends(&[(3, 1), (4, 3)]), [(3, 1), (4, 1)]);
+        assert_eq!(ends(&[(4, 3), (3, 1)]), [(3, 1), (4, 1)]);
+        assert_eq!(ends(&[(2, 2)]), []);
+        // A circle becomes one.
+        assert_eq!(ends(&[(5, 6), (6, 5)]), [(5, 6)]);
+        assert_eq!(ends(&[(5, 6), (6, 7), (7, 5)]), [(5, 7), (6, 7)]);
+        // Two addresses of one number.
+        assert_eq!(ends(&[(5, 1), (5, 2)]), [(5, 1)]);
+    }
 }

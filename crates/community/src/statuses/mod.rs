@@ -9,6 +9,7 @@ mod look;
 mod marks;
 mod plain;
 mod plain_deletes;
+mod plain_edits;
 mod plain_marks;
 mod publish;
 mod receive;
@@ -41,6 +42,7 @@ pub use marks::{
 };
 pub(crate) use plain::{Coming, Taken, receive_plain};
 pub(crate) use plain_deletes::Going;
+pub(crate) use plain_edits::{Edited, revise_plain};
 pub(crate) use plain_marks::{ComingMark, receive_marks};
 pub use publish::{Draft, POLL_LIFE_S, PollDraft, publish};
 pub(crate) use receive::is_followed;

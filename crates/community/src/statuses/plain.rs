@@ -13,7 +13,7 @@ use super::receive::{
     Addressee, MENTION, concerns_local, insert_media_each, missing, named, of_remote, written_at,
 };
 use super::remote::RemoteStatus;
-use super::{Cause, Status, Visibility, boosted, conversation};
+use super::{Cause, Status, Visibility, conversation, plain_marks};
 use crate::accounts::Account;
 use crate::federation::{
     self,
@@ -220,11 +220,9 @@ fn write<'w>(tx: &mut Tx, env: &Env, new: &'w mut [New<'_>]) -> Result<(), Error
         emojis::upsert_remote(tx, env, &one.coming.by.domain, &one.coming.remote.emojis)?;
     }
     publish::count_each(tx, env, new.iter().map(|one| &one.status))?;
-    let answers = new.iter().filter_map(|one| Some((one.status.in_reply_to_id?, &one.status)));
-    publish::answered_each(tx, env, answers)?;
-    for New { status, look, .. } in new {
-        conversation::adopt(tx, env, status, look)?;
-    }
+    let parent = |one: &New<'_>| Some((one.status.in_reply_to_id?, one.status.visibility));
+    publish::answered_each(tx, env, new.iter().filter_map(parent))?;
+    conversation::adopt_each(tx, env, new.iter().map(|one| (&one.status, &one.look)))?;
     let posted = |one: &'w New<'_>| {
         let open = one.coming.by.indexable && one.status.visibility == Visibility::Public;
         let reach = Reach { searchable: open || !one.here.is_empty(), watched: one.look.watched };
@@ -233,11 +231,8 @@ fn write<'w>(tx: &mut Tx, env: &Env, new: &'w mut [New<'_>]) -> Result<(), Error
     publish::announce_each(tx, env, &new.iter().map(posted).collect::<Vec<_>>())?;
     let awaited = new.iter().filter(|one| one.look.is_awaited());
     federation::came(tx, env, &awaited.map(|one| one.status.uri.as_str()).collect::<Vec<_>>())?;
-    for one in new {
-        if one.look.boosted {
-            boosted::settle_waiting(tx, env, &one.status)?;
-        }
-    }
+    let boosted = new.iter().filter(|one| one.look.boosted).map(|one| &one.status);
+    plain_marks::boost_waiting(tx, env, &boosted.collect::<Vec<_>>())?;
     let wanted = new.iter().flat_map(|one| {
         missing(env, &one.status, one.coming.remote, &one.people, Cause::Delivered)
     });

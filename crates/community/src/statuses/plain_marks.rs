@@ -5,17 +5,20 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use weir_base::{Id, Timestamp};
-use weir_db::{ToValue, Tx, texts};
+use weir_db::{Json, ToValue, Tx, texts};
 
 use super::boosted::{self, UNKNOWN, settle_boost, settle_like};
 use super::publish::{self, Posted, Reach};
 use super::{Receipt, Status, Visibility, marks};
-use crate::accounts::Account;
+use crate::accounts::{self, Account};
 use crate::federation;
 use crate::federation::order::{self, BoostNote, Event, News, Relation, Step, Version};
 use crate::notifications::{self, Kind, Notice};
 use crate::streams::Noun;
 use crate::{Env, Error};
+
+/// Boosts that may wait for one post.
+const WAITING_MAX: usize = 1_000;
 
 /// A favourite or boost that was delivered.
 pub(crate) struct ComingMark<'m> {
@@ -90,9 +93,61 @@ pub(crate) fn receive_marks(
         if one.0.boost.is_some() { boosts.push(one) } else { likes.push(one) }
     }
     let mut notices = like(tx, env, likes)?;
-    notices.extend(boost(tx, env, boosts)?);
+    let mut held = Vec::new();
+    for (mark, post, step) in &boosts {
+        match step.now().filter(|event| event.activity == mark.activity) {
+            Some(event) => held.push(Boost { by: mark.by, post, event }),
+            None => {
+                settle_boost(tx, env, mark.by, mark.object, step.now())?;
+            }
+        }
+    }
+    notices.extend(boost(tx, env, held)?);
     notifications::notify_each(tx, env, notices)?;
     Ok(receipts)
+}
+
+/// Writes the boosts that waited for `posts`, which have just come.
+pub(super) fn boost_waiting(tx: &mut Tx, env: &Env, posts: &[&Status]) -> Result<(), Error> {
+    if posts.is_empty() {
+        return Ok(());
+    }
+    let mut waiting: Vec<(String, String, Json<Vec<Event>>)> = Vec::new();
+    let sql = format!(
+        "SELECT object, actor, events FROM versions WHERE object = ?1 AND relation = 'boost'
+         LIMIT {WAITING_MAX}"
+    );
+    tx.query_each(&sql, posts.iter().map(|post| [post.uri.to_value()]), |row| {
+        waiting.push((row.get(0)?, row.get(1)?, row.get(2)?));
+        Ok(())
+    })?;
+    let actors: BTreeSet<&String> = waiting.iter().map(|(_, actor, _)| actor).collect();
+    let actors: Vec<String> = actors.into_iter().cloned().collect();
+    let people = accounts::by_uris(tx, &actors)?;
+    let people: HashMap<&str, &Account> =
+        people.iter().map(|account| (account.uri.as_str(), account)).collect();
+    let posts: HashMap<&str, &Status> =
+        posts.iter().map(|post| (post.uri.as_str(), *post)).collect();
+    let (mut held, mut activities) = (Vec::new(), HashSet::new());
+    for (object, actor, events) in &waiting {
+        let (Some(by), Some(post)) = (people.get(actor.as_str()), posts.get(object.as_str()))
+        else {
+            continue;
+        };
+        let event = order::fold(&events.0);
+        let fits = by.is_available() && post.visibility.is_open();
+        let plain = event.filter(|event| {
+            fits && !event.activity.is_empty() && activities.insert(event.activity.as_str())
+        });
+        match plain {
+            Some(event) => held.push(Boost { by, post, event }),
+            None => {
+                settle_boost(tx, env, by, object, event)?;
+            }
+        }
+    }
+    let notices = boost(tx, env, held)?;
+    notifications::notify_each(tx, env, notices)
 }
 
 /// Notes boosts of what is not known here, which are settled when it comes, and asks for it.
@@ -175,14 +230,27 @@ fn like(tx: &mut Tx, env: &Env, likes: Vec<Noted<'_>>) -> Result<Vec<Notice>, Er
     Ok(new.into_iter().map(notice).collect())
 }
 
+/// A boost that holds, by somebody who is there, of an open post.
+struct Boost<'b> {
+    by: &'b Account,
+    post: &'b Status,
+    /// No two are of one activity.
+    event: &'b Event,
+}
+
+impl Boost<'_> {
+    fn note(&self) -> BoostNote {
+        let Event { version, boost, .. } = self.event;
+        boost.unwrap_or(BoostNote { at: version.at, visibility: Visibility::Public })
+    }
+}
+
 /// Writes boosts of which nothing was known and announces them; who is to be told of them.
-fn boost(tx: &mut Tx, env: &Env, boosts: Vec<Noted<'_>>) -> Result<Vec<Notice>, Error> {
-    let ids: Vec<Id> = boosts
-        .iter()
-        .map(|(mark, ..)| env.ids.at(mark.boost.map_or(mark.version.at, |(at, _)| at)))
-        .collect();
-    let each = boosts.iter().zip(&ids).map(|((mark, post, _), id)| {
-        [mark.activity.to_value(), post.id.to_value(), mark.by.id.to_value(), id.to_value()]
+fn boost(tx: &mut Tx, env: &Env, boosts: Vec<Boost<'_>>) -> Result<Vec<Notice>, Error> {
+    let ids: Vec<Id> = boosts.iter().map(|boost| env.ids.at(boost.note().at)).collect();
+    let each = boosts.iter().zip(&ids).map(|(boost, id)| {
+        let activity = boost.event.activity.to_value();
+        [activity, boost.post.id.to_value(), boost.by.id.to_value(), id.to_value()]
     });
     let mut free = Vec::with_capacity(boosts.len());
     tx.query_each(
@@ -199,16 +267,15 @@ fn boost(tx: &mut Tx, env: &Env, boosts: Vec<Noted<'_>>) -> Result<Vec<Notice>, 
     )?;
     let mut taken = HashSet::new();
     let mut new = Vec::new();
-    for (((mark, post, step), id), free) in boosts.into_iter().zip(ids).zip(free) {
-        let holds = step.now().is_some_and(|event| event.activity == mark.activity);
-        if !(holds && free && taken.insert(id)) {
-            settle_boost(tx, env, mark.by, mark.object, step.now())?;
+    for ((boost, id), free) in boosts.iter().zip(ids).zip(free) {
+        let Boost { by, post, event } = boost;
+        if !(free && taken.insert(id)) {
+            settle_boost(tx, env, by, &post.uri, Some(event))?;
             continue;
         }
-        let visibility = mark.boost.map_or(Visibility::Public, |(_, visibility)| visibility);
-        let visibility = visibility.max(post.visibility);
-        let uri = mark.activity.to_owned();
-        new.push((marks::boost_row(env, post, mark.by.id, id, visibility, uri), post));
+        let visibility = boost.note().visibility.max(post.visibility);
+        let uri = event.activity.clone();
+        new.push((marks::boost_row(env, post, by.id, id, visibility, uri), *post));
     }
     let version = |boost: &Status| Version { at: boost.created_at, seq: boost.id };
     publish::insert_each(tx, new.iter().map(|(boost, _)| (boost, version(boost))))?;

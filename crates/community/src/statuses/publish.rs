@@ -382,18 +382,18 @@ pub(crate) fn count(
     parent: Option<&Status>,
 ) -> Result<(), Error> {
     count_each(tx, env, [status])?;
-    answered_each(tx, env, parent.map(|parent| (parent.id, status)))
+    answered_each(tx, env, parent.map(|parent| (parent.id, status.visibility)))
 }
 
-/// Counts new posts for what they answer.
-pub(super) fn answered_each<'s>(
+/// Counts new answers for the posts that they answer: each by that post and by who may see it.
+pub(super) fn answered_each(
     tx: &mut Tx,
     env: &Env,
-    answers: impl IntoIterator<Item = (Id, &'s Status)>,
+    answers: impl IntoIterator<Item = (Id, Visibility)>,
 ) -> Result<(), Error> {
     let mut counts: BTreeMap<Id, i64> = BTreeMap::new();
-    for (parent, status) in answers {
-        *counts.entry(parent).or_default() += i64::from(status.visibility.is_open());
+    for (parent, visibility) in answers {
+        *counts.entry(parent).or_default() += i64::from(visibility.is_open());
     }
     counts.keys().for_each(|parent| env.streams.touched(tx, Noun::Post(*parent)));
     // Also where nothing is added: whoever deletes the parent meanwhile must not miss this.

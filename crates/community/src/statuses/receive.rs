@@ -8,7 +8,7 @@ use weir_db::{Json, ToValue, Tx, Value, params, texts};
 use super::look::look;
 use super::publish::Reach;
 use super::remote::{RemoteMedia, RemotePoll, RemoteStatus};
-use super::{Status, Visibility, boosted, by_uri, conversation, publish, revise};
+use super::{Status, Visibility, by_uri, conversation, plain_marks, publish, revise};
 use crate::accounts::{self, Account};
 use crate::federation::order::{self, Version};
 use crate::federation::{self, Fetch, Wanted};
@@ -100,7 +100,7 @@ pub fn receive(
     let status = insert(tx, env, by, remote, parent.as_ref(), version, id, written)?;
     attach(tx, env, &status, by, remote, &people)?;
     publish::count(tx, env, &status, parent.as_ref())?;
-    conversation::adopt(tx, env, &status, &seen)?;
+    conversation::adopt_each(tx, env, [(&status, &seen)])?;
     let (named, here) = named(&people);
     let open = by.indexable && status.visibility == Visibility::Public;
     let reach = Reach { searchable: open || !here.is_empty(), watched: seen.watched };
@@ -109,7 +109,7 @@ pub fn receive(
         federation::came(tx, env, &[&status.uri])?;
     }
     if seen.boosted {
-        boosted::settle_waiting(tx, env, &status)?;
+        plain_marks::boost_waiting(tx, env, &[&status])?;
     }
     federation::want_each(tx, env, missing(env, &status, remote, &people, cause))?;
     Ok(Receipt::New(status.id))

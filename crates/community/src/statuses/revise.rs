@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use weir_base::{Id, Timestamp};
-use weir_db::{Json, Tx, params};
+use weir_db::{Json, ToValue, Tx, Value, params};
 
 use super::receive::{self, Addressee, Receipt};
 use super::remote::{RemoteMedia, RemotePoll, RemoteStatus};
@@ -18,13 +18,27 @@ const HISTORY_MAX: i64 = 100;
 
 /// What of a post an edit can change.
 #[derive(PartialEq)]
-struct Shown {
-    content: String,
-    spoiler: String,
-    sensitive: bool,
+pub(super) struct Shown {
+    pub(super) content: String,
+    pub(super) spoiler: String,
+    pub(super) sensitive: bool,
     language: Option<String>,
     media: Vec<(String, Option<String>)>,
     options: Option<Vec<String>>,
+}
+
+impl Shown {
+    /// Of a post that has neither media nor a poll.
+    pub(super) fn text_of(status: &Status) -> Self {
+        Self {
+            content: status.content.clone(),
+            spoiler: status.spoiler.clone(),
+            sensitive: status.sensitive,
+            language: status.language.clone(),
+            media: Vec::new(),
+            options: None,
+        }
+    }
 }
 
 /// Post `known` came again, or another version of it.
@@ -54,7 +68,9 @@ pub(super) fn receive(
     if known.account_id != by.id || known.local || known.boost_of_id.is_some() {
         return Ok(Receipt::Refused("another author's"));
     }
-    let Held { version: old, mentions, tags, boosted_here } = held(tx, known.id)?;
+    let held = held_each(tx, [known.id])?.pop();
+    let Held { version: old, mentions, tags, boosted_here, .. } =
+        held.ok_or(Error::Db(weir_db::Error::Rows(0)))?;
     let before = shown_now(tx, known)?;
     let after = shown_of(remote, by);
     let newer = version > old;
@@ -63,7 +79,7 @@ pub(super) fn receive(
         keep(tx, env, known.id, version, remote.published.unwrap_or(version.at), &after)?;
     }
     if newer {
-        write(tx, known, remote, by, version)?;
+        tx.run(WRITE, &row(known, remote, by, version))?;
         if before != after {
             change(tx, env, known, by, remote, &before, version)?;
         }
@@ -94,35 +110,53 @@ pub(super) fn receive(
 }
 
 /// What has to be known of a post before it is changed: one statement, for most answers are "no".
-struct Held {
-    version: Version,
+pub(super) struct Held {
+    pub(super) version: Version,
     /// Somebody is mentioned.
     mentions: bool,
     /// It has hashtags.
     tags: bool,
     /// Somebody here boosted it.
     boosted_here: bool,
+    /// Versions of it are kept.
+    has_history: bool,
 }
 
-fn held(tx: &mut Tx, id: Id) -> Result<Held, Error> {
+impl Held {
+    /// Whether nothing hangs on the post that an edit of its text has to look after.
+    pub(super) fn is_bare(&self) -> bool {
+        !(self.mentions || self.tags || self.boosted_here || self.has_history)
+    }
+}
+
+/// For each of `posts`, which stand, in their order.
+pub(super) fn held_each(
+    tx: &mut Tx,
+    posts: impl IntoIterator<Item = Id>,
+) -> Result<Vec<Held>, Error> {
     let sql = "SELECT version_ms, version_seq,
          (SELECT 1 FROM mentions WHERE status_id = ?1 LIMIT 1),
          (SELECT 1 FROM status_tags WHERE status_id = ?1 LIMIT 1),
-         (SELECT 1 FROM statuses WHERE boost_of_id = ?1 AND local = 1 LIMIT 1)
+         (SELECT 1 FROM statuses WHERE boost_of_id = ?1 AND local = 1 LIMIT 1),
+         (SELECT 1 FROM status_edits WHERE status_id = ?1 LIMIT 1)
        FROM statuses WHERE id = ?1";
-    Ok(tx.query_one(sql, params![id], |row| {
+    let mut all = Vec::new();
+    tx.query_each(sql, posts.into_iter().map(|post| [Value::Int(post.0)]), |row| {
         let is = |column| Ok::<_, weir_db::Error>(row.get::<Option<i64>>(column)?.is_some());
-        Ok(Held {
+        all.push(Held {
             version: Version { at: Timestamp::from_ms(row.get(0)?), seq: row.get(1)? },
             mentions: is(2)?,
             tags: is(3)?,
             boosted_here: is(4)?,
-        })
-    })?)
+            has_history: is(5)?,
+        });
+        Ok(())
+    })?;
+    Ok(all)
 }
 
 /// The post with the text that was written over it.
-fn rewritten(known: &Status, remote: &RemoteStatus) -> Status {
+pub(super) fn rewritten(known: &Status, remote: &RemoteStatus) -> Status {
     Status { content: remote.content.clone(), spoiler: remote.spoiler.clone(), ..known.clone() }
 }
 
@@ -142,17 +176,10 @@ fn shown_now(tx: &mut Tx, status: &Status) -> Result<Shown, Error> {
         Some(poll) => tx.value("SELECT options FROM polls WHERE id = ?1", params![poll])?,
         None => None,
     };
-    Ok(Shown {
-        content: status.content.clone(),
-        spoiler: status.spoiler.clone(),
-        sensitive: status.sensitive,
-        language: status.language.clone(),
-        media,
-        options: options.map(|options| options.0),
-    })
+    Ok(Shown { media, options: options.map(|options| options.0), ..Shown::text_of(status) })
 }
 
-fn shown_of(remote: &RemoteStatus, by: &Account) -> Shown {
+pub(super) fn shown_of(remote: &RemoteStatus, by: &Account) -> Shown {
     let titles = |poll: &RemotePoll| poll.titles().into_iter().map(str::to_owned).collect();
     let media = |media: &RemoteMedia| (media.url.clone(), media.description.clone());
     Shown {
@@ -174,7 +201,6 @@ fn keep(
     written: Timestamp,
     shown: &Shown,
 ) -> Result<(), Error> {
-    let at = if version.at > written { version.at } else { written };
     let media: Vec<serde_json::Value> = shown
         .media
         .iter()
@@ -191,7 +217,7 @@ fn keep(
         params![
             env.ids.next(),
             status,
-            at,
+            kept_at(version, written),
             shown.content,
             shown.spoiler,
             shown.sensitive,
@@ -203,30 +229,38 @@ fn keep(
     Ok(())
 }
 
-fn write(
-    tx: &mut Tx,
+/// From when a version is that was `written` then.
+pub(super) fn kept_at(version: Version, written: Timestamp) -> Timestamp {
+    version.at.max(written)
+}
+
+/// Writes a version over the one that stands; with [`row`].
+pub(super) const WRITE: &str =
+    "UPDATE statuses SET url = ?2, content = ?3, spoiler = ?4, sensitive = ?5, language = ?6,
+       edited_at = ?7, version_ms = ?8, version_seq = ?9 WHERE id = ?1";
+
+pub(super) fn row<'r>(
     known: &Status,
-    remote: &RemoteStatus,
+    remote: &'r RemoteStatus,
     by: &Account,
     version: Version,
-) -> Result<(), Error> {
-    let edited_at = remote.updated.filter(|updated| *updated > known.created_at);
-    tx.run(
-        "UPDATE statuses SET url = ?2, content = ?3, spoiler = ?4, sensitive = ?5, language = ?6,
-           edited_at = ?7, version_ms = ?8, version_seq = ?9 WHERE id = ?1",
-        params![
-            known.id,
-            remote.url,
-            remote.content,
-            remote.spoiler,
-            remote.sensitive || by.sensitized_at.is_some(),
-            remote.language,
-            edited_at,
-            version.at,
-            version.seq
-        ],
-    )?;
-    Ok(())
+) -> [Value<'r>; 9] {
+    [
+        Value::Int(known.id.0),
+        remote.url.to_value(),
+        remote.content.to_value(),
+        remote.spoiler.to_value(),
+        Value::Int(i64::from(remote.sensitive || by.sensitized_at.is_some())),
+        remote.language.to_value(),
+        edited_at(known.created_at, remote).map_or(Value::Null, |at| Value::Int(at.as_ms())),
+        Value::Int(version.at.as_ms()),
+        Value::Int(version.seq.0),
+    ]
+}
+
+/// When a post of `created_at` was edited, as its server says.
+pub(super) fn edited_at(created_at: Timestamp, remote: &RemoteStatus) -> Option<Timestamp> {
+    remote.updated.filter(|updated| *updated > created_at)
 }
 
 /// Puts new media and a new poll in the place of old ones.

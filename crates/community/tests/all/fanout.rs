@@ -1,6 +1,7 @@
 //! What a post costs does not grow with the number of those here who follow its author.
 
 use weir_base::Id;
+use weir_community::federation;
 use weir_community::statuses::{self, Draft, Visibility};
 use weir_db::{Dialect, Tx, params};
 
@@ -74,5 +75,47 @@ async fn a_post_costs_the_same_whether_three_or_three_thousand_here_follow() {
         assert_eq!(few.0, many.0, "rows written");
         // A plan may differ by a look or two.
         assert!((few.1 - many.1).abs() <= 5, "looks: {few:?} and {many:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_post_goes_to_the_servers_of_all_who_follow_however_many_they_are() {
+    // More than are looked through at once; who followed last is alone on their server.
+    const FOLLOWERS: i64 = 10_003;
+    for place in places() {
+        let author = place.person("author").await;
+        let reach = move |tx: &mut Tx, env: &weir_community::Env| {
+            tx.execute(
+                "INSERT INTO accounts
+                   (id, username, username_key, domain, uri, url, inbox, shared_inbox, created_at)
+                 WITH RECURSIVE numbers (n) AS
+                   (SELECT CAST(1 AS BIGINT) UNION ALL SELECT n + 1 FROM numbers WHERE n < ?1)
+                 SELECT n, 'name' || n, 'name' || n, host, 'https://' || host || '/' || n, '',
+                   'https://' || host || '/inbox/' || n,
+                   CASE WHEN host = 'own.example' THEN '' ELSE 'https://' || host || '/inbox' END,
+                   0
+                 FROM (SELECT n, CASE WHEN n = ?1 THEN 'last.example' WHEN n < 3
+                   THEN 'own.example' ELSE 'most.example' END AS host FROM numbers) AS named",
+                params![FOLLOWERS],
+            )?;
+            tx.execute(
+                "INSERT INTO follows (account_id, target_id, id)
+                 SELECT id, ?1, id FROM accounts WHERE domain <> ''",
+                params![author],
+            )?;
+            let audience = federation::Audience::followers(author);
+            federation::reach(tx, env, &audience, false)
+        };
+        let reach = place.write(reach).await.unwrap();
+        let inboxes: Vec<&str> = reach.inboxes.iter().map(|inbox| inbox.url.as_str()).collect();
+        assert_eq!(
+            inboxes,
+            [
+                "https://last.example/inbox",
+                "https://most.example/inbox",
+                "https://own.example/inbox/1",
+                "https://own.example/inbox/2",
+            ]
+        );
     }
 }

@@ -166,12 +166,11 @@ async fn boosts_of_posts_that_are_not_here_yet_stand_when_those_come() {
     for place in places() {
         met(&place).await;
         let unit = |tx: &mut Tx, env: &Env| {
-            let boost = |path: &str| {
-                let (visibility, published) = (Visibility::Public, None);
-                let deed = Deed::Boost { object: uri(path), visibility, published };
-                Incoming { activity: uri(&format!("{path}/boost")), ..incoming(env, deed) }
+            let boosted = |path: &str| {
+                let activity = uri(&format!("{path}/boost"));
+                Incoming { activity, ..incoming(env, boost(path)) }
             };
-            let batch = ["one", "two", "gone"].map(boost);
+            let batch = ["one", "two", "gone"].map(boosted);
             let messages: Vec<_> = batch.iter().map(|one| (one, None)).collect();
             let mut senders = Senders::read(tx, &batch)?;
             federation::receive_plain(tx, env, &mut senders, &messages)
@@ -186,10 +185,22 @@ async fn boosts_of_posts_that_are_not_here_yet_stand_when_those_come() {
     }
 }
 
+/// bob's boost of his own post at `path`.
+fn boost(path: &str) -> Deed {
+    Deed::Boost { object: uri(path), visibility: Visibility::Public, published: None }
+}
+
 /// How many statements it takes to work `deeds` of bob together.
 async fn statements(place: &Place, deeds: Vec<Deed>) -> usize {
     let unit = move |tx: &mut Tx, env: &Env| {
-        let batch: Vec<Incoming> = deeds.iter().map(|deed| incoming(env, deed.clone())).collect();
+        let incoming = |deed: &Deed| {
+            let activity = match deed {
+                Deed::Boost { object, .. } => format!("{object}/boost"),
+                _ => String::new(),
+            };
+            Incoming { activity, ..incoming(env, deed.clone()) }
+        };
+        let batch: Vec<Incoming> = deeds.iter().map(incoming).collect();
         let passable = Passable { body: "{}".into(), proven: false, addressed: Vec::new() };
         let messages: Vec<_> = batch.iter().map(|one| (one, Some(&passable))).collect();
         let before = tx.statements();
@@ -228,5 +239,61 @@ async fn a_batch_costs_as_many_statements_however_many_posts_and_deletions_it_ho
         let few = statements(&place, gone("never", 3)).await;
         let many = statements(&place, gone("neither", 12)).await;
         assert_eq!(few, many, "{}: deletions of what never came", place.name());
+    }
+}
+
+/// A post without tags.
+fn text(path: &str, text: &str, answers: Option<&str>) -> Deed {
+    let Deed::Post(mut post) = note(path, answers, &[]) else { unreachable!() };
+    post.content = format!("<p>{text}</p>");
+    post.tags.clear();
+    Deed::Post(post)
+}
+
+#[tokio::test]
+async fn a_batch_costs_as_many_statements_however_many_wait_for_what_it_brings() {
+    for place in places() {
+        met(&place).await;
+        let all = |count: usize, deed: &dyn Fn(usize) -> Deed| -> Vec<Deed> {
+            (0..count).map(deed).collect()
+        };
+        let mut costs = Vec::new();
+        for (part, count) in [("first", 2), ("few", 3), ("many", 12)] {
+            let path = |number: usize| format!("{part}{number}");
+            let answer =
+                |number| text(&format!("{}/answer", path(number)), "?", Some(&uri(&path(number))));
+            // What comes first answers, and boosts, what comes then.
+            statements(&place, all(count, &answer)).await;
+            statements(&place, all(count, &|number| boost(&path(number)))).await;
+            let cost =
+                statements(&place, all(count, &|number| text(&path(number), "!", None))).await;
+            let edits = all(count, &|number| text(&path(number), "edited", None));
+            costs.push((cost, statements(&place, edits).await));
+        }
+        assert_eq!(costs[1], costs[2], "{}", place.name());
+        let count = 2 + 3 + 12;
+        let boosts = "statuses WHERE boost_of_id IS NOT NULL";
+        assert_eq!(rows(&place, boosts).await, count, "{}", place.name());
+        let answers = "statuses a JOIN statuses p ON p.id = a.in_reply_to_id
+           WHERE a.uri = p.uri || '/answer' AND a.conversation_id = p.conversation_id
+             AND p.conversation_id = p.id AND p.replies_count = 1 AND a.in_reply_to_uri IS NULL";
+        assert_eq!(rows(&place, answers).await, count, "{}", place.name());
+        assert_eq!(rows(&place, "statuses WHERE content = '<p>edited</p>'").await, count);
+        assert_eq!(rows(&place, "status_edits").await, 2 * count, "as it was, and as it is");
+    }
+}
+
+#[tokio::test]
+async fn who_answers_through_what_comes_later_is_in_the_conversation_of_all() {
+    for place in places() {
+        met(&place).await;
+        // last, which answers middle, and middle, which answers first, come before first; what
+        // answers last came even before that.
+        work(&place, vec![text("below", "4", Some(&uri("last")))]).await;
+        work(&place, vec![text("middle", "2", Some(&uri("first")))]).await;
+        let both = vec![text("first", "1", None), text("last", "3", Some(&uri("middle")))];
+        work(&place, both).await;
+        let threads = "(SELECT DISTINCT conversation_id FROM statuses WHERE local = 0) AS one";
+        assert_eq!(rows(&place, threads).await, 1, "{}", place.name());
     }
 }

@@ -1,0 +1,164 @@
+//! Many versions of known posts of other servers taken in together, by statements for all of them:
+//! such as change the text alone, of posts that were not changed before. All others are left to
+//! [`revise`](super::revise).
+
+use std::collections::{HashMap, HashSet};
+
+use weir_base::Timestamp;
+use weir_db::{ToValue, Tx, Value, texts};
+
+use super::plain::Coming;
+use super::remote::RemoteStatus;
+use super::revise::{self, Held, Shown};
+use super::{Status, Visibility};
+use crate::federation::order;
+use crate::{Env, Error, cards, search};
+
+/// A post of which a version came.
+pub(crate) struct Edited {
+    /// As it was, where the version is the newest.
+    pub(crate) before: Option<Status>,
+    /// As it stands now.
+    pub(crate) status: Status,
+}
+
+/// One that is worked.
+struct Plain<'c> {
+    at: usize,
+    coming: &'c Coming<'c>,
+    known: Status,
+    held: Held,
+    before: Shown,
+    after: Shown,
+}
+
+impl Plain<'_> {
+    fn differs(&self) -> bool {
+        self.before != self.after
+    }
+
+    fn is_newer(&self) -> bool {
+        self.coming.version > self.held.version
+    }
+}
+
+/// Takes in those of `posts` that are plain versions of known posts; none for the others.
+pub(crate) fn revise_plain(
+    tx: &mut Tx,
+    env: &Env,
+    posts: &[Coming<'_>],
+) -> Result<Vec<Option<Edited>>, Error> {
+    let mut edited: Vec<Option<Edited>> = posts.iter().map(|_| None).collect();
+    let mut uris = HashSet::new();
+    let chosen: Vec<usize> = (0..posts.len())
+        .filter(|at| is_text(posts[*at].remote) && uris.insert(posts[*at].remote.uri.as_str()))
+        .collect();
+    if chosen.len() < 2 {
+        return Ok(edited);
+    }
+    let plain = plain(tx, posts, &chosen)?;
+    keep_each(tx, env, &plain)?;
+    let newer: Vec<&Plain<'_>> = plain.iter().filter(|one| one.is_newer()).collect();
+    let rows = newer.iter().map(|one| {
+        let Coming { by, remote, version, .. } = one.coming;
+        revise::row(&one.known, remote, by, *version)
+    });
+    tx.run_all(revise::WRITE, rows)?;
+    let changed: Vec<&Plain<'_>> = newer.into_iter().filter(|one| one.differs()).collect();
+    search::statuses_marked(tx, env, changed.iter().map(|one| one.known.id))?;
+    for one in changed {
+        cards::changed(tx, env, &revise::rewritten(&one.known, one.coming.remote))?;
+        env.streams.status_edited(tx, one.known.id);
+    }
+    for one in plain {
+        let (at, newer, remote) = (one.at, one.is_newer(), one.coming.remote);
+        let mut status = revise::rewritten(&one.known, remote);
+        status.url = remote.url.clone();
+        status.sensitive = one.after.sensitive;
+        status.language = remote.language.clone();
+        status.edited_at = revise::edited_at(status.created_at, remote);
+        edited[at] = Some(match newer {
+            true => Edited { before: Some(one.known), status },
+            false => Edited { before: None, status: one.known },
+        });
+    }
+    Ok(edited)
+}
+
+/// Whether a version holds nothing but text.
+fn is_text(remote: &RemoteStatus) -> bool {
+    remote.poll.is_none()
+        && remote.media.is_empty()
+        && remote.mentions.is_empty()
+        && remote.tags.is_empty()
+        && remote.emojis.is_empty()
+        && remote.visibility != Visibility::Direct
+}
+
+/// Those of the `chosen` that are of known posts which hold nothing but text either, were never
+/// changed, and which nobody here boosted.
+fn plain<'c>(
+    tx: &mut Tx,
+    posts: &'c [Coming<'c>],
+    chosen: &[usize],
+) -> Result<Vec<Plain<'c>>, Error> {
+    let uris: Vec<&str> = chosen.iter().map(|at| posts[*at].remote.uri.as_str()).collect();
+    order::meet(tx, &uris)?;
+    let sql = "SELECT {} FROM statuses WHERE uri IN texts(?1)";
+    let known: Vec<Status> = tx.records(sql, &[texts(&uris)])?;
+    let mut known: HashMap<String, Status> =
+        known.into_iter().map(|status| (status.uri.clone(), status)).collect();
+    let mut found = Vec::with_capacity(known.len());
+    for at in chosen {
+        let coming = &posts[*at];
+        let fits = |status: &Status| {
+            status.account_id == coming.by.id
+                && !status.local
+                && status.boost_of_id.is_none()
+                && status.poll_id.is_none()
+                && status.media_ids.0.is_empty()
+        };
+        if let Some(status) = known.remove(&coming.remote.uri).filter(fits) {
+            found.push((*at, coming, status));
+        }
+    }
+    let held = revise::held_each(tx, found.iter().map(|(_, _, status)| status.id))?;
+    let all = found.into_iter().zip(held).map(|((at, coming, known), held)| {
+        let before = Shown::text_of(&known);
+        let after = revise::shown_of(coming.remote, coming.by);
+        Plain { at, coming, known, held, before, after }
+    });
+    Ok(all.filter(|one| one.held.is_bare()).collect())
+}
+
+/// Keeps the versions in the history of their posts, which have none yet.
+fn keep_each(tx: &mut Tx, env: &Env, all: &[Plain<'_>]) -> Result<(), Error> {
+    let mut rows = Vec::new();
+    for one in all.iter().filter(|one| one.differs()) {
+        let (known, version) = (&one.known, one.coming.version);
+        let written = one.coming.remote.published.unwrap_or(version.at);
+        let was = revise::kept_at(one.held.version, known.created_at);
+        let is = revise::kept_at(version, written);
+        rows.push(kept(env, known, was, &one.before));
+        if (was, &one.before.content) != (is, &one.after.content) {
+            rows.push(kept(env, known, is, &one.after));
+        }
+    }
+    tx.run_all(
+        "INSERT INTO status_edits (id, status_id, created_at, content, spoiler, sensitive)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        rows,
+    )?;
+    Ok(())
+}
+
+fn kept<'r>(env: &Env, of: &Status, at: Timestamp, shown: &'r Shown) -> [Value<'r>; 6] {
+    [
+        Value::Int(env.ids.next().0),
+        Value::Int(of.id.0),
+        Value::Int(at.as_ms()),
+        shown.content.to_value(),
+        shown.spoiler.to_value(),
+        Value::Int(i64::from(shown.sensitive)),
+    ]
+}

@@ -1,6 +1,6 @@
 //! Many posts of other servers taken in together, by statements for all of them: what a flood
-//! mostly is made of. Posts that are known or were deleted, and those that hold more than text,
-//! tags, people and media, are left to [`receive`](super::receive).
+//! mostly is made of. Posts that are known, and those that hold more than text, tags, people and
+//! media, are left to [`receive`](super::receive).
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -77,6 +77,16 @@ pub(crate) fn receive_plain(
         let parent = posts[one.at].remote.in_reply_to.as_ref();
         look.is_plain() && parent.is_none_or(|uri| parents.are_plain(uri))
     };
+    let mut gone = Vec::new();
+    for (one, look) in chosen.iter().zip(&looks) {
+        let remote = posts[one.at].remote;
+        // What answers something takes part in its conversation: that is left to `receive`.
+        if look.buried && !look.known && remote.in_reply_to.is_none() {
+            gone.push((remote.uri.as_str(), Some(conversation::of_unknown(&remote.uri))));
+            taken[one.at] = Some(Taken::Refused("deleted"));
+        }
+    }
+    conversation::bury_each(tx, env, &gone)?;
     let plain: Vec<(Chosen, Look)> =
         chosen.into_iter().zip(looks).filter(|(one, look)| free(one, look)).collect();
     let mut people = People::find(tx, plain.iter().map(|(one, _)| posts[one.at].remote))?;

@@ -1,18 +1,18 @@
 //! Many versions of known posts of other servers taken in together, by statements for all of them:
-//! such as change the text alone, of posts that were not changed before. All others are left to
-//! [`revise`](super::revise).
+//! such as change the text alone, of posts that were not changed before. They may have tags and
+//! name people, but the same ones. All others are left to [`revise`](super::revise).
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
-use weir_base::Timestamp;
-use weir_db::{ToValue, Tx, Value, texts};
+use weir_base::{Id, Timestamp};
+use weir_db::{Row, ToValue, Tx, Value, ids, texts};
 
 use super::plain::Coming;
 use super::remote::RemoteStatus;
 use super::revise::{self, Held, Shown};
 use super::{Status, Visibility};
 use crate::federation::order;
-use crate::{Env, Error, cards, search};
+use crate::{Env, Error, cards, search, text};
 
 /// A post of which a version came.
 pub(crate) struct Edited {
@@ -51,7 +51,7 @@ pub(crate) fn revise_plain(
     let mut edited: Vec<Option<Edited>> = posts.iter().map(|_| None).collect();
     let mut uris = HashSet::new();
     let chosen: Vec<usize> = (0..posts.len())
-        .filter(|at| is_text(posts[*at].remote) && uris.insert(posts[*at].remote.uri.as_str()))
+        .filter(|at| is_plain(posts[*at].remote) && uris.insert(posts[*at].remote.uri.as_str()))
         .collect();
     if chosen.len() < 2 {
         return Ok(edited);
@@ -85,17 +85,15 @@ pub(crate) fn revise_plain(
     Ok(edited)
 }
 
-/// Whether a version holds nothing but text.
-fn is_text(remote: &RemoteStatus) -> bool {
+/// Whether a version holds nothing but text, tags and people.
+fn is_plain(remote: &RemoteStatus) -> bool {
     remote.poll.is_none()
         && remote.media.is_empty()
-        && remote.mentions.is_empty()
-        && remote.tags.is_empty()
         && remote.emojis.is_empty()
         && remote.visibility != Visibility::Direct
 }
 
-/// Those of the `chosen` that are of known posts which hold nothing but text either, were never
+/// Those of the `chosen` that are of known posts which hold nothing else either, were never
 /// changed, and which nobody here boosted.
 fn plain<'c>(
     tx: &mut Tx,
@@ -128,7 +126,61 @@ fn plain<'c>(
         let after = revise::shown_of(coming.remote, coming.by);
         Plain { at, coming, known, held, before, after }
     });
-    Ok(all.filter(|one| one.held.is_bare()).collect())
+    let mut all: Vec<Plain<'_>> =
+        all.filter(|one| !(one.held.boosted_here || one.held.has_history)).collect();
+    let (tags, people) = (tags(tx, &all)?, people(tx, &all)?);
+    let none = (BTreeSet::new(), BTreeSet::new());
+    all.retain(|one| {
+        let (id, remote) = (one.known.id, one.coming.remote);
+        let same_tags = *tags.get(&id).unwrap_or(&none.0) == keys(remote);
+        let mentions = remote.mentions.iter().map(|one| (one.uri.clone(), one.silent));
+        same_tags && *people.get(&id).unwrap_or(&none.1) == mentions.collect::<BTreeSet<_>>()
+    });
+    Ok(all)
+}
+
+fn keys(remote: &RemoteStatus) -> BTreeSet<String> {
+    remote.tags.iter().map(|name| text::tag_key(name)).collect()
+}
+
+/// The tags of posts that have some.
+fn tags(tx: &mut Tx, of: &[Plain<'_>]) -> Result<HashMap<Id, BTreeSet<String>>, Error> {
+    let tagged = of.iter().filter(|one| one.held.tags).map(|one| one.known.id);
+    of_posts(
+        tx,
+        "SELECT s.status_id, t.name FROM status_tags s JOIN tags t ON t.id = s.tag_id
+         WHERE s.status_id IN ids(?1)",
+        &tagged.collect::<Vec<_>>(),
+        |row| row.get(1),
+    )
+}
+
+/// Whom posts name that name somebody: their addresses, and whether that is silent.
+fn people(tx: &mut Tx, of: &[Plain<'_>]) -> Result<HashMap<Id, BTreeSet<(String, bool)>>, Error> {
+    let naming = of.iter().filter(|one| one.held.mentions).map(|one| one.known.id);
+    of_posts(
+        tx,
+        "SELECT m.status_id, a.uri, m.silent FROM mentions m JOIN accounts a ON a.id = m.account_id
+         WHERE m.status_id IN ids(?1)",
+        &naming.collect::<Vec<_>>(),
+        |row| Ok((row.get(1)?, row.get(2)?)),
+    )
+}
+
+/// What `sql` finds of `posts`, post by post.
+fn of_posts<T: Ord>(
+    tx: &mut Tx,
+    sql: &str,
+    posts: &[Id],
+    map: impl Fn(&Row<'_>) -> Result<T, weir_db::Error>,
+) -> Result<HashMap<Id, BTreeSet<T>>, Error> {
+    let mut found: HashMap<Id, BTreeSet<T>> = HashMap::new();
+    if !posts.is_empty() {
+        for (post, one) in tx.query(sql, &[ids(posts)], |row| Ok((row.get(0)?, map(row)?)))? {
+            found.entry(post).or_default().insert(one);
+        }
+    }
+    Ok(found)
 }
 
 /// Keeps the versions in the history of their posts, which have none yet.

@@ -113,20 +113,13 @@ pub(super) fn receive(
 pub(super) struct Held {
     pub(super) version: Version,
     /// Somebody is mentioned.
-    mentions: bool,
+    pub(super) mentions: bool,
     /// It has hashtags.
-    tags: bool,
+    pub(super) tags: bool,
     /// Somebody here boosted it.
-    boosted_here: bool,
+    pub(super) boosted_here: bool,
     /// Versions of it are kept.
-    has_history: bool,
-}
-
-impl Held {
-    /// Whether nothing hangs on the post that an edit of its text has to look after.
-    pub(super) fn is_bare(&self) -> bool {
-        !(self.mentions || self.tags || self.boosted_here || self.has_history)
-    }
+    pub(super) has_history: bool,
 }
 
 /// For each of `posts`, which stand, in their order.

@@ -242,11 +242,10 @@ async fn a_batch_costs_as_many_statements_however_many_posts_and_deletions_it_ho
     }
 }
 
-/// A post without tags.
+/// A post with this text.
 fn text(path: &str, text: &str, answers: Option<&str>) -> Deed {
-    let Deed::Post(mut post) = note(path, answers, &[]) else { unreachable!() };
+    let Deed::Post(mut post) = note(path, answers, &[BOB]) else { unreachable!() };
     post.content = format!("<p>{text}</p>");
-    post.tags.clear();
     Deed::Post(post)
 }
 
@@ -295,5 +294,47 @@ async fn who_answers_through_what_comes_later_is_in_the_conversation_of_all() {
         work(&place, both).await;
         let threads = "(SELECT DISTINCT conversation_id FROM statuses WHERE local = 0) AS one";
         assert_eq!(rows(&place, threads).await, 1, "{}", place.name());
+    }
+}
+
+#[tokio::test]
+async fn posts_that_come_after_their_deletions_cost_as_many_statements_however_many_they_are() {
+    for place in places() {
+        met(&place).await;
+        let mut costs = Vec::new();
+        for (part, count) in [("first", 2), ("few", 3), ("many", 12)] {
+            let path = |number: usize| format!("{part}{number}");
+            statements(&place, (0..count).map(|number| deletion(&path(number))).collect()).await;
+            let posts = (0..count).map(|number| text(&path(number), "!", None)).collect();
+            costs.push(statements(&place, posts).await);
+        }
+        assert_eq!(costs[1], costs[2], "{}", place.name());
+        assert_eq!(rows(&place, "statuses WHERE local = 0").await, 0, "{}", place.name());
+        let kept = "tombstones WHERE conversation_id IS NOT NULL";
+        assert_eq!(rows(&place, kept).await, 2 + 3 + 12, "{}", place.name());
+    }
+}
+
+#[tokio::test]
+async fn edits_that_name_others_or_have_other_tags_are_taken_in_all_the_same() {
+    for place in places() {
+        let (alice, _, _) = met(&place).await;
+        let me = place.read(move |tx, _| accounts::by_id(tx, alice)).await.unwrap().uri;
+        work(&place, ["one", "two", "three"].map(|path| note(path, None, &[])).into()).await;
+        let mut edits = ["one", "two", "three"].map(|path| note(path, None, &[]));
+        for (at, edit) in edits.iter_mut().enumerate() {
+            let Deed::Post(post) = edit else { unreachable!() };
+            post.content = "<p>edited</p>".into();
+            match at {
+                0 => post.mentions.push(RemoteMention { uri: me.clone(), silent: false }),
+                1 => post.tags = vec!["other".into()],
+                _ => post.tags.push("Flood".into()),
+            }
+        }
+        assert_eq!(work(&place, edits.into()).await, [false, false, true], "{}", place.name());
+        assert_eq!(rows(&place, "statuses WHERE content = '<p>edited</p>'").await, 3);
+        assert_eq!(rows(&place, "mentions").await, 1, "{}", place.name());
+        let tags = "status_tags s JOIN tags t ON t.id = s.tag_id WHERE t.name = 'other'";
+        assert_eq!(rows(&place, tags).await, 1, "{}", place.name());
     }
 }

@@ -26,8 +26,8 @@ use rusqlite::ffi;
 
 use crate::sqlite::BUSY_WAIT;
 
-/// A checkpoint runs beside the writer each time the log has grown by this (8 MiB).
-const CHECKPOINT_PAGES: i64 = 2_000;
+/// The shortest limit of the log (8 MiB), and what is written at least between two tries to cut it.
+const PAGES_MIN: i64 = 2_000;
 const PAGE_BYTES: u64 = 4_096;
 /// What the writer copies itself when it cuts the log as soon as it may: half a MiB. Each page
 /// costs about 20 us, most of it until the disk has it, and those who write wait for that.
@@ -126,7 +126,7 @@ impl Log {
             database: sync.then(|| File::open(path)).transpose()?,
             failed,
             pages: Arc::new(AtomicI64::new(0)),
-            pages_max: pages_max.max(CHECKPOINT_PAGES),
+            pages_max: pages_max.max(PAGES_MIN),
             copied: AtomicI64::new(0),
             asked_at: AtomicI64::new(0),
             cut_at: AtomicI64::new(0),
@@ -174,12 +174,13 @@ impl Log {
                 return;
             }
         }
-        // Beyond the limit the copies follow each other, until little is left for the cut.
-        let asks = pages - self.asked_at.load(Ordering::Relaxed) >= CHECKPOINT_PAGES
+        self.bytes.set(pages as f64 * PAGE_BYTES as f64);
+        // Half the log at once, for most of its pages are written again and again, and copied once
+        // then. Beyond the limit the copies follow each other, until little is left for the cut.
+        let asks = pages - self.asked_at.load(Ordering::Relaxed) >= self.pages_max / 2
             || (pages >= self.pages_max && self.rest(pages) > self.rest_max(pages));
         if asks {
             self.asked_at.store(pages, Ordering::Relaxed);
-            self.bytes.set(pages as f64 * PAGE_BYTES as f64);
             self.bell.lock().rings = true;
             self.rung.notify_one();
         }
@@ -198,7 +199,7 @@ impl Log {
     /// Whether a cut takes little time now, or has to be. Each group waits for it.
     fn may_cut(&self, pages: i64) -> bool {
         let tried_at = self.cut_at.load(Ordering::Relaxed);
-        if tried_at > 0 && pages - tried_at < CHECKPOINT_PAGES {
+        if tried_at > 0 && pages - tried_at < PAGES_MIN {
             return false;
         }
         let is_quick = self.rest(pages) <= self.rest_max(pages) && !self.copying.is_locked();

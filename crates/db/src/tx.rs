@@ -236,8 +236,8 @@ impl<'c> Tx<'c> {
     }
 
     /// Runs a query once for each of `list` and hands every row to `each`, in the order of `list`:
-    /// the cheapest way to look for many things, as [`execute_all`](Self::execute_all). An `INSERT`
-    /// with `RETURNING` tells so which rows it wrote.
+    /// the cheapest way to look for many things, as [`execute_all`](Self::execute_all). What writes
+    /// tells so by `RETURNING` which rows it wrote, in any order.
     pub fn query_each<'v, const N: usize>(
         &mut self,
         sql: &str,

@@ -37,7 +37,7 @@ const BATCHES_MAX: usize = 2;
 const fn batch_ns(dialect: Dialect) -> i64 {
     match dialect {
         Dialect::Sqlite => 5_000_000,
-        Dialect::Postgres => 40_000_000,
+        Dialect::Postgres => 80_000_000,
     }
 }
 /// The same of the first batches, by a guess.

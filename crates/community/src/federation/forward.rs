@@ -105,8 +105,8 @@ pub(super) struct Passing<'p> {
     pub(super) is_boosted_here: bool,
 }
 
-/// Has messages about posts that are new, or go and still stand, passed on where that is this
-/// server's part: by statements for all of them.
+/// Has messages about posts that are new, changed, or go and still stand, passed on where that is
+/// this server's part: by statements for all of them.
 pub(super) fn forward_each(
     tx: &mut Tx,
     env: &Env,

@@ -19,10 +19,10 @@ use crate::{Env, Error};
 /// How often posts are looked through: of those that answer each other one is taken each time.
 const PASSES_MAX: usize = 3;
 
-/// Takes in those of `batch` that are new posts, edits, favourites or boosts on which nothing else here
-/// hangs, or deletions, by statements for all of them; tells of which it did. What is left is for
-/// [`receive`](super::receive) and [`receive_and_forward`](super::receive_and_forward). That these
-/// go before the others changes nothing, for the order of working never does.
+/// Takes in those of `batch` that are new posts, edits, favourites or boosts on which nothing else
+/// here hangs, or deletions, by statements for all of them; tells of which it did. What is left is
+/// for [`receive`](super::receive) and [`receive_and_forward`](super::receive_and_forward). That
+/// these go before the others changes nothing, for the order of working never does.
 ///
 /// # Errors
 /// The database's.
@@ -52,8 +52,8 @@ fn posts(
     batch: &[(&Incoming, Option<&Passable>)],
     done: &mut [bool],
 ) -> Result<bool, Error> {
-    let left = left(tx, senders, batch, done)?;
-    let coming = coming(batch, &left);
+    let left = find_left(tx, senders, batch, done)?;
+    let coming = all_coming(batch, &left);
     let taken = statuses::receive_plain(tx, env, &coming)?;
     let any = taken.iter().any(Option::is_some);
     let mut passing = Vec::new();
@@ -82,7 +82,7 @@ struct Left<'b> {
     reject_media: bool,
 }
 
-fn left<'b>(
+fn find_left<'b>(
     tx: &mut Tx,
     senders: &mut Senders,
     batch: &[(&'b Incoming, Option<&Passable>)],
@@ -98,7 +98,10 @@ fn left<'b>(
     Ok(left)
 }
 
-fn coming<'b>(batch: &[(&Incoming, Option<&Passable>)], left: &'b [Left<'b>]) -> Vec<Coming<'b>> {
+fn all_coming<'b>(
+    batch: &[(&Incoming, Option<&Passable>)],
+    left: &'b [Left<'b>],
+) -> Vec<Coming<'b>> {
     let one = |Left { at, by, post: remote, reject_media }: &'b Left<'b>| {
         let Incoming { version, arrived, .. } = batch[*at].0;
         let version = Version { at: content_time(remote, *version), ..*version };
@@ -115,8 +118,8 @@ fn edits(
     batch: &[(&Incoming, Option<&Passable>)],
     done: &mut [bool],
 ) -> Result<(), Error> {
-    let left = left(tx, senders, batch, done)?;
-    let edited = statuses::revise_plain(tx, env, &coming(batch, &left))?;
+    let left = find_left(tx, senders, batch, done)?;
+    let edited = statuses::revise_plain(tx, env, &all_coming(batch, &left))?;
     let mut passing = Vec::new();
     for (Left { at, .. }, edited) in left.iter().zip(&edited) {
         let Some(Edited { before, status }) = edited else { continue };

@@ -122,10 +122,7 @@ pub(super) fn settle_boost(
         delete::erase(tx, env, boost)?;
     }
     let (Some(event), Some(uri)) = (wanted, uri) else { return Ok(Receipt::Known(post.id)) };
-    let note = event.boost.unwrap_or(BoostNote {
-        at: event.version.at.min(env.clock.now()),
-        visibility: Visibility::Public,
-    });
+    let note = note_of(env, event);
     let Some(id) = receive::free_id(tx, env, note.at)? else {
         return Ok(Receipt::Refused("no free id"));
     };
@@ -133,6 +130,14 @@ pub(super) fn settle_boost(
     let boost = marks::boost_row(env, &post, by.id, id, visibility, uri);
     marks::add_boost(tx, env, &boost, &post)?;
     Ok(Receipt::New(id))
+}
+
+/// When a boost was made, and to whom; what was noted without either is of when it was signed.
+pub(super) fn note_of(env: &Env, event: &Event) -> BoostNote {
+    event.boost.unwrap_or(BoostNote {
+        at: event.version.at.min(env.clock.now()),
+        visibility: Visibility::Public,
+    })
 }
 
 /// The fetch of what is boosted by `event` and not known here.

@@ -44,8 +44,8 @@ pub(super) fn of(
     Ok(Some(buried.flatten().unwrap_or_else(|| of_unknown(uri))))
 }
 
-/// Joins those who answered `posts` before these were known to them. No two of `posts` may answer
-/// each other.
+/// Joins those who answered `posts`, which have just come, while these were not known. No two of
+/// `posts` may answer each other.
 pub(super) fn adopt_each<'p>(
     tx: &mut Tx,
     env: &Env,
@@ -55,10 +55,8 @@ pub(super) fn adopt_each<'p>(
     let answered = posts.iter().filter(|(_, seen)| seen.answered).map(|(post, _)| *post);
     let answered: Vec<&Status> = answered.collect();
     let answers = if answered.is_empty() { Vec::new() } else { take_answers(tx, &answered)? };
-    let open = answers.iter().filter(|answer| answer.visibility.is_open());
-    publish::answered_each(tx, env, open.map(|answer| (answer.to, answer.visibility)))?;
+    publish::answered_each(tx, env, answers.iter().map(|answer| (answer.to, answer.visibility)))?;
     touched(tx, env, answers.iter().map(|answer| answer.id));
-    touched(tx, env, answered.iter().map(|post| post.id));
     let joining = posts.iter().filter(|(_, seen)| seen.answered || seen.joined);
     merge_each(tx, joining.map(|(post, _)| (of_unknown(&post.uri), post.conversation_id)))
 }
@@ -137,7 +135,7 @@ pub(super) fn orphan_each(tx: &mut Tx, env: &Env, posts: &[Id]) -> Result<(), Er
     Ok(())
 }
 
-/// What these posts answer, or who answers them, is another than before.
+/// What these posts answer is another than before.
 fn touched(tx: &mut Tx, env: &Env, posts: impl IntoIterator<Item = Id>) {
     posts.into_iter().for_each(|post| env.streams.touched(tx, Noun::Post(post)));
 }
@@ -231,21 +229,27 @@ fn merge_each(tx: &mut Tx, pairs: impl IntoIterator<Item = (Id, Id)>) -> Result<
 
 /// Each first conversation of `pairs` and the one that it is part of in the end, in order.
 fn joined(pairs: impl IntoIterator<Item = (Id, Id)>) -> Vec<(Id, Id)> {
-    fn end(joined: &BTreeMap<Id, Id>, mut of: Id) -> Id {
-        while let Some(next) = joined.get(&of) {
-            of = *next;
+    fn end(joined: &mut BTreeMap<Id, Id>, of: Id) -> Id {
+        let (mut end, mut at) = (of, of);
+        while let Some(next) = joined.get(&end) {
+            end = *next;
         }
-        of
+        // All on the way lead there at once from now on.
+        while let Some(next) = joined.get_mut(&at) {
+            at = std::mem::replace(next, end);
+        }
+        end
     }
     let mut joined = BTreeMap::new();
     for (from, into) in pairs {
-        let into = end(&joined, into);
+        let into = end(&mut joined, into);
         // Else what it is to join is part of it already.
         if into != from {
             joined.entry(from).or_insert(into);
         }
     }
-    joined.keys().map(|from| (*from, end(&joined, *from))).collect()
+    let all: Vec<Id> = joined.keys().copied().collect();
+    all.into_iter().map(|from| (from, end(&mut joined, from))).collect()
 }
 
 /// What people keep of conversation `from` becomes part of what they keep of `into`.

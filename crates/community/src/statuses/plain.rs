@@ -1,6 +1,6 @@
 //! Many posts of other servers taken in together, by statements for all of them: what a flood
-//! mostly is made of. Posts that are known, and those that hold more than text, tags, people and
-//! media, are left to [`receive`](super::receive).
+//! mostly is made of. Posts that are known, answers that were deleted before they came, and what
+//! holds more than text, tags, people and media, are left to [`receive`](super::receive).
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -241,7 +241,7 @@ fn write<'w>(tx: &mut Tx, env: &Env, new: &'w mut [New<'_>]) -> Result<(), Error
     publish::announce_each(tx, env, &new.iter().map(posted).collect::<Vec<_>>())?;
     let awaited = new.iter().filter(|one| one.look.is_awaited());
     federation::came(tx, env, &awaited.map(|one| one.status.uri.as_str()).collect::<Vec<_>>())?;
-    let boosted = new.iter().filter(|one| one.look.boosted).map(|one| &one.status);
+    let boosted = new.iter().filter(|one| one.look.boosted).map(|one| one.status.id);
     plain_marks::boost_waiting(tx, env, &boosted.collect::<Vec<_>>())?;
     let wanted = new.iter().flat_map(|one| {
         missing(env, &one.status, one.coming.remote, &one.people, Cause::Delivered)

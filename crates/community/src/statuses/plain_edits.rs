@@ -14,6 +14,10 @@ use super::{Status, Visibility};
 use crate::federation::order;
 use crate::{Env, Error, cards, search, text};
 
+/// Posts whose versions are read and written at once: what they hold is in memory then, as it was
+/// and as it is.
+const AT_ONCE: usize = 50;
+
 /// A post of which a version came.
 pub(crate) struct Edited {
     /// As it was, where the version is the newest.
@@ -56,33 +60,43 @@ pub(crate) fn revise_plain(
     if chosen.len() < 2 {
         return Ok(edited);
     }
-    let plain = plain(tx, posts, &chosen)?;
-    keep_each(tx, env, &plain)?;
-    let newer: Vec<&Plain<'_>> = plain.iter().filter(|one| one.is_newer()).collect();
-    let rows = newer.iter().map(|one| {
-        let Coming { by, remote, version, .. } = one.coming;
-        revise::row(&one.known, remote, by, *version)
-    });
-    tx.run_all(revise::WRITE, rows)?;
-    let changed: Vec<&Plain<'_>> = newer.into_iter().filter(|one| one.differs()).collect();
-    search::statuses_marked(tx, env, changed.iter().map(|one| one.known.id))?;
-    for one in changed {
-        cards::changed(tx, env, &revise::rewritten(&one.known, one.coming.remote))?;
-        env.streams.status_edited(tx, one.known.id);
-    }
-    for one in plain {
-        let (at, newer, remote) = (one.at, one.is_newer(), one.coming.remote);
-        let mut status = revise::rewritten(&one.known, remote);
-        status.url = remote.url.clone();
-        status.sensitive = one.after.sensitive;
-        status.language = remote.language.clone();
-        status.edited_at = revise::edited_at(status.created_at, remote);
-        edited[at] = Some(match newer {
-            true => Edited { before: Some(one.known), status },
-            false => Edited { before: None, status: one.known },
-        });
+    for some in chosen.chunks(AT_ONCE) {
+        let plain = find(tx, posts, some)?;
+        revise_some(tx, env, plain, &mut edited)?;
     }
     Ok(edited)
+}
+
+fn revise_some(
+    tx: &mut Tx,
+    env: &Env,
+    plain: Vec<Plain<'_>>,
+    edited: &mut [Option<Edited>],
+) -> Result<(), Error> {
+    keep_each(tx, env, &plain)?;
+    let mut written = Vec::new();
+    for one in plain {
+        let newer = one.is_newer().then(|| {
+            let Coming { by, remote, version, .. } = one.coming;
+            (revise::rewritten(&one.known, remote, by), *version)
+        });
+        match newer {
+            Some((status, version)) => written.push((one, status, version)),
+            None => edited[one.at] = Some(Edited { before: None, status: one.known }),
+        }
+    }
+    tx.run_all(revise::WRITE, written.iter().map(|(_, status, of)| revise::row(status, *of)))?;
+    let changed: Vec<&Status> =
+        written.iter().filter(|(one, ..)| one.differs()).map(|(_, status, _)| status).collect();
+    search::statuses_marked(tx, env, changed.iter().map(|status| status.id))?;
+    for status in changed {
+        cards::changed(tx, env, status)?;
+        env.streams.status_edited(tx, status.id);
+    }
+    for (one, status, _) in written {
+        edited[one.at] = Some(Edited { before: Some(one.known), status });
+    }
+    Ok(())
 }
 
 /// Whether a version holds nothing but text, tags and people.
@@ -95,7 +109,7 @@ fn is_plain(remote: &RemoteStatus) -> bool {
 
 /// Those of the `chosen` that are of known posts which hold nothing else either, were never
 /// changed, and which nobody here boosted.
-fn plain<'c>(
+fn find<'c>(
     tx: &mut Tx,
     posts: &'c [Coming<'c>],
     chosen: &[usize],
@@ -128,7 +142,9 @@ fn plain<'c>(
     });
     let mut all: Vec<Plain<'_>> =
         all.filter(|one| !(one.held.boosted_here || one.held.has_history)).collect();
-    let (tags, people) = (tags(tx, &all)?, people(tx, &all)?);
+    // In one order for all, so that no two units wait for each other.
+    all.sort_unstable_by_key(|one| one.known.id);
+    let (tags, people) = (tags_of(tx, &all)?, people_of(tx, &all)?);
     let none = (BTreeSet::new(), BTreeSet::new());
     all.retain(|one| {
         let (id, remote) = (one.known.id, one.coming.remote);
@@ -144,7 +160,7 @@ fn keys(remote: &RemoteStatus) -> BTreeSet<String> {
 }
 
 /// The tags of posts that have some.
-fn tags(tx: &mut Tx, of: &[Plain<'_>]) -> Result<HashMap<Id, BTreeSet<String>>, Error> {
+fn tags_of(tx: &mut Tx, of: &[Plain<'_>]) -> Result<HashMap<Id, BTreeSet<String>>, Error> {
     let tagged = of.iter().filter(|one| one.held.tags).map(|one| one.known.id);
     of_posts(
         tx,
@@ -156,7 +172,10 @@ fn tags(tx: &mut Tx, of: &[Plain<'_>]) -> Result<HashMap<Id, BTreeSet<String>>, 
 }
 
 /// Whom posts name that name somebody: their addresses, and whether that is silent.
-fn people(tx: &mut Tx, of: &[Plain<'_>]) -> Result<HashMap<Id, BTreeSet<(String, bool)>>, Error> {
+fn people_of(
+    tx: &mut Tx,
+    of: &[Plain<'_>],
+) -> Result<HashMap<Id, BTreeSet<(String, bool)>>, Error> {
     let naming = of.iter().filter(|one| one.held.mentions).map(|one| one.known.id);
     of_posts(
         tx,

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use weir_base::{Id, Timestamp};
-use weir_db::{Json, ToValue, Tx, texts};
+use weir_db::{Json, ToValue, Tx, ids, texts};
 
 use super::boosted::{self, UNKNOWN, settle_boost, settle_like};
 use super::publish::{self, Posted, Reach};
@@ -19,6 +19,8 @@ use crate::{Env, Error};
 
 /// Boosts that may wait for one post.
 const WAITING_MAX: usize = 1_000;
+/// Posts whose boosts are written at once.
+const BOOSTED_AT_ONCE: usize = 16;
 
 /// A favourite or boost that was delivered.
 pub(crate) struct ComingMark<'m> {
@@ -93,25 +95,27 @@ pub(crate) fn receive_marks(
         if one.0.boost.is_some() { boosts.push(one) } else { likes.push(one) }
     }
     let mut notices = like(tx, env, likes)?;
-    let mut held = Vec::new();
+    let (mut held, mut others) = (Vec::new(), Vec::new());
     for (mark, post, step) in &boosts {
         match step.now().filter(|event| event.activity == mark.activity) {
             Some(event) => held.push(Boost { by: mark.by, post, event }),
-            None => {
-                settle_boost(tx, env, mark.by, mark.object, step.now())?;
-            }
+            None => others.push((mark.by, mark.object, step.now())),
         }
     }
-    notices.extend(boost(tx, env, held)?);
+    notices.extend(boost(tx, env, held, others)?);
     notifications::notify_each(tx, env, notices)?;
     Ok(receipts)
 }
 
 /// Writes the boosts that waited for `posts`, which have just come.
-pub(super) fn boost_waiting(tx: &mut Tx, env: &Env, posts: &[&Status]) -> Result<(), Error> {
-    if posts.is_empty() {
-        return Ok(());
-    }
+pub(super) fn boost_waiting(tx: &mut Tx, env: &Env, posts: &[Id]) -> Result<(), Error> {
+    posts.chunks(BOOSTED_AT_ONCE).try_for_each(|some| boost_waiting_for(tx, env, some))
+}
+
+fn boost_waiting_for(tx: &mut Tx, env: &Env, posts: &[Id]) -> Result<(), Error> {
+    // As they stand: what came with them may have joined their conversations to others.
+    let posts: Vec<Status> =
+        tx.records("SELECT {} FROM statuses WHERE id IN ids(?1)", &[ids(posts)])?;
     let mut waiting: Vec<(String, String, Json<Vec<Event>>)> = Vec::new();
     let sql = format!(
         "SELECT object, actor, events FROM versions WHERE object = ?1 AND relation = 'boost'
@@ -127,8 +131,8 @@ pub(super) fn boost_waiting(tx: &mut Tx, env: &Env, posts: &[&Status]) -> Result
     let people: HashMap<&str, &Account> =
         people.iter().map(|account| (account.uri.as_str(), account)).collect();
     let posts: HashMap<&str, &Status> =
-        posts.iter().map(|post| (post.uri.as_str(), *post)).collect();
-    let (mut held, mut activities) = (Vec::new(), HashSet::new());
+        posts.iter().map(|post| (post.uri.as_str(), post)).collect();
+    let (mut held, mut others, mut activities) = (Vec::new(), Vec::new(), HashSet::new());
     for (object, actor, events) in &waiting {
         let (Some(by), Some(post)) = (people.get(actor.as_str()), posts.get(object.as_str()))
         else {
@@ -141,12 +145,12 @@ pub(super) fn boost_waiting(tx: &mut Tx, env: &Env, posts: &[&Status]) -> Result
         });
         match plain {
             Some(event) => held.push(Boost { by, post, event }),
-            None => {
-                settle_boost(tx, env, by, object, event)?;
-            }
+            None => others.push((*by, object.as_str(), event)),
         }
     }
-    let notices = boost(tx, env, held)?;
+    // Whoever deletes one of them meanwhile meets on its address.
+    order::meet(tx, &activities.into_iter().collect::<Vec<_>>())?;
+    let notices = boost(tx, env, held, others)?;
     notifications::notify_each(tx, env, notices)
 }
 
@@ -238,16 +242,19 @@ struct Boost<'b> {
     event: &'b Event,
 }
 
-impl Boost<'_> {
-    fn note(&self) -> BoostNote {
-        let Event { version, boost, .. } = self.event;
-        boost.unwrap_or(BoostNote { at: version.at, visibility: Visibility::Public })
-    }
-}
+/// A boost to be settled by itself: whose, of what, and what holds.
+type Other<'o> = (&'o Account, &'o str, Option<&'o Event>);
 
-/// Writes boosts of which nothing was known and announces them; who is to be told of them.
-fn boost(tx: &mut Tx, env: &Env, boosts: Vec<Boost<'_>>) -> Result<Vec<Notice>, Error> {
-    let ids: Vec<Id> = boosts.iter().map(|boost| env.ids.at(boost.note().at)).collect();
+/// Writes boosts and announces them; who is to be told of them. Those of which something was known
+/// are settled one by one, and so are `others`.
+fn boost<'b>(
+    tx: &mut Tx,
+    env: &Env,
+    boosts: Vec<Boost<'b>>,
+    mut others: Vec<Other<'b>>,
+) -> Result<Vec<Notice>, Error> {
+    let note = |boost: &Boost<'_>| boosted::note_of(env, boost.event);
+    let ids: Vec<Id> = boosts.iter().map(|boost| env.ids.at(note(boost).at)).collect();
     let each = boosts.iter().zip(&ids).map(|(boost, id)| {
         let activity = boost.event.activity.to_value();
         [activity, boost.post.id.to_value(), boost.by.id.to_value(), id.to_value()]
@@ -268,14 +275,14 @@ fn boost(tx: &mut Tx, env: &Env, boosts: Vec<Boost<'_>>) -> Result<Vec<Notice>, 
     let mut taken = HashSet::new();
     let mut new = Vec::new();
     for ((boost, id), free) in boosts.iter().zip(ids).zip(free) {
-        let Boost { by, post, event } = boost;
+        let Boost { by, post, event } = *boost;
         if !(free && taken.insert(id)) {
-            settle_boost(tx, env, by, &post.uri, Some(event))?;
+            others.push((by, &post.uri, Some(event)));
             continue;
         }
-        let visibility = boost.note().visibility.max(post.visibility);
+        let visibility = note(boost).visibility.max(post.visibility);
         let uri = event.activity.clone();
-        new.push((marks::boost_row(env, post, by.id, id, visibility, uri), *post));
+        new.push((marks::boost_row(env, post, by.id, id, visibility, uri), post));
     }
     let version = |boost: &Status| Version { at: boost.created_at, seq: boost.id };
     publish::insert_each(tx, new.iter().map(|(boost, _)| (boost, version(boost))))?;
@@ -286,6 +293,10 @@ fn boost(tx: &mut Tx, env: &Env, boosts: Vec<Boost<'_>>) -> Result<Vec<Notice>, 
         .map(|(status, _)| Posted { status, mentioned: &[], here: &[], reach: Reach::UNKNOWN })
         .collect();
     publish::announce_each(tx, env, &posted)?;
+    // Only now, for they take ids that are free in the database.
+    for (by, object, event) in others {
+        settle_boost(tx, env, by, object, event)?;
+    }
     let notice = |(boost, post): &(Status, &Status)| Notice {
         to: post.account_id,
         kind: Kind::Reblog,

@@ -109,7 +109,7 @@ pub fn receive(
         federation::came(tx, env, &[&status.uri])?;
     }
     if seen.boosted {
-        plain_marks::boost_waiting(tx, env, &[&status])?;
+        plain_marks::boost_waiting(tx, env, &[status.id])?;
     }
     federation::want_each(tx, env, missing(env, &status, remote, &people, cause))?;
     Ok(Receipt::New(status.id))

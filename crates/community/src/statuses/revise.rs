@@ -79,7 +79,8 @@ pub(super) fn receive(
         keep(tx, env, known.id, version, remote.published.unwrap_or(version.at), &after)?;
     }
     if newer {
-        tx.run(WRITE, &row(known, remote, by, version))?;
+        let mut written = rewritten(known, remote, by);
+        tx.run(WRITE, &row(&written, version))?;
         if before != after {
             change(tx, env, known, by, remote, &before, version)?;
         }
@@ -92,10 +93,9 @@ pub(super) fn receive(
         emojis::upsert_remote(tx, env, &by.domain, &remote.emojis)?;
         if before != after {
             search::status_marked(tx, env, known.id)?;
-            let written = match before.media == after.media {
-                true => rewritten(known, remote),
-                false => by_id(tx, known.id)?,
-            };
+            if before.media != after.media {
+                written = by_id(tx, known.id)?;
+            }
             cards::changed(tx, env, &written)?;
             env.streams.status_edited(tx, known.id);
             if boosted_here {
@@ -148,9 +148,21 @@ pub(super) fn held_each(
     Ok(all)
 }
 
-/// The post with the text that was written over it.
-pub(super) fn rewritten(known: &Status, remote: &RemoteStatus) -> Status {
-    Status { content: remote.content.clone(), spoiler: remote.spoiler.clone(), ..known.clone() }
+/// The post with this version written over it, but for media and a poll.
+pub(super) fn rewritten(known: &Status, remote: &RemoteStatus, by: &Account) -> Status {
+    Status {
+        url: remote.url.clone(),
+        content: remote.content.clone(),
+        spoiler: remote.spoiler.clone(),
+        sensitive: remote.sensitive || by.sensitized_at.is_some(),
+        language: remote.language.clone(),
+        edited_at: remote.updated.filter(|updated| *updated > known.created_at),
+        uri: known.uri.clone(),
+        source: known.source.clone(),
+        in_reply_to_uri: known.in_reply_to_uri.clone(),
+        media_ids: Json(known.media_ids.0.clone()),
+        ..*known
+    }
 }
 
 fn shown_now(tx: &mut Tx, status: &Status) -> Result<Shown, Error> {
@@ -232,28 +244,18 @@ pub(super) const WRITE: &str =
     "UPDATE statuses SET url = ?2, content = ?3, spoiler = ?4, sensitive = ?5, language = ?6,
        edited_at = ?7, version_ms = ?8, version_seq = ?9 WHERE id = ?1";
 
-pub(super) fn row<'r>(
-    known: &Status,
-    remote: &'r RemoteStatus,
-    by: &Account,
-    version: Version,
-) -> [Value<'r>; 9] {
+pub(super) fn row(written: &Status, version: Version) -> [Value<'_>; 9] {
     [
-        Value::Int(known.id.0),
-        remote.url.to_value(),
-        remote.content.to_value(),
-        remote.spoiler.to_value(),
-        Value::Int(i64::from(remote.sensitive || by.sensitized_at.is_some())),
-        remote.language.to_value(),
-        edited_at(known.created_at, remote).map_or(Value::Null, |at| Value::Int(at.as_ms())),
+        Value::Int(written.id.0),
+        written.url.to_value(),
+        written.content.to_value(),
+        written.spoiler.to_value(),
+        written.sensitive.to_value(),
+        written.language.to_value(),
+        written.edited_at.to_value(),
         Value::Int(version.at.as_ms()),
         Value::Int(version.seq.0),
     ]
-}
-
-/// When a post of `created_at` was edited, as its server says.
-pub(super) fn edited_at(created_at: Timestamp, remote: &RemoteStatus) -> Option<Timestamp> {
-    remote.updated.filter(|updated| *updated > created_at)
 }
 
 /// Puts new media and a new poll in the place of old ones.

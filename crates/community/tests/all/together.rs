@@ -290,10 +290,12 @@ async fn who_answers_through_what_comes_later_is_in_the_conversation_of_all() {
         // answers last came even before that.
         work(&place, vec![text("below", "4", Some(&uri("last")))]).await;
         work(&place, vec![text("middle", "2", Some(&uri("first")))]).await;
+        statements(&place, vec![boost("last"), boost("nothing")]).await;
         let both = vec![text("first", "1", None), text("last", "3", Some(&uri("middle")))];
         work(&place, both).await;
         let threads = "(SELECT DISTINCT conversation_id FROM statuses WHERE local = 0) AS one";
         assert_eq!(rows(&place, threads).await, 1, "{}", place.name());
+        assert_eq!(rows(&place, "statuses WHERE boost_of_id IS NOT NULL").await, 1);
     }
 }
 

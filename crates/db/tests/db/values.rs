@@ -219,6 +219,12 @@ fn what_is_said_once_for_a_list_is_done_for_each_of_it() {
             })?;
             let add = "UPDATE things SET weight = weight + ?2 WHERE id = ?1 AND weight < 5";
             tx.execute_all(add, (0..20).rev().map(|id| [Value::Int(id), Value::Real(0.5)]))?;
+            let mut heavier: Vec<(i64, f64)> = Vec::new();
+            let list = [4, 99, 2].map(|id| [Value::Int(id), Value::Real(2.0)]);
+            tx.query_each(&format!("{add} RETURNING id, weight"), list, |row| {
+                heavier.push((row.get(0)?, row.get(1)?));
+                Ok(())
+            })?;
             let mut found: Vec<(i64, String, Option<i64>)> = Vec::new();
             // Twice the same, one that is not there, and in no order of the table.
             let list = [7, 3, 99, 3, 12].map(|id| [Value::Int(id)]);
@@ -229,12 +235,14 @@ fn what_is_said_once_for_a_list_is_done_for_each_of_it() {
             })?;
             tx.execute_all("DELETE FROM things WHERE id = ?1", (0..15).map(|id| [Value::Int(id)]))?;
             let left: Vec<i64> = tx.column("SELECT id FROM things ORDER BY id", &[])?;
-            Ok::<_, Error>((changed, again, inserted, found, left))
+            Ok::<_, Error>((changed, again, inserted, heavier, found, left))
         };
         let done = db.write_blocking(CLASS, unit).unwrap();
-        let (changed, again, inserted, found, left) = done;
+        let (changed, again, inserted, mut heavier, found, left) = done;
         assert_eq!((changed, again), (10, 5));
         assert_eq!(inserted, [15, 16, 17, 18, 19]);
+        heavier.sort_by_key(|(id, _)| *id);
+        assert_eq!(heavier, [(2, 3.5), (4, 3.5)]);
         let labels: Vec<&str> = found.iter().map(|(_, label, _)| label.as_str()).collect();
         assert_eq!(labels, ["it's 7", "it's 3", "it's 3", "it's 12"]);
         assert_eq!(found.iter().map(|row| row.2).collect::<Vec<_>>(), [None, None, None, Some(12)]);

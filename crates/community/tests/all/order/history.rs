@@ -179,7 +179,8 @@ fn post(universe: &Universe, random: &Random, activity: &str) -> (String, String
     let edit = random.below(4) as i64;
     let published = universe.began.plus_ms(1_000 * note as i64);
     let mut mentions = vec![RemoteMention { uri: universe.bob.clone(), silent: false }];
-    if edit % 2 == 1 {
+    // Some edits change the text alone.
+    if edit / 2 == 1 {
         mentions = vec![RemoteMention { uri: universe.alice.clone(), silent: false }];
     }
     let in_reply_to = match note {
@@ -195,7 +196,7 @@ fn post(universe: &Universe, random: &Random, activity: &str) -> (String, String
         visibility: if note == 6 { Visibility::Private } else { Visibility::Public },
         in_reply_to,
         mentions,
-        tags: vec![format!("tag{edit}"), "always".into()],
+        tags: vec![format!("tag{}", edit / 2), "always".into()],
         ..RemoteStatus::default()
     };
     let deed = Deed::Post(Box::new(status.cleaned().unwrap()));

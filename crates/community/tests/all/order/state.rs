@@ -126,7 +126,14 @@ fn rows(tx: &mut Tx, name: &str, sql: &str) -> Result<Vec<Vec<String>>, weir_com
 
 /// Which posts are in one conversation, each conversation named by its least post.
 fn conversations(tx: &mut Tx) -> Result<Vec<Vec<String>>, weir_community::Error> {
-    let sql = "SELECT conversation_id, uri FROM statuses WHERE boost_of_id IS NULL ORDER BY uri";
+    // Those that were deleted are in one, too; and boosts of what is not from here, whose address
+    // is the same each time.
+    let sql = "SELECT conversation_id, uri FROM statuses WHERE boost_of_id IS NULL
+       UNION ALL SELECT b.conversation_id, a.uri || ' boosted ' || p.uri FROM statuses b
+         JOIN statuses p ON p.id = b.boost_of_id JOIN accounts a ON a.id = b.account_id
+         WHERE p.local = 0
+       UNION ALL SELECT conversation_id, uri FROM tombstones WHERE conversation_id IS NOT NULL
+       ORDER BY 2";
     let pairs: Vec<(Id, String)> = tx.query(sql, &[], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let mut least: HashMap<Id, String> = HashMap::new();
     for (conversation, uri) in &pairs {

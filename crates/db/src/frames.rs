@@ -133,7 +133,9 @@ pub(crate) fn name() -> Option<&'static CStr> {
     let taken = TAKEN.get_or_init(|| {
         let taken = register();
         if !taken {
-            tracing::warn!("SQLite takes no file system of ours: it writes commits page by page");
+            tracing::warn!(
+                "SQLite writes commits page by page: that is slower, and nothing is lost by it"
+            );
         }
         taken
     });

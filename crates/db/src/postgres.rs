@@ -2,6 +2,7 @@
 
 mod ahead;
 mod connection;
+mod courtesy;
 mod growth;
 mod many;
 mod tls;
@@ -12,6 +13,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 pub(crate) use connection::PgConnection;
+use courtesy::{Courtesy, UNIT_HELD_MAX};
 use growth::Growth;
 use tls::Tls;
 use weir_base::Turns;
@@ -60,6 +62,7 @@ pub(crate) fn open(url: &str, options: &Options) -> Result<(Queue, Vec<JoinHandl
         sync: options.sync,
         statement_time_max: options.statement_time_max,
         growth: Growth::new(options.growth_looked_for_each),
+        courtesy: Arc::default(),
     });
     let order = Arc::new(CommitOrder::new());
     let mut threads = Vec::new();
@@ -113,6 +116,7 @@ struct Place {
     sync: bool,
     statement_time_max: Duration,
     growth: Growth,
+    courtesy: Arc<Courtesy>,
 }
 
 struct Server {
@@ -160,6 +164,8 @@ impl Server {
             let started = Instant::now();
             let reads_only = work.kind() != Kind::Write;
             if !reads_only || work.is_wanted() {
+                let place = self.place.clone();
+                let _first = (turn.class == Class::Interactive).then(|| place.courtesy.first());
                 self.unit(turn.class, work);
                 meters[usize::from(reads_only)].unit(
                     turn.class,
@@ -273,6 +279,7 @@ fn attempt(
     let begin = if class == Class::Inbound { BEGIN_PLANNED_ONCE } else { BEGIN };
     let begin = begin[usize::from(work.kind() == Kind::Write)];
     connection.is_patient = false;
+    connection.hold_for(if class > Class::Live { UNIT_HELD_MAX } else { Duration::ZERO });
     connection.begin(begin);
     let mut tx = Tx::new(Connection::Postgres(connection));
     let kept = work.run(&mut tx);
@@ -308,6 +315,8 @@ fn attempt(
             error => End::Fail(error),
         };
     }
+    // Its locks are given back at once.
+    connection.hold_for(Duration::ZERO);
     let ticket = (!hooks.is_empty()).then(|| order.ticket());
     let committed = connection.batch("COMMIT");
     match (committed, ticket) {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::TryFutureExt as _;
@@ -14,6 +15,7 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, NoTls, Statement};
 
 use super::ahead::{Ahead, after};
+use super::courtesy::Courtesy;
 use super::tls::Tls;
 use super::{Place, many, reason};
 use crate::sqlite::shortened;
@@ -61,6 +63,9 @@ type Talk = Pin<Box<dyn Future<Output = Result<(), tokio_postgres::Error>> + Sen
 struct Driver {
     runtime: Runtime,
     talk: Option<Talk>,
+    courtesy: Arc<Courtesy>,
+    /// For how long the unit may still be held for others.
+    held_left: Duration,
 }
 
 /// Why there is no answer.
@@ -78,6 +83,7 @@ impl Driver {
         time_max: Option<Duration>,
         answer: impl Future<Output = Result<T, Said>>,
     ) -> Result<T, Stop> {
+        self.courtesy.wait(&mut self.held_left);
         let talk = &mut self.talk;
         self.runtime.block_on(async {
             let mut answer = pin!(answer);
@@ -124,7 +130,12 @@ impl PgConnection {
             ahead: Ahead::new(),
             statements: HashMap::new(),
             many: HashMap::new(),
-            driver: Driver { runtime, talk: Some(talk) },
+            driver: Driver {
+                runtime,
+                talk: Some(talk),
+                courtesy: place.courtesy.clone(),
+                held_left: Duration::ZERO,
+            },
             silence_time_max: place.statement_time_max * 3 / 2,
             is_patient: false,
             is_silent: false,
@@ -144,6 +155,11 @@ impl PgConnection {
             ))
             .map_err(|failure| failure.error.to_string())?;
         Ok(connection)
+    }
+
+    /// For how long the unit may be held, from now on, while units of people's run.
+    pub(super) fn hold_for(&mut self, held_max: Duration) {
+        self.driver.held_left = held_max;
     }
 
     fn time_max(&self) -> Option<Duration> {

@@ -12,9 +12,11 @@
 //! | `read` | types of `wire` as the community's things |
 //! | `resolver` | learning of what lies on other servers |
 //! | `keys` | what people here sign with |
+//! | `gather` | writing together what comes at once |
 
 mod deed;
 mod face;
+mod gather;
 mod inbox;
 mod keys;
 mod outbound;

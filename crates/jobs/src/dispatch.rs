@@ -23,7 +23,7 @@ use crate::registry::{Handler, Run};
 use crate::rows::{self, Claim};
 use crate::tasks::Piece;
 use crate::turns::Pick;
-use crate::yielding::{self, Yielding};
+use crate::yielding::Yielding;
 use crate::{Outcome, Queue, blocking, controller, tasks, units};
 
 /// Jobs of a queue of tasks that run at once at first, when its declaration does not say.
@@ -177,8 +177,8 @@ impl Worker {
         if self.yielding.as_ref().is_some_and(|it| it.waits(now)) {
             return Vec::new();
         }
-        let behind = self.yielding.as_ref().is_some_and(Yielding::is_waiting);
-        let picks = self.select_now(if behind { yielding::BATCH_MAX } else { usize::MAX });
+        let behind = self.yielding.as_ref().filter(|it| it.is_waiting());
+        let picks = self.select_now(behind.map_or(usize::MAX, |it| it.few));
         if let Some(yielding) = self.yielding.as_ref().filter(|_| !picks.is_empty()) {
             yielding.took(now);
         }

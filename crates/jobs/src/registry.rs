@@ -38,7 +38,7 @@ pub struct Registry {
     /// Which lanes of which queues have more than others.
     pub(crate) favours: BTreeMap<&'static str, Favours>,
     /// Which queues give way, and to what.
-    pub(crate) yields: BTreeMap<&'static str, Behind>,
+    pub(crate) yields: BTreeMap<&'static str, (usize, Behind)>,
     pub(crate) faults: Vec<StartError>,
     /// Started with the first handler that needs it.
     pool: Option<Arc<Pool>>,
@@ -139,14 +139,14 @@ impl Registry {
         self.favours.insert(queue.name, Arc::new(is_favoured));
     }
 
-    /// While `is_behind` says so, ten jobs of `queue` are taken every half second, and nothing
+    /// While `is_behind` says so, `few` jobs of `queue` are taken every half second, and nothing
     /// else: what costs much and nobody waits for gives way to what somebody does. It is asked
     /// before each read, and has to answer at once. Of queues on Redis it is not asked.
-    pub fn give_way<F>(&mut self, queue: Queue, is_behind: F)
+    pub fn give_way<F>(&mut self, queue: Queue, few: usize, is_behind: F)
     where
         F: Fn() -> bool + Send + Sync + 'static,
     {
-        self.yields.insert(queue.name, Arc::new(is_behind));
+        self.yields.insert(queue.name, (few, Arc::new(is_behind)));
     }
 
     /// The registered kinds, so that the program can check that none is missing.

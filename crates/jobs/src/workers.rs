@@ -95,7 +95,7 @@ impl Jobs {
                 acks: sender.clone(),
                 runs: runs.clone(),
                 line: line.clone(),
-                yielding: yields.remove(queue.name).map(Yielding::new),
+                yielding: yields.remove(queue.name).map(|(few, behind)| Yielding::new(few, behind)),
                 number,
                 beside: beside.clone(),
                 stop: shutdown.clone(),

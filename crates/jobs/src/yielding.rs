@@ -10,24 +10,25 @@ use weir_base::Timestamp;
 /// Tells whether what a queue gives way to is behind. It waits for nothing.
 pub(crate) type Behind = Arc<dyn Fn() -> bool + Send + Sync>;
 
-/// So long the queue waits before its next jobs go on though the others are still behind, in ms …
+/// So long the queue waits before its next jobs go on though the others are still behind, in ms.
+/// A whole batch every few seconds would come to as many, and take the processor from everybody at
+/// once.
 const WAITS_MS: i64 = 500;
-/// … and so many of them go on. A batch as large as any other every few seconds would come to as
-/// many, and take the processor from everybody at once.
-pub(crate) const BATCH_MAX: usize = 10;
 /// How often is looked whether they still are.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// See the module.
 pub(crate) struct Yielding {
     behind: Behind,
+    /// Jobs that go on all the same, each time.
+    pub(crate) few: usize,
     /// Since when nothing was taken because the others were behind.
     since: Mutex<Option<Timestamp>>,
 }
 
 impl Yielding {
-    pub(crate) fn new(behind: Behind) -> Self {
-        Self { behind, since: Mutex::default() }
+    pub(crate) fn new(few: usize, behind: Behind) -> Self {
+        Self { behind, few, since: Mutex::default() }
     }
 
     /// Whether nothing is to be taken at `now`.
@@ -77,7 +78,7 @@ mod tests {
     fn while_the_others_are_behind_a_few_go_on_now_and_then() {
         let behind = Arc::new(AtomicBool::new(false));
         let theirs = behind.clone();
-        let queue = Yielding::new(Arc::new(move || theirs.load(Ordering::Relaxed)));
+        let queue = Yielding::new(1, Arc::new(move || theirs.load(Ordering::Relaxed)));
         assert!(!queue.waits(at(0)));
         queue.took(at(0));
         behind.store(true, Ordering::Relaxed);

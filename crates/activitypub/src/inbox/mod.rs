@@ -17,7 +17,6 @@ mod bodies;
 mod crowd;
 mod door;
 mod full;
-mod gather;
 mod hearsay;
 mod look_up;
 mod meet;
@@ -35,15 +34,19 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::routing::post;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
-use weir_jobs::Registry;
+use weir_community::{Community, Env, Error};
+use weir_db::{Class, Tx};
+use weir_jobs::{Job, Registry};
 
 use crate::ActivityPub;
+use crate::gather::Gather;
 use backlog::Backlog;
 use bodies::Bodies;
 use full::Full;
-use gather::Gather;
 use meet::Meetings;
 use seen::Seen;
 use sources::Sources;
@@ -70,14 +73,28 @@ impl Inbox {
             full: Mutex::new(Full::new(limits, free_disk)),
             sources: Sources::default(),
             meetings: Meetings::default(),
-            known: Gather::default(),
-            late: Gather::default(),
-            unknown: Gather::default(),
+            known: Gather::new(enqueue),
+            late: Gather::new(enqueue),
+            unknown: Gather::new(enqueue),
             backlog: Backlog::default(),
             bodies: Arc::new(Bodies::new(limits.bodies_bytes_max)),
             door,
         }
     }
+}
+
+/// Makes messages durable. They are packed here, so that the thread which writes does nothing else.
+fn enqueue<J: Job + Clone>(
+    community: &Community,
+    jobs: Vec<J>,
+) -> BoxFuture<'_, Result<(), Error>> {
+    async move {
+        metrics::histogram!("weir_activitypub_inbox_group").record(jobs.len() as f64);
+        let mut packed = community.env().jobs.pack_in_hand(jobs)?;
+        let write = move |tx: &mut Tx, env: &Env| Ok(env.jobs.enqueue_packed(tx, &mut packed)?);
+        community.write(Class::Inbound, write).await
+    }
+    .boxed()
 }
 
 /// The inboxes.

@@ -33,6 +33,7 @@ use weir_db::{Class, Tx};
 use weir_jobs::{Claimed, Job, Registry};
 
 use crate::ActivityPub;
+use crate::gather::Gather;
 pub use deliver::{Deliver, DeliverRest};
 use patience::Patience;
 pub(crate) use payloads::Payloads;
@@ -49,6 +50,8 @@ pub(crate) struct Outbound {
     pub payloads: Payloads,
     pub peers: Peers,
     pub signer: Signer,
+    /// What was taken, on its way to the disk.
+    taken: Gather<round::Taken>,
     /// First tries that wait long, the same but for the first inboxes of hosts, and further tries.
     first: Patience,
     rest: Patience,
@@ -63,6 +66,7 @@ impl Outbound {
             payloads: Payloads::new(community.clone()),
             peers: Peers::new(community.clone()),
             signer: Signer::new(),
+            taken: Gather::new(round::write_taken),
             first: Patience::new(deliver::WAITED_FOR_MAX),
             rest: Patience::new(deliver::WAITED_FOR_MAX),
             again: Patience::new(redeliver::WAITED_FOR_MAX),

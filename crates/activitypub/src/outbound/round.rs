@@ -4,11 +4,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
 use weir_base::{Id, Timestamp};
 use weir_community::federation::outgoing::{self, End};
-use weir_community::{Env, Error, federation, hosts};
+use weir_community::{Community, Env, Error, federation, hosts};
 use weir_db::{Class, Tx};
 use weir_jobs::Failure;
 
@@ -222,18 +223,59 @@ impl<'f> Round<'f> {
         }
     }
 
-    /// Writes down what became of everything, in one transaction.
+    /// Writes down what became of everything, in one transaction; what was just taken together with
+    /// that of other rounds.
     async fn settle(self) -> Result<(), Failure> {
-        let Self { host, tries, gone, news, failure, is_again, .. } = self;
+        let Self { face, host, tries, gone, news, failure, is_again, .. } = self;
         let host = host.to_owned();
+        let is_plain = gone.is_empty() && news.is_none() && failure.is_none();
+        if is_plain && tries.iter().all(|tried| tried.end == End::Taken) {
+            let taken = tries.into_iter().map(|tried| (tried.payload, tried.inbox)).collect();
+            let taken = Taken { host, taken, is_again };
+            return match face.outbound().taken.keep(face.community(), taken).await {
+                true => Ok(()),
+                false => Err(Failure::retry("that it was delivered is not on disk")),
+            };
+        }
         let unit = move |tx: &mut Tx, env: &Env| {
             write(tx, env, &host, &tries, &gone, news.as_ref())?;
             // After further tries it is looked anyhow.
             if is_again { Ok(()) } else { go_on(tx, env, &host, &tries) }
         };
-        self.face.community().write(Class::Outbound, unit).await.map_err(Failure::retry)?;
+        face.community().write(Class::Outbound, unit).await.map_err(Failure::retry)?;
         failure.map_or(Ok(()), Err)
     }
+}
+
+/// A round of which everything was taken.
+pub(super) struct Taken {
+    host: String,
+    /// Each message, and the inbox that has it.
+    taken: Vec<(Id, String)>,
+    is_again: bool,
+}
+
+/// Writes down several of them, and has what waited for these messages go next.
+pub(super) fn write_taken(
+    community: &Community,
+    rounds: Vec<Taken>,
+) -> BoxFuture<'_, Result<(), Error>> {
+    let unit = move |tx: &mut Tx, env: &Env| {
+        let each = rounds.iter().flat_map(|round| {
+            round.taken.iter().map(|(payload, inbox)| (*payload, &*round.host, &**inbox))
+        });
+        outgoing::taken(tx, each)?;
+        let first = || rounds.iter().filter(|round| !round.is_again);
+        let ended = first().flat_map(|round| round.taken.iter().map(|(payload, _)| *payload));
+        let waited_for = outgoing::waited_for(tx, &ended.collect())?;
+        for round in first() {
+            if round.taken.iter().any(|(payload, _)| waited_for.contains(payload)) {
+                redeliver::ask(tx, env, &Redeliver::of(&round.host), env.clock.now())?;
+            }
+        }
+        Ok(())
+    };
+    community.write(Class::Outbound, unit).boxed()
 }
 
 fn write(
@@ -280,7 +322,7 @@ fn write(
 /// Has what waited for first tries that ended now go next.
 fn go_on(tx: &mut Tx, env: &Env, host: &str, tries: &[outgoing::Tried]) -> Result<(), Error> {
     let ended = tries.iter().filter(|tried| matches!(tried.end, End::Taken | End::Failed(_)));
-    if outgoing::is_waited_for(tx, &ended.map(|tried| tried.payload).collect())? {
+    if !outgoing::waited_for(tx, &ended.map(|tried| tried.payload).collect())?.is_empty() {
         redeliver::ask(tx, env, &Redeliver::of(host), env.clock.now())?;
     }
     Ok(())

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use weir_activitypub::signature::Form;
 use weir_community::Env;
-use weir_community::federation::{Fetch, ON_ITS_WAY, PATIENCE_MS, Wanted};
+use weir_community::federation::{self, Fetch, ON_ITS_WAY, PATIENCE_MS, Wanted};
 use weir_community::statuses::{self, Visibility};
 use weir_db::{Class, Tx};
 use weir_jobs::{Action, Job, LimitedBy, Queue, Search, Set};
@@ -198,20 +198,53 @@ async fn what_others_write_is_passed_on_when_what_came_in_is_worked() {
         place.write(|tx, env| Ok(env.jobs.enqueue_many(tx, &vec![Earlier; 100])?)).await.unwrap();
         until("this node knows of them", async || place.jobs.depth(LATE) == 100).await;
         let asked = format!("http://weir.test/ap/users/{alice}/statuses/{post}");
-        send(&place, &near, "/posts/1", 0, Some(&asked)).await;
-        until("the answer is here", async || is_here(&place, near.at("/posts/1")).await).await;
+        for path in ["/posts/1", "/posts/2", "/posts/3"] {
+            send(&place, &near, path, 0, Some(&asked)).await;
+            until("the answer is here", async || is_here(&place, near.at(path)).await).await;
+        }
         let why = async || {
             let queues = place.jobs.queues();
             queues.into_iter().find(|queue| queue.name == "forward").map(|it| it.limited_by)
         };
         until("it says so", async || why().await == Some(LimitedBy::Urgent)).await;
-        assert_eq!(place.count("jobs WHERE kind = 'forward'").await, 1, "it gives way");
+        let left = async || place.count("jobs WHERE kind = 'forward'").await;
+        assert_eq!(left().await, 3, "it gives way");
         assert_eq!(far.activities("Create").len(), 1);
+        place.pass(1_000);
+        until("one goes on all the same", async || far.activities("Create").len() == 2).await;
+        until("two wait", async || left().await == 2).await;
         let earlier = Search { queue: Some(LATE.into()), ..Search::all(Set::Ready) };
         place.jobs.sweep(&earlier, Action::Delete, |_| {}).await.unwrap();
         // What comes in has to be worked for a moment; but not for so long as it would wait itself.
         place.pass(4_500);
-        until("it is passed on", async || far.activities("Create").len() == 2).await;
+        until("all are passed on", async || far.activities("Create").len() == 4).await;
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn what_has_to_be_fetched_is_fetched_by_and_by_beside_a_flood_and_at_once_after_it() {
+    for place in places() {
+        let peer = Peer::start().await;
+        let posts: Vec<String> =
+            (0..40).map(|number| peer.write("bob", &format!("Post {number}"), None)).collect();
+        let running = place.start();
+        place.jobs.pause(LATE).await.unwrap();
+        place.write(|tx, env| Ok(env.jobs.enqueue_many(tx, &vec![Earlier; 100])?)).await.unwrap();
+        until("this node knows of them", async || place.jobs.depth(LATE) == 100).await;
+        let want = move |tx: &mut Tx, env: &Env| {
+            let mut each = posts.iter().map(|uri| Wanted::Status { uri: uri.clone() });
+            each.try_for_each(|wanted| federation::want(tx, env, wanted, 0))
+        };
+        place.write(want).await.unwrap();
+        let left = async || place.count("jobs WHERE kind = 'fetch'").await;
+        assert_eq!(left().await, 40);
+        place.pass(1_000);
+        until("some are fetched", async || left().await == 36).await;
+        let earlier = Search { queue: Some(LATE.into()), ..Search::all(Set::Ready) };
+        place.jobs.sweep(&earlier, Action::Delete, |_| {}).await.unwrap();
+        // No time goes by.
+        until("all are", async || left().await == 0).await;
         running.stop().await;
     }
 }

@@ -278,6 +278,10 @@ impl Wanted {
 /// a parent, and so on.
 pub const DEPTH_MAX: u32 = 20;
 
+/// Fetches at once. They wait for other servers and hold little meanwhile, so it is not what this
+/// one has left of the processor that limits them.
+const FETCHES_MAX: usize = 256;
+
 /// The job that fetches; the `activitypub` face registers for it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Fetch {
@@ -303,7 +307,8 @@ impl Fetch {
 
 impl Job for Fetch {
     const KIND: &'static str = "fetch";
-    const QUEUE: Queue = Queue::new("fetch", Class::Housekeeping).newest_first();
+    const QUEUE: Queue =
+        Queue::new("fetch", Class::Housekeeping).newest_first().running_max(FETCHES_MAX);
     const RETRY: Retry =
         Retry { attempts_max: 4, delay: Delay::FixedMs(90_000), last: Last::Discard };
 

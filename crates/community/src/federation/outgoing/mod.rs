@@ -159,28 +159,31 @@ fn number(subject: &str) -> i64 {
 /// The database's.
 pub fn waiting_for(tx: &mut Tx, shipment: &Shipment) -> Result<BTreeMap<String, String>, Error> {
     let inboxes: Vec<(String, String)> = tx.query(
-        "UPDATE deliveries SET tries = tries WHERE payload_id IN (
+        "SELECT inbox, host FROM deliveries WHERE payload_id IN (
            SELECT id FROM payloads WHERE account_id = ?1 AND subject = ?2)
-         RETURNING inbox, host",
+         ORDER BY payload_id, host, inbox FOR UPDATE",
         params![shipment.by, number(&shipment.subject)],
         |row| Ok((row.get(0)?, row.get(1)?)),
     )?;
     Ok(inboxes.into_iter().collect())
 }
 
-/// Whether something was said after the messages `payloads` about the same things, and may have
-/// waited for them.
+/// Of the messages `payloads` those after which something was said about the same things, that may
+/// have waited for them.
 ///
 /// # Errors
 /// The database's.
-pub fn is_waited_for(tx: &mut Tx, payloads: &BTreeSet<Id>) -> Result<bool, Error> {
-    let found: Option<i64> = tx.value(
-        "SELECT 1 FROM payloads p WHERE p.id IN ids(?1) AND EXISTS (
+pub fn waited_for(tx: &mut Tx, payloads: &BTreeSet<Id>) -> Result<BTreeSet<Id>, Error> {
+    if payloads.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let found: Vec<Id> = tx.column(
+        "SELECT p.id FROM payloads p WHERE p.id IN ids(?1) AND EXISTS (
            SELECT 1 FROM payloads q
-           WHERE q.account_id = p.account_id AND q.subject = p.subject AND q.id > p.id) LIMIT 1",
+           WHERE q.account_id = p.account_id AND q.subject = p.subject AND q.id > p.id)",
         &[ids(payloads)],
     )?;
-    Ok(found.is_some())
+    Ok(found.into_iter().collect())
 }
 
 /// Whether `d` waits for nothing that was said before about the same thing.
@@ -311,6 +314,28 @@ pub enum End {
     },
     /// It was not tried after all: whoever comes next may.
     Untried,
+}
+
+/// Writes down that messages were taken: each with its host and inbox. Their rows are locked in the
+/// order in which [`waiting_for`] does.
+///
+/// # Errors
+/// The database's.
+pub fn taken<'t>(
+    tx: &mut Tx,
+    each: impl Iterator<Item = (Id, &'t str, &'t str)>,
+) -> Result<(), Error> {
+    let mut rows: Vec<(Id, &str, &str)> = each.collect();
+    rows.sort_unstable();
+    rows.dedup();
+    let row = |(payload, host, inbox): (Id, &'t str, &'t str)| {
+        [Value::Text(host.into()), Value::Int(payload.0), Value::Text(inbox.into())]
+    };
+    tx.run_all(
+        "DELETE FROM deliveries WHERE host = ?1 AND payload_id = ?2 AND inbox = ?3",
+        rows.into_iter().map(row),
+    )?;
+    Ok(())
 }
 
 /// Writes down what became of tries to deliver to `host`.

@@ -7,11 +7,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use http::{StatusCode, header};
 use weir_activitypub::retry_host;
 use weir_base::Id;
-use weir_community::federation::outgoing::{self, Arrival, Arrivals};
-use weir_community::federation::{Message, send};
+use weir_community::federation::outgoing::{self, Arrival, Arrivals, Shipment};
+use weir_community::federation::{Inbox, Message, Reach, send};
 use weir_community::hosts::{self, Condition, Host};
 use weir_community::statuses::Visibility;
-use weir_db::params;
+use weir_community::{Env, Error};
+use weir_db::{Tx, params};
 
 use crate::deliveries::follows;
 use crate::peer::Peer;
@@ -312,6 +313,54 @@ async fn what_follows_a_post_waits_for_its_first_try_and_goes_right_after() {
         let kinds: Vec<String> = peer.delivered().iter().map(|it| it.kind()).collect();
         assert_eq!(kinds[1..], ["Create", "Update"]);
         running.stop().await;
+    }
+}
+
+/// A message of `alice` to one inbox of other.test, about the same as others.
+fn shipped(tx: &mut Tx, env: &Env, alice: Id) -> Result<(Id, usize), Error> {
+    let shipment = Shipment {
+        id: env.ids.next(),
+        by: alice,
+        body: "{}".into(),
+        subject: "http://weir.test/posts/1".into(),
+        passed_on: false,
+        about: None,
+    };
+    let inbox = Inbox { url: "https://other.test/inbox".into(), domain: "other.test".into() };
+    let reach = Reach { inboxes: vec![inbox], ..Reach::default() };
+    let before = outgoing::waiting_for(tx, &shipment)?;
+    outgoing::ship(tx, env, &shipment, &reach, |_| !before.is_empty())?;
+    Ok((shipment.id, before.len()))
+}
+
+#[tokio::test]
+async fn who_ends_a_wait_learns_of_what_was_said_meanwhile() {
+    // On SQLite no two transactions write at once.
+    for place in places().into_iter().filter(Place::is_postgres) {
+        let alice = place.person("alice").await;
+        let (post, _) = place.write(move |tx, env| shipped(tx, env, alice)).await.unwrap();
+        let (begins, begun) = std::sync::mpsc::channel();
+        let (goes_on, told) = std::sync::mpsc::channel();
+        let mut told = Some(told);
+        let end = place.write(move |tx, _| {
+            // What it sees is of this moment.
+            tx.value::<i64>("SELECT count(*) FROM payloads", &[])?;
+            if let Some(told) = told.take() {
+                begins.send(()).unwrap();
+                told.recv().unwrap();
+            }
+            outgoing::taken(tx, [(post, "other.test", "https://other.test/inbox")].into_iter())?;
+            outgoing::waited_for(tx, &[post].into())
+        });
+        let edit = async {
+            tokio::task::spawn_blocking(move || begun.recv().unwrap()).await.unwrap();
+            let edit = place.write(move |tx, env| shipped(tx, env, alice)).await.unwrap();
+            goes_on.send(()).unwrap();
+            edit
+        };
+        let (ended, (_, before)) = tokio::join!(end, edit);
+        assert_eq!(before, 1, "the edit waits");
+        assert_eq!(ended.unwrap(), [post].into(), "and has to be told of");
     }
 }
 

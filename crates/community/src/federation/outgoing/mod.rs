@@ -158,13 +158,24 @@ fn number(subject: &str) -> i64 {
 /// # Errors
 /// The database's.
 pub fn waiting_for(tx: &mut Tx, shipment: &Shipment) -> Result<BTreeMap<String, String>, Error> {
+    const BEFORE: &str = "SELECT id FROM payloads WHERE account_id = ?1 AND subject = ?2";
+    let subject = number(&shipment.subject);
+    let said = params![shipment.by, subject];
+    // In the order in which they are ended, so that no two transactions wait for each other.
     let inboxes: Vec<(String, String)> = tx.query(
-        "SELECT inbox, host FROM deliveries WHERE payload_id IN (
-           SELECT id FROM payloads WHERE account_id = ?1 AND subject = ?2)
-         ORDER BY payload_id, host, inbox FOR UPDATE",
-        params![shipment.by, number(&shipment.subject)],
+        &format!(
+            "SELECT inbox, host FROM deliveries WHERE payload_id IN ({BEFORE})
+             ORDER BY payload_id, host, inbox FOR UPDATE"
+        ),
+        said,
         |row| Ok((row.get(0)?, row.get(1)?)),
     )?;
+    // On PostgreSQL a row that was only locked could still be ended by who began before and does
+    // not see this message; a row that was changed has them begin again.
+    if !inboxes.is_empty() {
+        let sql = format!("UPDATE deliveries SET tries = tries WHERE payload_id IN ({BEFORE})");
+        tx.run(&sql, said)?;
+    }
     Ok(inboxes.into_iter().collect())
 }
 

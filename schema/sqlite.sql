@@ -879,7 +879,7 @@ CREATE INDEX conversation_mutes_by_conversation ON conversation_mutes (conversat
 CREATE INDEX conversations_by_last ON conversations (account_id, last_status_id);
 CREATE UNIQUE INDEX conversations_of ON conversations (account_id, conversation_id, participants);
 CREATE UNIQUE INDEX custom_emojis_by_code ON custom_emojis (domain, shortcode);
-CREATE INDEX deliveries_by_payload ON deliveries (payload_id);
+CREATE INDEX deliveries_by_payload ON deliveries (payload_id, host, inbox);
 CREATE UNIQUE INDEX domain_allows_by_domain ON domain_allows (domain);
 CREATE UNIQUE INDEX domain_blocks_by_domain ON domain_blocks (domain);
 CREATE UNIQUE INDEX email_domain_blocks_by_domain ON email_domain_blocks (domain);

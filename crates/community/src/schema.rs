@@ -10,4 +10,5 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration { number: 4, name: "pins by their posts", sql: include_str!("schema/004.sql") },
     Migration { number: 5, name: "fewer indexes", sql: include_str!("schema/005.sql") },
     Migration { number: 6, name: "who is told", sql: include_str!("schema/006.sql") },
+    Migration { number: 7, name: "waits of a message", sql: include_str!("schema/007.sql") },
 ];

@@ -165,7 +165,9 @@ impl Server {
             let reads_only = work.kind() != Kind::Write;
             if !reads_only || work.is_wanted() {
                 let place = self.place.clone();
-                let _first = (turn.class == Class::Interactive).then(|| place.courtesy.first());
+                // Who writes may wait for the locks of a unit that would be held.
+                let is_first = turn.class == Class::Interactive && reads_only;
+                let _first = is_first.then(|| place.courtesy.first());
                 self.unit(turn.class, work);
                 meters[usize::from(reads_only)].unit(
                     turn.class,
@@ -174,7 +176,8 @@ impl Server {
                 );
             }
             self.look_for_growth();
-            done = Some((turn, started.elapsed()));
+            let held = self.connection.as_ref().map_or(Duration::ZERO, PgConnection::held);
+            done = Some((turn, started.elapsed().saturating_sub(held)));
         }
     }
 
@@ -190,6 +193,10 @@ impl Server {
     }
 
     fn unit(&mut self, class: Class, mut work: Box<dyn Work>) {
+        let may_be_held = class > Class::Live;
+        if let Some(connection) = &mut self.connection {
+            connection.hold_for(if may_be_held { UNIT_HELD_MAX } else { Duration::ZERO });
+        }
         let mut repeats = 0;
         let mut looked_again = false;
         let mut reconnects = if self.is_down { RECONNECTS_MAX } else { 0 };
@@ -279,7 +286,6 @@ fn attempt(
     let begin = if class == Class::Inbound { BEGIN_PLANNED_ONCE } else { BEGIN };
     let begin = begin[usize::from(work.kind() == Kind::Write)];
     connection.is_patient = false;
-    connection.hold_for(if class > Class::Live { UNIT_HELD_MAX } else { Duration::ZERO });
     connection.begin(begin);
     let mut tx = Tx::new(Connection::Postgres(connection));
     let kept = work.run(&mut tx);
@@ -292,6 +298,8 @@ fn attempt(
     if broken {
         return End::Reconnect;
     }
+    // Locks are given back at once.
+    connection.hold_no_more();
     if !kept || conflict {
         return match connection.roll_back() {
             Err(_) if connection.is_silent => End::Silent,
@@ -315,8 +323,6 @@ fn attempt(
             error => End::Fail(error),
         };
     }
-    // Its locks are given back at once.
-    connection.hold_for(Duration::ZERO);
     let ticket = (!hooks.is_empty()).then(|| order.ticket());
     let committed = connection.batch("COMMIT");
     match (committed, ticket) {

@@ -13,6 +13,8 @@ pub struct Tx<'c> {
     pub(crate) connection: Connection<'c>,
     pub(crate) hooks: Vec<Hook>,
     pub(crate) started: Instant,
+    /// How long the unit had been held by then.
+    held_before: Duration,
     /// A statement failed: only a rollback helps.
     pub(crate) failed: bool,
     /// The failure was a meeting with others: the unit is worth repeating.
@@ -84,7 +86,12 @@ pub enum Row<'r> {
 
 impl<'c> Tx<'c> {
     pub(crate) fn new(connection: Connection<'c>) -> Self {
+        let held_before = match &connection {
+            Connection::Sqlite(_) => Duration::ZERO,
+            Connection::Postgres(connection) => connection.held(),
+        };
         Self {
+            held_before,
             connection,
             hooks: Vec::new(),
             started: Instant::now(),
@@ -111,9 +118,14 @@ impl<'c> Tx<'c> {
         }
     }
 
-    /// How long this unit has run: background units stop at about 5 ms and go on in another.
+    /// How long this unit has run: background units stop at about 5 ms and go on in another. That
+    /// it was held for the sake of people does not count.
     pub fn elapsed(&self) -> Duration {
-        self.started.elapsed()
+        let held = match &self.connection {
+            Connection::Sqlite(_) => Duration::ZERO,
+            Connection::Postgres(connection) => connection.held().saturating_sub(self.held_before),
+        };
+        self.started.elapsed().saturating_sub(held)
     }
 
     /// How many statements this unit asked for so far; for all of a list counts as one. By it is

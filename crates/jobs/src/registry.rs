@@ -140,7 +140,7 @@ impl Registry {
     }
 
     /// While `is_behind` says so, `few` jobs of `queue` are taken every half second, and nothing
-    /// else: what costs much and nobody waits for gives way to what somebody does. It is asked
+    /// else: what costs much and few wait for gives way to what many do. It is asked
     /// before each read, and has to answer at once. Of queues on Redis it is not asked.
     pub fn give_way<F>(&mut self, queue: Queue, few: usize, is_behind: F)
     where

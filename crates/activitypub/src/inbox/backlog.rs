@@ -23,23 +23,25 @@ const BEHIND_STILL_MS: i64 = 4_000;
 /// How often is looked whether something can be called back.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// Messages of unknown senders, and fetches, that go on every half second beside a flood.
-const FEW: usize = 4;
+/// Messages of unknown senders that go on every half second beside a flood.
+const FEW_UNKNOWN: usize = 4;
+/// The same of fetches, among which are those for who opens a thread.
+const FEW_FETCHES: usize = 10;
 /// The same of messages that are passed on: each is signed for as many servers as its author's
 /// reader here is followed from.
 const FEW_PASSED_ON: usize = 1;
 
-/// Has give way what costs more than what came in and is awaited by nobody here: to get to know a
+/// Has give way what costs more than what came in and is awaited by few: to get to know a
 /// sender or to fetch a post takes as long as several messages of one who is known, to pass on what
 /// others write as long as dozens. What was fetched because of a message is part of it, so fetches
 /// go on at once when nothing waits any more.
 pub(super) fn register(registry: &mut Registry, face: &ActivityPub) {
-    for (queue, few) in [(unknown::QUEUE, FEW), (Forward::QUEUE, FEW_PASSED_ON)] {
+    for (queue, few) in [(unknown::QUEUE, FEW_UNKNOWN), (Forward::QUEUE, FEW_PASSED_ON)] {
         let face = face.clone();
         registry.give_way(queue, few, move || face.is_behind());
     }
     let env = face.community().env().clone();
-    registry.give_way(Fetch::QUEUE, FEW, move || federation::unworked(&env) >= BEHIND);
+    registry.give_way(Fetch::QUEUE, FEW_FETCHES, move || federation::unworked(&env) >= BEHIND);
 }
 
 /// When so much was last seen to wait that what comes in was behind.

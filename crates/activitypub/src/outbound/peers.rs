@@ -77,18 +77,21 @@ struct TurnState {
 }
 
 /// The right to make further tries with a server: one job at a time has it.
-pub struct Turn(Arc<Peer>);
+pub struct Turn(Option<Arc<Peer>>);
 
 impl Turn {
     /// Gives it back, and tells whether another job wanted it meanwhile.
-    pub fn end(self) -> bool {
-        self.0.turn.lock().again
+    pub fn end(mut self) -> bool {
+        // Told and given back in one: who wants it from now on has it.
+        self.0.take().is_some_and(|peer| std::mem::take(&mut *peer.turn.lock()).again)
     }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        *self.0.turn.lock() = TurnState::default();
+        if let Some(peer) = &self.0 {
+            *peer.turn.lock() = TurnState::default();
+        }
     }
 }
 
@@ -237,7 +240,7 @@ impl Peer {
             return None;
         }
         turn.taken = true;
-        Some(Turn(self.clone()))
+        Some(Turn(Some(self.clone())))
     }
 
     /// It took a delivery that was signed in `form`, after `took_ms`. Tells what of that is to be

@@ -79,6 +79,24 @@ pub fn ask(tx: &mut Tx, env: &Env, job: &Redeliver, at: Timestamp) -> Result<(),
     Ok(())
 }
 
+/// The same of the first steps for `hosts`, now.
+///
+/// # Errors
+/// The database's.
+pub fn ask_now<'h>(
+    tx: &mut Tx,
+    env: &Env,
+    hosts: impl IntoIterator<Item = &'h str>,
+) -> Result<(), Error> {
+    let now = env.clock.now();
+    let each = hosts.into_iter().map(Redeliver::of);
+    let jobs: Vec<(String, Redeliver)> = each.map(|job| (job.key(now, now), job)).collect();
+    if !jobs.is_empty() {
+        env.jobs.enqueue_unique_each(tx, &jobs)?;
+    }
+    Ok(())
+}
+
 /// Has `host` asked at once, if it is failing or anything waits for it; false when neither is so.
 ///
 /// # Errors

@@ -1,6 +1,7 @@
 //! Deliveries to one host: one at first, a few beside each other while it takes them, until all
 //! are tried or it does not answer.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -26,6 +27,8 @@ use crate::signature::Form;
 const WIDTH_MAX: usize = 6;
 /// So many that were taken allow for one more beside them.
 const WIDER_EACH: usize = 2;
+/// Rounds of no more deliveries are written down together with others.
+const GATHERED_MAX: usize = 8;
 /// No delivery is begun after this: what is left is for a further try.
 const BEGUN_WITHIN: Duration = Duration::from_secs(20);
 /// The wait before the second try of a message, where the other side names none; and the shortest.
@@ -229,6 +232,7 @@ impl<'f> Round<'f> {
         let Self { face, host, tries, gone, news, failure, is_again, .. } = self;
         let host = host.to_owned();
         let is_plain = gone.is_empty() && news.is_none() && failure.is_none();
+        let is_plain = is_plain && tries.len() <= GATHERED_MAX;
         if is_plain && tries.iter().all(|tried| tried.end == End::Taken) {
             let taken = tries.into_iter().map(|tried| (tried.payload, tried.inbox)).collect();
             let taken = Taken { host, taken, is_again };
@@ -264,16 +268,13 @@ pub(super) fn write_taken(
         let each = rounds.iter().flat_map(|round| {
             round.taken.iter().map(|(payload, inbox)| (*payload, &*round.host, &**inbox))
         });
-        outgoing::taken(tx, each)?;
+        outgoing::ended(tx, each)?;
         let first = || rounds.iter().filter(|round| !round.is_again);
         let ended = first().flat_map(|round| round.taken.iter().map(|(payload, _)| *payload));
         let waited_for = outgoing::waited_for(tx, &ended.collect())?;
-        for round in first() {
-            if round.taken.iter().any(|(payload, _)| waited_for.contains(payload)) {
-                redeliver::ask(tx, env, &Redeliver::of(&round.host), env.clock.now())?;
-            }
-        }
-        Ok(())
+        let is_next = |round: &&Taken| round.taken.iter().any(|(id, _)| waited_for.contains(id));
+        let hosts: BTreeSet<&str> = first().filter(is_next).map(|round| &*round.host).collect();
+        redeliver::ask_now(tx, env, hosts)
     };
     community.write(Class::Outbound, unit).boxed()
 }

@@ -41,10 +41,8 @@ fn write(tx: &mut Tx, env: &Env, sent: &Sent) -> Result<(), Error> {
     }
     // Whatever ends the wait of those others has the host asked then; it may have ended already.
     let behind: BTreeSet<&String> = waiting.values().collect();
-    for host in behind.into_iter().filter(|host| !reach.failing.contains_key(*host)) {
-        redeliver::ask(tx, env, &Redeliver::of(host), env.clock.now())?;
-    }
-    Ok(())
+    let behind = behind.into_iter().filter(|host| !reach.failing.contains_key(*host));
+    redeliver::ask_now(tx, env, behind.map(String::as_str))
 }
 
 /// Writes everything that a job sends.

@@ -349,7 +349,7 @@ async fn who_ends_a_wait_learns_of_what_was_said_meanwhile() {
                 begins.send(()).unwrap();
                 told.recv().unwrap();
             }
-            outgoing::taken(tx, [(post, "other.test", "https://other.test/inbox")].into_iter())?;
+            outgoing::ended(tx, [(post, "other.test", "https://other.test/inbox")].into_iter())?;
             outgoing::waited_for(tx, &[post].into())
         });
         let edit = async {

@@ -64,8 +64,14 @@ struct Driver {
     runtime: Runtime,
     talk: Option<Talk>,
     courtesy: Arc<Courtesy>,
-    /// For how long the unit may still be held for others.
-    held_left: Duration,
+    hold: Hold,
+}
+
+/// For how long a unit may still be held, and was.
+#[derive(Default)]
+struct Hold {
+    left: Duration,
+    was: Duration,
 }
 
 /// Why there is no answer.
@@ -83,7 +89,9 @@ impl Driver {
         time_max: Option<Duration>,
         answer: impl Future<Output = Result<T, Said>>,
     ) -> Result<T, Stop> {
-        self.courtesy.wait(&mut self.held_left);
+        let held = self.courtesy.wait(self.hold.left);
+        self.hold.left = self.hold.left.saturating_sub(held);
+        self.hold.was += held;
         let talk = &mut self.talk;
         self.runtime.block_on(async {
             let mut answer = pin!(answer);
@@ -134,7 +142,7 @@ impl PgConnection {
                 runtime,
                 talk: Some(talk),
                 courtesy: place.courtesy.clone(),
-                held_left: Duration::ZERO,
+                hold: Hold::default(),
             },
             silence_time_max: place.statement_time_max * 3 / 2,
             is_patient: false,
@@ -157,9 +165,19 @@ impl PgConnection {
         Ok(connection)
     }
 
-    /// For how long the unit may be held, from now on, while units of people's run.
+    /// A unit begins, which may be held so long in all while units of people's run.
     pub(super) fn hold_for(&mut self, held_max: Duration) {
-        self.driver.held_left = held_max;
+        self.driver.hold = Hold { left: held_max, was: Duration::ZERO };
+    }
+
+    /// What comes now is not held.
+    pub(super) fn hold_no_more(&mut self) {
+        self.driver.hold.left = Duration::ZERO;
+    }
+
+    /// How long this unit was held so far: time that is nobody's work.
+    pub(crate) fn held(&self) -> Duration {
+        self.driver.hold.was
     }
 
     fn time_max(&self) -> Option<Duration> {

@@ -1,5 +1,5 @@
 //! Who waits for an answer goes first, also at the server: it gives all of its processes the same
-//! turns, so while a unit of people's runs, statements of less urgent ones are not sent. Nor are
+//! turns, so while a unit of people's reads, statements of less urgent ones are not sent. Nor are
 //! they for a moment after it, since what a person asks for takes several units.
 //!
 //! Nobody is held for long: a unit that is held may have locks that others wait for, and where
@@ -57,13 +57,13 @@ impl Courtesy {
     }
 
     /// Waits until no unit of people's runs or may follow, within what is `left` of the time for
-    /// which a unit is held; that gets less.
-    pub(super) fn wait(&self, left: &mut Duration) {
+    /// which a unit is held; tells for how long.
+    pub(super) fn wait(&self, left: Duration) -> Duration {
         if left.is_zero() || !self.are_here.load(Ordering::Acquire) {
-            return;
+            return Duration::ZERO;
         }
         let began = Instant::now();
-        let until = began + (*left).min(STATEMENT_HELD_MAX);
+        let until = began + left.min(STATEMENT_HELD_MAX);
         let mut people = self.people.lock();
         loop {
             let now = Instant::now();
@@ -79,8 +79,8 @@ impl Courtesy {
         }
         drop(people);
         let held = began.elapsed();
-        *left = left.saturating_sub(held);
         self.held_seconds.record(held.as_secs_f64());
+        held
     }
 }
 
@@ -103,17 +103,15 @@ mod tests {
     fn who_is_held_goes_on_when_the_last_unit_of_peoples_is_over() {
         let courtesy = Courtesy::default();
         let is_held = || courtesy.are_here.load(Ordering::Acquire);
-        let mut left = UNIT_HELD_MAX;
-        courtesy.wait(&mut left);
-        assert_eq!(left, UNIT_HELD_MAX, "nobody was here");
+        assert_eq!(courtesy.wait(UNIT_HELD_MAX), Duration::ZERO, "nobody was here");
         let (one, other) = (courtesy.first(), courtesy.first());
         drop(one);
-        courtesy.wait(&mut Duration::from_millis(1));
+        courtesy.wait(Duration::from_millis(1));
         assert!(is_held(), "the other is not over");
         std::thread::scope(|scope| {
             let waits = scope.spawn(|| {
                 while is_held() {
-                    courtesy.wait(&mut Duration::from_secs(60));
+                    courtesy.wait(Duration::from_secs(60));
                 }
             });
             drop(other);
@@ -128,10 +126,9 @@ mod tests {
         let mut left = UNIT_HELD_MAX;
         let mut times = 0;
         while !left.is_zero() {
-            courtesy.wait(&mut left);
+            left = left.saturating_sub(courtesy.wait(left));
             times += 1;
         }
         assert!(times <= UNIT_HELD_MAX.as_millis() / STATEMENT_HELD_MAX.as_millis() + 1, "{times}");
-        courtesy.wait(&mut left);
     }
 }

@@ -327,12 +327,12 @@ pub enum End {
     Untried,
 }
 
-/// Writes down that messages were taken: each with its host and inbox. Their rows are locked in the
-/// order in which [`waiting_for`] does.
+/// Messages are not waited for any more: each with its host and inbox. Their rows are locked in the
+/// order in which [`waiting_for`] does for one message.
 ///
 /// # Errors
 /// The database's.
-pub fn taken<'t>(
+pub fn ended<'t>(
     tx: &mut Tx,
     each: impl Iterator<Item = (Id, &'t str, &'t str)>,
 ) -> Result<(), Error> {
@@ -354,18 +354,8 @@ pub fn taken<'t>(
 /// # Errors
 /// The database's.
 pub fn settle(tx: &mut Tx, env: &Env, host: &str, tries: &[Tried]) -> Result<(), Error> {
-    let row = |tried: &Tried| {
-        [
-            Value::Text(host.to_owned().into()),
-            Value::Int(tried.payload.0),
-            Value::Text(tried.inbox.clone().into()),
-        ]
-    };
-    let ended = tries.iter().filter(|tried| matches!(tried.end, End::Taken | End::Failed(_)));
-    tx.run_all(
-        "DELETE FROM deliveries WHERE host = ?1 AND payload_id = ?2 AND inbox = ?3",
-        ended.map(row),
-    )?;
+    let over = tries.iter().filter(|tried| matches!(tried.end, End::Taken | End::Failed(_)));
+    ended(tx, over.map(|tried| (tried.payload, host, &*tried.inbox)))?;
     for tried in tries {
         match &tried.end {
             End::Taken => {}

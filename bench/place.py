@@ -32,8 +32,8 @@ def wait_for(port, process):
     sys.exit(f"nothing answers on port {port}")
 
 
-def postgres(scratch):
-    """A PostgreSQL of its own with its defaults: what it syncs counts."""
+def postgres(scratch, more=()):
+    """A PostgreSQL of its own with its defaults, and `more` settings: what it syncs counts."""
     found = shutil.which("initdb") or sorted(
         pathlib.Path("/usr/lib/postgresql").glob("*/bin/initdb"))[-1]
     tools, place = pathlib.Path(found).resolve().parent, scratch / "postgres"
@@ -48,7 +48,8 @@ def postgres(scratch):
     port = free_port()
     log = open(scratch / "postgres.log", "wb")
     process = subprocess.Popen([*become, tools / "postgres", "-D", "db", "-p", str(port),
-                                "-k", place, "-c", "listen_addresses=127.0.0.1"],
+                                "-k", place, "-c", "listen_addresses=127.0.0.1",
+                                *(word for setting in more for word in ("-c", setting))],
                                cwd=place, stdout=log, stderr=log)
     wait_for(port, process)
     for _ in range(200):

@@ -165,7 +165,8 @@ impl PgConnection {
         Ok(connection)
     }
 
-    /// A unit begins, which may be held so long in all while units of people's run.
+    /// A unit begins, which may be held so long in all while units of people's run; until its
+    /// transaction ends for the first time.
     pub(super) fn hold_for(&mut self, held_max: Duration) {
         self.driver.hold = Hold { left: held_max, was: Duration::ZERO };
     }

@@ -27,8 +27,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 const FEW_UNKNOWN: usize = 4;
 /// The same of fetches, among which are those for who opens a thread.
 const FEW_FETCHES: usize = 10;
-/// The same of messages that are passed on: each is signed for as many servers as its author's
-/// reader here is followed from.
+/// The same of messages that are passed on: each is signed for every server of the followers of
+/// whom it answers.
 const FEW_PASSED_ON: usize = 1;
 
 /// Has give way what costs more than what came in and is awaited by few: to get to know a

@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 use weir_base::{Clock, Id};
 use weir_db::{Class, Error, Tx, Value};
 use weir_jobs::{Claimed, Entry, Job, NodeOptions, Outcome, Queue, Registry, Set};
-use weir_storm::fixture::{Fixture, postgres, sqlite};
+use weir_storm::fixture::{Fixture, PostgresServer, sqlite};
 
 use crate::house::{Call, House, Note, is_long, until};
 use crate::statements;
@@ -35,8 +35,10 @@ const PAGE: usize = 500;
 
 /// Rows and entries of indexes that may be read to work all of the above, or to look into it, of
 /// the jobs that are ready and of those that are not: some for each job, a page for each list, and
-/// a few for each look at what is due. Already the short form has more rows in each set.
-const READ_MAX: [i64; 2] = [8_000, 4_500];
+/// what just came or went once more for each look while a transaction from before it is open. That
+/// is more where the machine is slow, so the bounds are five times what is usual. Already the
+/// short form has more rows in each set.
+const READ_MAX: [i64; 2] = [24_000, 12_000];
 /// Steps that one statement may take on SQLite: forty for each of those that come due at once. To
 /// look at all of a set takes at least five a row.
 const STEPS_MAX: i64 = 20_000;
@@ -47,7 +49,20 @@ const PAGES_MAX: i64 = 8_000;
 
 /// How many wait, in a thousand lanes.
 fn depth() -> i64 {
-    if is_long() { 10_000_000 } else { 20_000 }
+    if is_long() { 10_000_000 } else { 60_000 }
+}
+
+/// How many are enqueued and drained each round, …
+fn round_size() -> i64 {
+    if is_long() { 50_000 } else { 1_000 }
+}
+
+/// … beside so many that are scheduled.
+const ROUND_SCHEDULED: i64 = 100;
+
+/// What may stay behind of four rounds, where `size` is that of all that waits: the place of two.
+fn kept_max(size: i64) -> i64 {
+    size * 2 * (round_size() + ROUND_SCHEDULED) / (depth() + 2 * later())
 }
 
 /// How many are scheduled, and as many are tried again.
@@ -243,7 +258,7 @@ async fn look(house: &House) {
 
 /// Enqueues, schedules and drains.
 async fn round(house: &House, handlers: &Handlers) {
-    let (count, scheduled) = ((depth() / 20).min(50_000), 100);
+    let (count, scheduled) = (round_size(), ROUND_SCHEDULED);
     let before = handlers.noted.load(Ordering::Relaxed);
     enqueue_notes(house, count, 0).await;
     enqueue_notes(house, scheduled, 1_000).await;
@@ -290,7 +305,8 @@ async fn of_a_deep_backlog_sqlite_reads_what_it_needs_and_keeps_nothing_of_what_
     assert!(parts.into_iter().all(ran), "not all was seen");
     // After the first rounds there is room that can be used again.
     let (first, last) = (sizes[1], sizes[sizes.len() - 1]);
-    assert!(last.0 <= first.0 * 21 / 20 && last.1 <= first.1 * 21 / 20, "{sizes:?}");
+    let kept = [last.0 - first.0, last.1 - first.1];
+    assert!(kept[0] <= kept_max(first.0) && kept[1] <= kept_max(first.1), "{sizes:?}");
 }
 
 /// Rows and entries of indexes that were read of the jobs that are ready, and of those that are
@@ -323,8 +339,10 @@ fn until_alone(client: &mut Client, connections: i64) {
 
 #[test]
 fn of_a_deep_backlog_postgres_reads_what_it_needs_and_keeps_nothing_of_what_ended() {
-    let Some(fixture) = postgres() else { return };
-    let (mut fixture, mut clock) = filled(fixture);
+    // Of its own, since on a shared one the transactions of others keep rows from being forgotten.
+    let Some(server) = PostgresServer::prepare() else { return };
+    server.begin_with("-c listen_addresses= -c fsync=off -c autovacuum=off");
+    let (mut fixture, mut clock) = filled(server.fixture());
     let client = &mut Client::connect(&fixture.url, NoTls).unwrap();
     // What the server's own housekeeping does by and by.
     client.batch_execute("VACUUM (ANALYZE) jobs, jobs_later, jobs_dead").unwrap();
@@ -375,7 +393,7 @@ fn of_a_deep_backlog_postgres_reads_what_it_needs_and_keeps_nothing_of_what_ende
         assert!(look[of] - start[of] - counted[of] <= READ_MAX[of], "{reads:?}");
     }
     let (first, last) = (sizes[1], sizes[sizes.len() - 1]);
-    assert!(last <= first + first / 10, "{sizes:?}");
+    assert!(last - first <= kept_max(first), "{sizes:?}");
     let deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
     assert_eq!(number(client, deadlocks), 0);
 }

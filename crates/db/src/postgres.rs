@@ -162,6 +162,7 @@ impl Server {
         let mut done = None;
         while let Some((turn, work)) = self.queue.pop(done.take()) {
             let started = Instant::now();
+            let mut held = Duration::ZERO;
             let reads_only = work.kind() != Kind::Write;
             if !reads_only || work.is_wanted() {
                 let place = self.place.clone();
@@ -169,14 +170,14 @@ impl Server {
                 let is_first = turn.class == Class::Interactive && reads_only;
                 let _first = is_first.then(|| place.courtesy.first());
                 self.unit(turn.class, work);
+                held = self.connection.as_ref().map_or(held, PgConnection::held);
                 meters[usize::from(reads_only)].unit(
                     turn.class,
-                    started.elapsed(),
+                    started.elapsed().saturating_sub(held),
                     self.queue.len(),
                 );
             }
             self.look_for_growth();
-            let held = self.connection.as_ref().map_or(Duration::ZERO, PgConnection::held);
             done = Some((turn, started.elapsed().saturating_sub(held)));
         }
     }

@@ -12,13 +12,14 @@ use axum::body::Body;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use http::{HeaderValue, Method, StatusCode, header};
-use metrics::{counter, histogram};
+use http::{HeaderValue, StatusCode, header};
+use metrics::counter;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::timeout::TimeoutBody;
 use tracing::Instrument;
 use weir_base::Random;
 
+use crate::numbers::Numbers;
 use crate::{ClientIp, Network};
 
 /// The peer of the connection that a request came over.
@@ -40,6 +41,7 @@ struct Front {
     body_idle: Duration,
     /// Starts at random, so that ids differ between runs.
     next_id: AtomicU64,
+    numbers: Numbers,
 }
 
 /// Makes a router's path patterns known to the access log and the numbers. Each router that
@@ -66,7 +68,8 @@ pub(crate) fn front(
     let mut start = [0; 8];
     random.fill(&mut start);
     let next_id = AtomicU64::new(u64::from_le_bytes(start));
-    let front = Arc::new(Front { trusted_proxies, body_idle, next_id });
+    let front =
+        Arc::new(Front { trusted_proxies, body_idle, next_id, numbers: Numbers::default() });
     router.layer(CatchPanicLayer::custom(panicked)).layer(from_fn_with_state(front, pass))
 }
 
@@ -93,33 +96,12 @@ async fn pass(State(front): State<Arc<Front>>, mut request: Request, next: Next)
         let elapsed_us = elapsed.as_micros() as u64;
         tracing::debug!(status = status.as_u16(), elapsed_us, "answered");
     });
-    record(&method, status, response.extensions().get(), elapsed);
+    let route = response.extensions().get().map_or("none", MatchedPath::as_str);
+    front.numbers.record(&method, route, status, elapsed);
     if let Ok(value) = HeaderValue::try_from(id.to_string()) {
         response.headers_mut().insert("x-request-id", value);
     }
     response
-}
-
-fn record(method: &Method, status: StatusCode, route: Option<&MatchedPath>, elapsed: Duration) {
-    let method = match *method {
-        Method::GET => "GET",
-        Method::POST => "POST",
-        Method::PUT => "PUT",
-        Method::PATCH => "PATCH",
-        Method::DELETE => "DELETE",
-        Method::HEAD => "HEAD",
-        Method::OPTIONS => "OPTIONS",
-        _ => "other",
-    };
-    // Named by patterns, of which there are as many as in the source, never by paths.
-    let route = route.map_or("none", MatchedPath::as_str).to_owned();
-    let status = status.as_u16().to_string();
-    counter!(
-        "weir_http_requests_total", "method" => method, "route" => route.clone(), "status" => status
-    )
-    .increment(1);
-    histogram!("weir_http_request_duration_seconds", "method" => method, "route" => route)
-        .record(elapsed);
 }
 
 fn panicked(panic: Box<dyn Any + Send>) -> Response {

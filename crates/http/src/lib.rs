@@ -11,6 +11,7 @@ mod limit;
 mod link;
 mod media;
 mod network;
+mod numbers;
 mod serve;
 mod stream;
 mod take_over;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Body;
 use axum::routing::{any_service, get};
-use http::{HeaderMap, Request, header};
+use http::{HeaderMap, Method, Request, header};
 use tokio_util::sync::CancellationToken;
 use tower::{ServiceExt, service_fn};
 use weir_activitypub::ActivityPub;
@@ -85,15 +85,17 @@ fn media_cache_bytes(data: &Path) -> u64 {
     (process::free_disk_bytes(data) / 10).clamp(256 << 20, 16 << 30)
 }
 
-/// Lets `federation` answer those who ask for activities, and `web` everybody else. What the one
-/// has no path for, the other is asked; `nothing` answers people for whom both have nothing.
+/// Lets `federation` answer those who send or ask for activities, and `web` everybody else. What
+/// the one has no path for, the other is asked; `nothing` answers people for whom both have
+/// nothing.
 fn by_what_is_asked(web: Router, federation: Router, nothing: Router) -> Router {
     let web = weir_http::with_route_names(web);
     let federation = weir_http::with_route_names(federation);
     let to_servers = federation.clone().fallback_service(web.clone());
     let to_people = web.fallback_service(federation.fallback_service(nothing));
     Router::new().fallback_service(any_service(service_fn(move |request: Request<Body>| {
-        let router = if asks_for_activities(request.headers()) { &to_servers } else { &to_people };
+        let is_server = sends_activity(&request) || asks_for_activities(request.headers());
+        let router = if is_server { &to_servers } else { &to_people };
         router.clone().oneshot(without_last_slash(request))
     })))
 }
@@ -117,9 +119,18 @@ fn without_last_slash(mut request: Request<Body>) -> Request<Body> {
     request
 }
 
-/// Whether one of ActivityPub's forms (its section 3.2) is asked for before a page.
+/// ActivityPub's forms (its section 3.2).
+const ACTIVITIES: &[&str] = &["application/activity+json", "application/ld+json"];
+
+/// Whether one of ActivityPub's forms is sent: most of what comes in does not name a form it wants.
+fn sends_activity(request: &Request<Body>) -> bool {
+    let form = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    request.method() == Method::POST
+        && form.is_some_and(|form| ACTIVITIES.iter().any(|known| form.starts_with(known)))
+}
+
+/// Whether one of ActivityPub's forms is asked for before a page.
 fn asks_for_activities(headers: &HeaderMap) -> bool {
-    const ACTIVITIES: &[&str] = &["application/activity+json", "application/ld+json"];
     const PAGES: &[&str] = &["text/html", "application/xhtml+xml"];
     let accept = headers.get_all(header::ACCEPT);
     let forms = accept.iter().filter_map(|value| value.to_str().ok());
@@ -133,10 +144,15 @@ fn asks_for_activities(headers: &HeaderMap) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use axum::routing::post;
+
     use super::*;
 
     async fn answer(router: &Router, path: &str, accept: &str) -> String {
-        let request = Request::get(path).header(header::ACCEPT, accept);
+        told(router, Request::get(path).header(header::ACCEPT, accept)).await
+    }
+
+    async fn told(router: &Router, request: http::request::Builder) -> String {
         let request = request.body(Body::empty()).unwrap();
         let response = router.clone().oneshot(request).await.unwrap();
         let status = response.status();
@@ -164,5 +180,24 @@ mod tests {
         assert_eq!(answer(&router, "/nodeinfo/2.1", "*/*").await, "200 nodeinfo");
         assert_eq!(answer(&router, "/none", "*/*").await, "200 nothing");
         assert!(answer(&router, "/none", ld).await.starts_with("404"));
+    }
+
+    #[tokio::test]
+    async fn who_sends_an_activity_is_a_server() {
+        let web = Router::new()
+            .route("/inbox", post(async || "form").get(async || "page"))
+            .route("/web", post(async || "web"));
+        let federation = Router::new().route("/inbox", post(async || "activity"));
+        let router = by_what_is_asked(web, federation, Router::new().fallback(async || "nothing"));
+        let send = |path: &str, form: &str| Request::post(path).header(header::CONTENT_TYPE, form);
+        for form in ["application/activity+json", "application/ld+json; profile=\"a\""] {
+            assert_eq!(told(&router, send("/inbox", form)).await, "200 activity", "{form}");
+            assert_eq!(told(&router, send("/web", form)).await, "200 web", "{form}");
+        }
+        for form in ["application/json", "application/x-www-form-urlencoded"] {
+            assert_eq!(told(&router, send("/inbox", form)).await, "200 form", "{form}");
+        }
+        let get = Request::get("/inbox").header(header::CONTENT_TYPE, "application/activity+json");
+        assert_eq!(told(&router, get).await, "200 page", "nothing is sent");
     }
 }

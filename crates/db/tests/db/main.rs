@@ -2,6 +2,7 @@
 
 mod ahead;
 mod closing;
+mod courtesy;
 mod groups;
 mod histories;
 mod hooks;
@@ -40,7 +41,7 @@ fn marks(db: &Db) -> Vec<i64> {
     db.read_blocking(CLASS, |tx| tx.column::<i64>("SELECT id FROM marks ORDER BY id", &[])).unwrap()
 }
 
-/// Every thread that writes is busy until this is released.
+/// Threads of the database are busy until this is released.
 struct Held {
     releases: Vec<Sender<()>>,
     threads: Vec<JoinHandle<()>>,
@@ -49,6 +50,19 @@ struct Held {
 impl Held {
     /// `threads` is how many write: one on SQLite, one a connection on PostgreSQL.
     fn writers(db: &Db, threads: usize) -> Self {
+        Self::busy(db, threads, |db, unit| db.write_blocking(CLASS, unit))
+    }
+
+    /// One that reads.
+    fn reader(db: &Db) -> Self {
+        Self::busy(db, 1, |db, unit| db.read_blocking(CLASS, unit))
+    }
+
+    fn busy(
+        db: &Db,
+        threads: usize,
+        run: fn(&Db, Box<dyn FnMut(&mut Tx) -> Result<(), Error> + Send>) -> Result<(), Error>,
+    ) -> Self {
         let (started, starts) = channel();
         let (mut releases, mut handles) = (Vec::new(), Vec::new());
         for _ in 0..threads {
@@ -56,12 +70,12 @@ impl Held {
             let (db, started) = (db.clone(), started.clone());
             releases.push(release);
             handles.push(std::thread::spawn(move || {
-                db.write_blocking(CLASS, move |_| -> Result<(), Error> {
+                let unit = move |_: &mut Tx| {
                     let _ = started.send(());
                     let _ = released.recv();
                     Ok(())
-                })
-                .unwrap();
+                };
+                run(&db, Box::new(unit)).unwrap();
             }));
         }
         (0..threads).for_each(|_| starts.recv().unwrap());

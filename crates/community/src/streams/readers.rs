@@ -96,6 +96,7 @@ impl Readers {
         reader: &Arc<Reader>,
     ) -> Result<Arc<ReaderSets>, Error> {
         let clock = &community.env().clock;
+        let mut joined = false;
         loop {
             if let Some(sets) = reader.current(clock.now()) {
                 return Ok(sets);
@@ -117,9 +118,15 @@ impl Readers {
                 }
                 fault.is_none()
             };
-            if !self.0.loads.run(&(reader.id, wanted), load).await {
-                // Whoever waited for another's reading comes again.
-                return Err(fault.unwrap_or(Error::Db(weir_db::Error::Busy)));
+            if self.0.loads.run(&(reader.id, wanted), load).await {
+                continue;
+            }
+            // A reading of somebody else's that failed may have begun before we came, and tells
+            // nothing of now; of the next one that is not so.
+            match fault {
+                Some(error) => return Err(error),
+                None if joined => return Err(Error::Db(weir_db::Error::Busy)),
+                None => joined = true,
             }
         }
     }

@@ -18,6 +18,7 @@ mod origin;
 mod people;
 mod place;
 mod proxy;
+mod readers;
 mod search;
 mod smtp;
 mod together;

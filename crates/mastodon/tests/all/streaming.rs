@@ -12,7 +12,7 @@ use weir_community::relationships::{self, FollowWish};
 use weir_community::statuses::{self, Draft, Visibility};
 use weir_community::tags;
 use weir_db::params;
-use weir_live::socket::client::{Client, ConnectError, Request, connect};
+use weir_live::socket::client::{Client, Request, connect};
 use weir_live::socket::{Message, Sockets};
 use weir_storm::fixture::RedisServer;
 
@@ -23,25 +23,6 @@ pub struct Stream(pub Client<TcpStream>);
 
 impl Stream {
     pub async fn open(address: SocketAddr, by: Option<&Someone>, query: &str) -> Self {
-        Self::ask(address, by, query).await.unwrap()
-    }
-
-    /// As [`open`](Self::open), again where it is told that there is a temporary problem.
-    async fn open_again(address: SocketAddr, by: Option<&Someone>, query: &str) -> Self {
-        for _ in 0..100 {
-            match Self::ask(address, by, query).await {
-                Err(ConnectError::Refused(503)) => {}
-                asked => return asked.unwrap(),
-            }
-        }
-        panic!("the problem is not temporary");
-    }
-
-    async fn ask(
-        address: SocketAddr,
-        by: Option<&Someone>,
-        query: &str,
-    ) -> Result<Self, ConnectError> {
         let stream = TcpStream::connect(address).await.unwrap();
         let token = by.map_or(String::new(), |one| format!("access_token={}&", one.token));
         let request = Request {
@@ -50,7 +31,7 @@ impl Stream {
             ..Request::default()
         };
         let sockets = Sockets::default();
-        connect(stream, &sockets, &request, Random::seeded(1)).await.map(Self)
+        Self(connect(stream, &sockets, &request, Random::seeded(1)).await.unwrap())
     }
 
     pub async fn say(&mut self, message: Value) {
@@ -146,8 +127,7 @@ async fn a_revocation_is_told_when_what_changed_beside_it_cannot_be_read_which_n
         assert!(matches!(stream.0.recv().await, Ok(Message::Close(_)) | Err(_)));
         place.write(move |tx, _| Ok(tx.run(&back, &[])?)).await;
         let query = format!("stream=user&since={since}");
-        // Who reads while a table comes back may be told to come again.
-        let mut again = Stream::open_again(address, Some(&alice), &query).await;
+        let mut again = Stream::open(address, Some(&alice), &query).await;
         let message = again.message().await;
         assert_eq!(
             (&message["event"], &message["payload"]),

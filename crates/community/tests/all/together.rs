@@ -8,10 +8,10 @@ use weir_community::relationships::{self, FollowWish};
 use weir_community::statuses::{self, RemoteMention, RemoteStatus, Visibility};
 use weir_community::{Env, Error};
 use weir_db::{Tx, params};
-use weir_jobs::Job;
+use weir_jobs::{Claimed, Job};
 
 use crate::housekeeping::actor;
-use crate::place::{Place, places};
+use crate::place::{Place, places, until};
 
 const BOB: &str = "https://bob.example/bob";
 
@@ -27,8 +27,14 @@ fn incoming(env: &Env, deed: Deed) -> Incoming {
 
 /// Works `deeds` of bob in one transaction; tells which were worked together.
 async fn work(place: &Place, deeds: Vec<Deed>) -> Vec<bool> {
+    work_of(place, BOB, deeds).await
+}
+
+/// [`work`], of `actor`.
+async fn work_of(place: &Place, actor: &'static str, deeds: Vec<Deed>) -> Vec<bool> {
     let unit = move |tx: &mut Tx, env: &Env| {
-        let batch: Vec<Incoming> = deeds.iter().map(|deed| incoming(env, deed.clone())).collect();
+        let one = |deed: &Deed| Incoming { actor: actor.into(), ..incoming(env, deed.clone()) };
+        let batch: Vec<Incoming> = deeds.iter().map(one).collect();
         let body = String::from("{}");
         let passable = Passable { body, proven: false, addressed: Vec::new() };
         let messages: Vec<_> = batch.iter().map(|one| (one, Some(&passable))).collect();
@@ -239,6 +245,43 @@ async fn a_batch_costs_as_many_statements_however_many_posts_and_deletions_it_ho
         let few = statements(&place, gone("never", 3)).await;
         let many = statements(&place, gone("neither", 12)).await;
         assert_eq!(few, many, "{}: deletions of what never came", place.name());
+    }
+}
+
+#[tokio::test]
+async fn of_one_server_so_many_messages_wait_to_be_passed_on_and_those_of_others_beside() {
+    for place in places() {
+        let (alice, _, asked) = met(&place).await;
+        actor(&place, "carol").await;
+        let running = place.start(|registry, _| {
+            registry.task(async |_: Claimed<Forward>| Ok(()));
+        });
+        let queue = Forward::QUEUE.name;
+        place.jobs.pause(queue).await.unwrap();
+        let origin = "bob.example";
+        let many = move |tx: &mut Tx, env: &Env| {
+            let one = Forward { by: vec![alice], body: "{}".into(), origin: origin.into() };
+            Ok(env.jobs.enqueue_many(tx, &vec![one; 4_999])?)
+        };
+        place.write(many).await.unwrap();
+        let known = |count| {
+            let (jobs, name) = (place.jobs.clone(), place.name());
+            async move {
+                until(name, async || jobs.depth_in(queue, origin) == count).await;
+            }
+        };
+        known(4_999).await;
+        work(&place, vec![note("first", Some(&asked), &[])]).await;
+        known(5_000).await;
+        work(&place, vec![note("second", Some(&asked), &[])]).await;
+        let Deed::Post(mut post) = note("third", Some(&asked), &[]) else { unreachable!() };
+        post.uri = "https://carol.example/third".into();
+        work_of(&place, "https://carol.example/carol", vec![Deed::Post(post)]).await;
+        let waiting = format!("jobs WHERE kind = '{}'", Forward::KIND);
+        assert_eq!(rows(&place, &waiting).await, 5_001, "{}", place.name());
+        let here = "statuses WHERE local = 0";
+        assert_eq!(rows(&place, here).await, 3, "all are here");
+        running.stop().await;
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
@@ -9,6 +10,11 @@ use url::Url;
 use weir_base::Clock;
 
 use super::{Fediverse, SignedRequest};
+
+/// How often an answer to a Follow is sent, and how long after the first time; each further time a
+/// little later.
+const AGREES_MAX: u32 = 6;
+const AGAIN_AFTER: Duration = Duration::from_millis(200);
 
 /// Carries activities to the inboxes of people.
 #[derive(Clone)]
@@ -82,23 +88,28 @@ impl Courier {
         Ok(request.send().await?.status().as_u16())
     }
 
-    /// Agrees to a Follow, in the background.
+    /// Agrees to a Follow, in the background; comes again where it was not taken, as servers do.
     pub(super) fn agree(&self, fediverse: &Arc<Fediverse>, follow: Value) {
         let (courier, fediverse) = (self.clone(), fediverse.clone());
         tokio::spawn(async move {
-            if let Err(error) = courier.accept(&fediverse, follow).await {
-                eprintln!("a Follow could not be answered: {error:#}");
+            for attempt in 1.. {
+                let Err(error) = courier.accept(&fediverse, &follow).await else { return };
+                if attempt == AGREES_MAX {
+                    eprintln!("a Follow could not be answered: {error:#}");
+                    return;
+                }
+                tokio::time::sleep(AGAIN_AFTER * attempt).await;
             }
         });
     }
 
-    async fn accept(&self, fediverse: &Fediverse, follow: Value) -> Result<()> {
+    async fn accept(&self, fediverse: &Fediverse, follow: &Value) -> Result<()> {
         let person = follow["actor"].as_str().context("nobody follows")?.to_owned();
         let target = follow["object"].as_str().unwrap_or_default();
         let name = target.rsplit("/users/a").next().unwrap_or_default();
         let actor: usize = name.parse().with_context(|| format!("{target} is nobody here"))?;
         let number = weir_base::Random::system().below(u64::MAX);
-        let accept = fediverse.about(actor, "Accept", number, follow);
+        let accept = fediverse.about(actor, "Accept", number, follow.clone());
         match self.tell(fediverse, actor, &person, &accept).await? {
             200..=299 => Ok(()),
             status => bail!("{person} answered {status}"),

@@ -10,7 +10,7 @@ use weir_db::{Json, Tx, Value, texts};
 use super::look::{Look, Question, look_each};
 use super::publish::{self, Posted, Reach};
 use super::receive::{
-    Addressee, concerns_local, insert_media_each, missing, named, of_remote, written_at,
+    Addressee, MENTION, concerns_local, insert_media_each, missing, named, of_remote, written_at,
 };
 use super::remote::RemoteStatus;
 use super::{Cause, Status, Visibility, conversation, plain_marks};
@@ -260,8 +260,7 @@ fn mention_each(tx: &mut Tx, new: &[New<'_>]) -> Result<(), Error> {
     let row = |((status, account), silent): (&(Id, Id), &bool)| {
         [Value::Int(status.0), Value::Int(account.0), Value::Int(i64::from(*silent))]
     };
-    let sql = "INSERT INTO mentions (status_id, account_id, silent) VALUES (?1, ?2, ?3)";
-    tx.run_all(sql, rows.iter().map(row))?;
+    tx.run_all(MENTION, rows.iter().map(row))?;
     Ok(())
 }
 

@@ -257,13 +257,10 @@ pub(super) fn attach_media(tx: &mut Tx, by: Id, status: Id, media: &[Id]) -> Res
 
 /// Writes the row; false when one with this address stands there already.
 pub(crate) fn insert(tx: &mut Tx, status: &Status, version: Version) -> Result<bool, Error> {
-    let unless_there = format!("{INSERT} ON CONFLICT DO NOTHING");
-    Ok(tx.execute(&unless_there, &values(status, version))? > 0)
+    Ok(tx.execute(INSERT, &values(status, version))? > 0)
 }
 
-/// Writes many rows, of which nothing stands there: not their ids, addresses or boosts. What comes
-/// to stand there meanwhile fails the unit, which looks again; PostgreSQL would look for each row
-/// in all those indexes before it writes it, to do nothing then.
+/// As [`insert`], many rows.
 pub(super) fn insert_each<'s>(
     tx: &mut Tx,
     rows: impl IntoIterator<Item = (&'s Status, Version)>,
@@ -278,7 +275,7 @@ const INSERT: &str =
        in_reply_to_uri, boost_of_id, conversation_id, poll_id, card_id, app_id, media_ids,
        version_ms, version_seq)
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
-       ?19, ?20, ?21, ?22, ?23, ?24)";
+       ?19, ?20, ?21, ?22, ?23, ?24) ON CONFLICT DO NOTHING";
 
 fn values(status: &Status, version: Version) -> [Value<'_>; 24] {
     [

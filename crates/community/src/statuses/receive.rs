@@ -353,12 +353,12 @@ fn attach(
 }
 
 /// Notes that a post is for an account.
+pub(super) const MENTION: &str = "INSERT INTO mentions (status_id, account_id, silent)
+  VALUES (?1, ?2, ?3)
+  ON CONFLICT (status_id, account_id) DO UPDATE SET silent = excluded.silent";
+
 pub(super) fn mention(tx: &mut Tx, status: Id, account: Id, silent: bool) -> Result<(), Error> {
-    tx.run(
-        "INSERT INTO mentions (status_id, account_id, silent) VALUES (?1, ?2, ?3)
-         ON CONFLICT (status_id, account_id) DO UPDATE SET silent = excluded.silent",
-        params![status, account, silent],
-    )?;
+    tx.run(MENTION, params![status, account, silent])?;
     Ok(())
 }
 

@@ -165,13 +165,7 @@ impl Jobs {
         self.inner.directory.find(queue).map_or(0, |state| state.turns.lock().depth_of(lane))
     }
 
-    /// Whether `queue` was paused by hand, as far as this process knows, from memory.
-    pub fn is_paused(&self, queue: &str) -> bool {
-        let found = self.inner.directory.find(queue);
-        found.is_some_and(|state| state.paused.load(Ordering::Relaxed))
-    }
-
-    /// Of the jobs of a lane those that nobody works on: a unit that asks is not among them.
+    /// Those of them that nobody works on: a unit that asks is not among them.
     pub fn untaken_in(&self, queue: &str, lane: &str) -> u64 {
         self.inner.directory.find(queue).map_or(0, |state| state.turns.lock().untaken_of(lane))
     }

@@ -64,6 +64,6 @@ async fn plan(face: &ActivityPub, claim: Claimed<Distribute>) -> Result<Option<P
 ///
 /// # Errors
 /// The database's.
-pub fn write(tx: &mut Tx, env: &Env, plan: &Plan) -> Result<Outcome, weir_db::Error> {
-    ship::write_all(tx, env, &plan.0)
+pub fn write(tx: &mut Tx, env: &Env, plans: &[Plan]) -> Result<Vec<Outcome>, weir_db::Error> {
+    ship::write_each(tx, env, plans.iter().map(|plan| plan.0.as_slice()))
 }

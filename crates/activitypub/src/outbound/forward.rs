@@ -59,7 +59,7 @@ async fn plan(face: &ActivityPub, job: Forward) -> Result<Plan, Error> {
 ///
 /// # Errors
 /// The database's.
-pub fn write(tx: &mut Tx, env: &Env, plan: &Plan) -> Result<Outcome, weir_db::Error> {
-    metrics::counter!("weir_activitypub_forwarded_total").increment(1);
-    ship::write_all(tx, env, &plan.0)
+pub fn write(tx: &mut Tx, env: &Env, plans: &[Plan]) -> Result<Vec<Outcome>, weir_db::Error> {
+    metrics::counter!("weir_activitypub_forwarded_total").increment(plans.len() as u64);
+    ship::write_each(tx, env, plans.iter().map(|plan| plan.0.as_slice()))
 }

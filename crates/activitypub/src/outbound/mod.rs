@@ -103,16 +103,12 @@ pub(crate) fn register(registry: &mut Registry, face: &ActivityPub) {
     let (preparing, env) = (face.clone(), face.community().env().clone());
     registry.unit(
         move |jobs: Vec<Claimed<Distribute>>| distribute::prepare(preparing.clone(), jobs),
-        move |tx: &mut Tx, plans: &[distribute::Plan]| {
-            plans.iter().map(|plan| distribute::write(tx, &env, plan)).collect()
-        },
+        move |tx: &mut Tx, plans: &[distribute::Plan]| distribute::write(tx, &env, plans),
     );
     let (preparing, env) = (face.clone(), face.community().env().clone());
     registry.unit(
         move |jobs: Vec<Claimed<Forward>>| forward::prepare(preparing.clone(), jobs),
-        move |tx: &mut Tx, plans: &[forward::Plan]| {
-            plans.iter().map(|plan| forward::write(tx, &env, plan)).collect()
-        },
+        move |tx: &mut Tx, plans: &[forward::Plan]| forward::write(tx, &env, plans),
     );
     for queue in [Deliver::QUEUE, DeliverRest::QUEUE] {
         let feeds = face.community().env().feeds.clone();

@@ -52,7 +52,7 @@ impl Redeliver {
         let host = &self.host;
         if self.at_once {
             format!("redeliver at once {host}")
-        } else if at <= now.plus_ms(STEP_MS) {
+        } else if is_soon(at, now) {
             format!("redeliver soon {host}")
         } else {
             format!("redeliver {host} {}", at.as_ms() / 60_000)
@@ -67,6 +67,11 @@ impl Job for Redeliver {
     fn lane(&self) -> Cow<'_, str> {
         Cow::Borrowed(&self.host)
     }
+}
+
+/// Whether what is asked for `at` is the same as what is asked for now.
+pub fn is_soon(at: Timestamp, now: Timestamp) -> bool {
+    at <= now.plus_ms(STEP_MS)
 }
 
 /// Has `job` run at `at`, if nothing the same is planned for about then.

@@ -20,13 +20,23 @@ pub struct Sent {
     pub reach: Reach,
 }
 
-/// Hosts that are asked again for the sake of what is sent.
+/// Hosts that are asked again for the sake of what is sent, in one order, whatever that of the
+/// messages: others who ask hold what they asked for.
 #[derive(Default)]
 struct Asked {
-    /// Those that fail, and when.
+    /// Those that fail, and until when.
     failing: BTreeMap<String, Timestamp>,
-    /// Those for which others wait, at once.
+    /// Those that are asked at once: others wait there, or their time has come.
     now: BTreeSet<String>,
+}
+
+impl Asked {
+    fn ask(&self, tx: &mut Tx, env: &Env) -> Result<(), Error> {
+        for (host, until) in &self.failing {
+            redeliver::ask(tx, env, &Redeliver::of(host), *until)?;
+        }
+        redeliver::ask_now(tx, env, self.now.iter().map(String::as_str))
+    }
 }
 
 /// Writes the body, a row for each inbox, and a job for each host that is to be tried now.
@@ -46,28 +56,42 @@ fn write(tx: &mut Tx, env: &Env, sent: &Sent, asked: &mut Asked) -> Result<(), E
         env.jobs.enqueue_many(tx, &first)?;
     }
     env.jobs.enqueue_many(tx, &rest)?;
-    asked.failing.extend(reach.failing.iter().map(|(host, until)| (host.clone(), *until)));
+    for (host, until) in &reach.failing {
+        if redeliver::is_soon(*until, env.clock.now()) {
+            asked.now.insert(host.clone());
+        } else {
+            asked.failing.insert(host.clone(), *until);
+        }
+    }
     // Whatever ends the wait of those others has the host asked then; it may have ended already.
     asked.now.extend(waiting.into_values().filter(|host| !reach.failing.contains_key(host)));
     Ok(())
 }
 
-/// In one order, whatever the order of the messages: others who ask hold what they asked for.
-fn ask(tx: &mut Tx, env: &Env, asked: &Asked) -> Result<(), Error> {
-    for (host, until) in &asked.failing {
-        redeliver::ask(tx, env, &Redeliver::of(host), *until)?;
-    }
-    redeliver::ask_now(tx, env, asked.now.iter().map(String::as_str))
-}
-
-/// Writes everything that a job sends.
+/// Writes everything that each of some jobs sends.
 ///
 /// # Errors
 /// The database's.
-pub fn write_all(tx: &mut Tx, env: &Env, all: &[Sent]) -> Result<Outcome, weir_db::Error> {
-    let mut asked = Asked::default();
-    let written = all.iter().try_for_each(|sent| write(tx, env, sent, &mut asked));
-    match written.and_then(|()| ask(tx, env, &asked)) {
+pub fn write_each<'s>(
+    tx: &mut Tx,
+    env: &Env,
+    jobs: impl Iterator<Item = &'s [Sent]>,
+) -> Result<Vec<Outcome>, weir_db::Error> {
+    let (mut asked, mut outcomes) = (Asked::default(), Vec::new());
+    for all in jobs {
+        let written = all.iter().try_for_each(|sent| write(tx, env, sent, &mut asked));
+        outcomes.push(outcome(written)?);
+    }
+    // Behind all messages: rounds that end lock those, and ask then.
+    if let failed @ Err(_) = asked.ask(tx, env) {
+        let failed = outcome(failed)?;
+        outcomes.fill(failed);
+    }
+    Ok(outcomes)
+}
+
+fn outcome(written: Result<(), Error>) -> Result<Outcome, weir_db::Error> {
+    match written {
         Ok(()) => Ok(Outcome::Done),
         Err(Error::Db(error)) => Err(error),
         Err(error) => Ok(Outcome::retry(error)),

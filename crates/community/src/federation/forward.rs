@@ -21,8 +21,9 @@ use crate::{Env, Error, relationships};
 const STEPS_MAX: i64 = 10;
 /// People here in whose name one message is passed on.
 const SPEAKERS_MAX: usize = 10;
-/// Messages that wait to be passed on, and those of them that came from one server. They come as
-/// fast as messages do, and while these are behind hardly any goes on.
+/// Messages that wait to be passed on, and those of them that came from one server, beside which no
+/// more are kept but deletions, and beside twice as many nothing. They come as fast as messages do,
+/// and while these are behind hardly any goes on.
 const WAITING_MAX: u64 = 50_000;
 const WAITING_OF_ONE_MAX: u64 = 5_000;
 
@@ -123,7 +124,7 @@ pub(super) fn forward_each(
     let about: Vec<_> = passing.iter().map(|one| (one.status, one.passable)).collect();
     let speakers = speakers_each(tx, senders, &about)?;
     let forwards: Vec<Forward> = (passing.iter().zip(speakers))
-        .filter_map(|(one, speakers)| passed_on(env, speakers, one.incoming, one.passable))
+        .filter_map(|(one, speakers)| passed_on(tx, env, speakers, one.incoming, one.passable))
         .collect();
     if !forwards.is_empty() {
         env.jobs.enqueue_many(tx, &forwards)?;
@@ -138,23 +139,33 @@ fn forward(
     incoming: &Incoming,
     passable: &Passable,
 ) -> Result<(), Error> {
-    if let Some(forward) = passed_on(env, speakers, incoming, passable) {
+    if let Some(forward) = passed_on(tx, env, speakers, incoming, passable) {
         env.jobs.enqueue(tx, &forward)?;
     }
     Ok(())
 }
 
 /// None where nobody passes it on, or too many wait already: it is not passed on then.
-fn passed_on(env: &Env, by: Vec<Id>, incoming: &Incoming, passable: &Passable) -> Option<Forward> {
+fn passed_on(
+    tx: &mut Tx,
+    env: &Env,
+    by: Vec<Id>,
+    incoming: &Incoming,
+    passable: &Passable,
+) -> Option<Forward> {
     let origin = super::host_of(&incoming.actor).unwrap_or_default();
     if by.is_empty() {
         return None;
     }
     let queue = Forward::QUEUE.name;
-    if env.jobs.depth(queue) >= WAITING_MAX
-        || env.jobs.depth_in(queue, origin) >= WAITING_OF_ONE_MAX
+    // Who got the post through us is to hear that it is gone.
+    let times = if matches!(incoming.deed, Deed::Delete { .. }) { 2 } else { 1 };
+    if env.jobs.depth(queue) >= times * WAITING_MAX
+        || env.jobs.depth_in(queue, origin) >= times * WAITING_OF_ONE_MAX
     {
-        metrics::counter!("weir_community_forwards_dropped_total").increment(1);
+        tx.after_commit(|| {
+            metrics::counter!("weir_community_forwards_dropped_total").increment(1);
+        });
         return None;
     }
     Some(Forward { by, body: passable.body.clone(), origin: origin.to_owned() })

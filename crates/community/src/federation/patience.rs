@@ -93,27 +93,21 @@ impl Patience {
     }
 }
 
-/// Where messages wait that will be worked: of what is paused by hand nobody knows when.
-fn worked(env: &Env) -> impl Iterator<Item = &'static str> {
-    let names = [INBOUND.name, INBOUND_LATE.name].into_iter();
-    names.filter(|queue| !env.jobs.is_paused(queue))
-}
-
-/// How many messages wait to be worked, as far as this process knows.
+/// How many messages wait, as far as this process knows.
 pub fn unworked(env: &Env) -> u64 {
-    worked(env).map(|queue| env.jobs.depth(queue)).sum()
+    [INBOUND, INBOUND_LATE].iter().map(|queue| env.jobs.depth(queue.name)).sum()
 }
 
-/// Whether messages of `host` wait to be worked, as far as this process knows.
+/// Whether messages of `host` wait, as far as this process knows.
 pub fn has_unworked_of(env: &Env, host: &str) -> bool {
-    worked(env).any(|queue| env.jobs.depth_in(queue, host) > 0)
+    [INBOUND, INBOUND_LATE].iter().any(|queue| env.jobs.depth_in(queue.name, host) > 0)
 }
 
 /// Whether what is of `host` may come by itself: messages of it wait besides those that are worked
 /// just now, or many of others do, among which it sends its own.
 pub(super) fn may_come(env: &Env, host: &str) -> bool {
-    let waits = |queue| env.jobs.untaken_in(queue, host) > 0;
-    worked(env).any(waits) || unworked(env) >= BEHIND
+    let waits = |queue: &Queue| env.jobs.untaken_in(queue.name, host) > 0;
+    [INBOUND, INBOUND_LATE].iter().any(waits) || unworked(env) >= BEHIND
 }
 
 #[cfg(test)]

@@ -15,7 +15,6 @@ mod media;
 mod migration;
 mod order;
 mod origin;
-mod patience;
 mod people;
 mod place;
 mod proxy;

@@ -4,15 +4,15 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow};
 use serde_json::Value;
 use url::Url;
 use weir_base::Clock;
 
 use super::{Fediverse, SignedRequest};
 
-/// How often an answer to a Follow is sent, and how long after the first time; each further time a
-/// little later.
+/// How often an answer to a Follow is sent at most, and how long after the first time it is sent
+/// again; each further time a little later.
 const AGREES_MAX: u32 = 6;
 const AGAIN_AFTER: Duration = Duration::from_millis(200);
 
@@ -88,31 +88,36 @@ impl Courier {
         Ok(request.send().await?.status().as_u16())
     }
 
-    /// Agrees to a Follow, in the background; comes again where it was not taken, as servers do.
+    /// Agrees to a Follow, in the background; sends the answer again where it was not taken, as
+    /// servers do.
     pub(super) fn agree(&self, fediverse: &Arc<Fediverse>, follow: Value) {
         let (courier, fediverse) = (self.clone(), fediverse.clone());
         tokio::spawn(async move {
-            for attempt in 1.. {
-                let Err(error) = courier.accept(&fediverse, &follow).await else { return };
-                if attempt == AGREES_MAX {
-                    eprintln!("a Follow could not be answered: {error:#}");
-                    return;
-                }
-                tokio::time::sleep(AGAIN_AFTER * attempt).await;
+            if let Err(error) = courier.accept(&fediverse, follow).await {
+                eprintln!("a Follow could not be answered: {error:#}");
             }
         });
     }
 
-    async fn accept(&self, fediverse: &Fediverse, follow: &Value) -> Result<()> {
+    async fn accept(&self, fediverse: &Fediverse, follow: Value) -> Result<()> {
         let person = follow["actor"].as_str().context("nobody follows")?.to_owned();
         let target = follow["object"].as_str().unwrap_or_default();
         let name = target.rsplit("/users/a").next().unwrap_or_default();
         let actor: usize = name.parse().with_context(|| format!("{target} is nobody here"))?;
         let number = weir_base::Random::system().below(u64::MAX);
-        let accept = fediverse.about(actor, "Accept", number, follow.clone());
-        match self.tell(fediverse, actor, &person, &accept).await? {
-            200..=299 => Ok(()),
-            status => bail!("{person} answered {status}"),
+        let accept = fediverse.about(actor, "Accept", number, follow);
+        let mut attempt = 1;
+        loop {
+            let told = match self.tell(fediverse, actor, &person, &accept).await {
+                Ok(200..=299) => return Ok(()),
+                Ok(status) => Err(anyhow!("{person} answered {status}")),
+                Err(error) => Err(error),
+            };
+            if attempt == AGREES_MAX {
+                return told;
+            }
+            tokio::time::sleep(AGAIN_AFTER * attempt).await;
+            attempt += 1;
         }
     }
 }

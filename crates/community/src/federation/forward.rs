@@ -21,10 +21,10 @@ use crate::{Env, Error, relationships};
 const STEPS_MAX: i64 = 10;
 /// People here in whose name one message is passed on.
 const SPEAKERS_MAX: usize = 10;
-/// Messages that wait to be passed on, and those of them that came from one server, beside which no
-/// more are kept but deletions, and beside twice as many nothing. They come as fast as messages do,
-/// and while these are behind hardly any goes on.
+/// Messages that may wait to be passed on; twice as many before a deletion has no room either. They
+/// come as fast as messages do, and while these are behind hardly any goes on.
 const WAITING_MAX: u64 = 50_000;
+/// The same of those that came from one server.
 const WAITING_OF_ONE_MAX: u64 = 5_000;
 
 /// What a message needs in order to be passed on.

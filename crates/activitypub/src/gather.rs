@@ -1,5 +1,5 @@
-//! Writing together what comes at once: whoever comes while a transaction is on its way to the disk
-//! goes with the next one.
+//! Doing together what is asked for at once: whoever comes while a transaction is under way goes
+//! with the next one.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -12,76 +12,76 @@ use weir_community::{Community, Error};
 
 /// Things of one transaction.
 const TOGETHER_MAX: usize = 256;
-/// Transactions that are on their way at once: one is filled while the other is synced.
-const WRITERS_MAX: usize = 2;
+/// Transactions that are under way at once: one is filled while the other is synced.
+const RUNNING_MAX: usize = 2;
 
-/// Writes several things in one transaction of `C`.
-pub(crate) type Write<T, C = Community> =
-    for<'c> fn(&'c C, Vec<T>) -> BoxFuture<'c, Result<(), Error>>;
+/// Does several things in one transaction of `C`; one answer for each, in their order.
+pub(crate) type Together<T, R, C = Community> =
+    for<'c> fn(&'c C, Vec<T>) -> BoxFuture<'c, Result<Vec<R>, Error>>;
 
-/// Things on their way to the disk, each with somebody who waits until it is there: so there are no
-/// more of them than requests or jobs, but for those whose askers went away since.
-pub(crate) struct Gather<T, C = Community> {
-    write: Write<T, C>,
-    state: Arc<Mutex<State<T>>>,
+/// What is asked for, each with somebody who waits for the answer: so there is no more of it than
+/// requests or jobs, but for what those asked who went away since.
+pub(crate) struct Gather<T, R = (), C = Community> {
+    together: Together<T, R, C>,
+    state: Arc<Mutex<State<T, R>>>,
 }
 
-struct State<T> {
-    waiting: Vec<(T, oneshot::Sender<bool>)>,
-    writers: usize,
+struct State<T, R> {
+    waiting: Vec<(T, oneshot::Sender<R>)>,
+    running: usize,
 }
 
-impl<T: Send + 'static, C: Clone + Send + Sync + 'static> Gather<T, C> {
-    pub(crate) fn new(write: Write<T, C>) -> Self {
-        let state = State { waiting: Vec::new(), writers: 0 };
-        Self { write, state: Arc::new(Mutex::new(state)) }
+impl<T: Send + 'static, R: Send + 'static, C: Clone + Send + Sync + 'static> Gather<T, R, C> {
+    pub(crate) fn new(together: Together<T, R, C>) -> Self {
+        let state = State { waiting: Vec::new(), running: 0 };
+        Self { together, state: Arc::new(Mutex::new(state)) }
     }
 
-    /// Makes `one` durable; false when it could not be.
-    pub(crate) async fn keep(&self, on: &C, one: T) -> bool {
+    /// Has `one` done; none when it could not be, which was reported.
+    pub(crate) async fn ask(&self, on: &C, one: T) -> Option<R> {
         let (tell, told) = oneshot::channel();
         let begins = {
             let mut state = self.state.lock();
             state.waiting.push((one, tell));
-            let begins = state.writers < WRITERS_MAX;
-            state.writers += usize::from(begins);
+            let begins = state.running < RUNNING_MAX;
+            state.running += usize::from(begins);
             begins
         };
         if begins {
             // A task of its own: whoever asks may go away, those who came along may not suffer.
-            tokio::spawn(write_all(self.write, self.state.clone(), on.clone()));
+            tokio::spawn(do_all(self.together, self.state.clone(), on.clone()));
         }
-        told.await.unwrap_or(false)
+        told.await.ok()
     }
 }
 
-/// Writes until nothing waits.
-async fn write_all<T, C>(write: Write<T, C>, state: Arc<Mutex<State<T>>>, on: C) {
+/// Goes on until nothing waits.
+async fn do_all<T, R, C>(together: Together<T, R, C>, state: Arc<Mutex<State<T, R>>>, on: C) {
     loop {
-        let some: Vec<(T, oneshot::Sender<bool>)> = {
+        let some: Vec<(T, oneshot::Sender<R>)> = {
             let mut state = state.lock();
             let count = state.waiting.len().min(TOGETHER_MAX);
             if count == 0 {
-                state.writers -= 1;
+                state.running -= 1;
                 return;
             }
             state.waiting.drain(..count).collect()
         };
         let (things, askers): (Vec<T>, Vec<_>) = some.into_iter().unzip();
-        let written = AssertUnwindSafe(async { write(&on, things).await });
-        let is_written = match written.catch_unwind().await {
-            Ok(Ok(())) => true,
+        let done = AssertUnwindSafe(async { together(&on, things).await });
+        let answers = match done.catch_unwind().await {
+            Ok(Ok(answers)) => answers,
             Ok(Err(error)) => {
                 let count = askers.len();
-                tracing::warn!(%error, count, "what came in or went out is not on disk");
-                false
+                tracing::warn!(%error, count, "the database did not do what was asked of it");
+                Vec::new()
             }
             // The panic was reported where it happened, and others may still come.
-            Err(_) => false,
+            Err(_) => Vec::new(),
         };
-        for asker in askers {
+        for (asker, answer) in askers.into_iter().zip(answers) {
             // Who went away does not hear it.
-            let _ = asker.send(is_written);
+            let _ = asker.send(answer);
         }
     }
 }
@@ -102,7 +102,8 @@ mod tests {
     const PANICS: u32 = u32::MAX;
     const FAILS: u32 = u32::MAX - 1;
 
-    fn write(place: &Place, some: Vec<u32>) -> BoxFuture<'_, Result<(), Error>> {
+    /// The answers tell their questions.
+    fn write(place: &Place, some: Vec<u32>) -> BoxFuture<'_, Result<Vec<u32>, Error>> {
         async move {
             place.begun.send(some.clone()).unwrap();
             place.let_end.acquire().await.unwrap().forget();
@@ -110,13 +111,13 @@ mod tests {
             if some.contains(&FAILS) {
                 return Err(Error::NotFound("it"));
             }
-            Ok(())
+            Ok(some)
         }
         .boxed()
     }
 
     struct House {
-        gather: Arc<Gather<u32, Place>>,
+        gather: Arc<Gather<u32, u32, Place>>,
         place: Place,
         begun: mpsc::UnboundedReceiver<Vec<u32>>,
     }
@@ -128,13 +129,13 @@ mod tests {
             Self { gather: Arc::new(Gather::new(write)), place, begun }
         }
 
-        fn come(&self, one: u32) -> tokio::task::JoinHandle<bool> {
+        fn come(&self, one: u32) -> tokio::task::JoinHandle<Option<u32>> {
             let (gather, place) = (self.gather.clone(), self.place.clone());
-            tokio::spawn(async move { gather.keep(&place, one).await })
+            tokio::spawn(async move { gather.ask(&place, one).await })
         }
 
-        /// As [`come`](Self::come), when it has a writer of its own.
-        async fn begin(&mut self, one: u32) -> tokio::task::JoinHandle<bool> {
+        /// As [`come`](Self::come), when it has a transaction of its own.
+        async fn begin(&mut self, one: u32) -> tokio::task::JoinHandle<Option<u32>> {
             let asked = self.come(one);
             assert_eq!(self.begun.recv().await, Some(vec![one]));
             asked
@@ -158,12 +159,12 @@ mod tests {
         house.place.let_end.add_permits(1);
         assert_eq!(house.begun.recv().await, Some(vec![3, 4, 5, 6, 7]));
         house.place.let_end.add_permits(2);
-        for one in asked {
-            assert!(one.await.unwrap());
+        for (at, one) in asked.into_iter().enumerate() {
+            assert_eq!(one.await.unwrap(), Some(at as u32 + 1), "each has the answer of its own");
         }
         let next = house.begin(8).await;
         house.place.let_end.add_permits(1);
-        assert!(next.await.unwrap(), "who comes later has a writer again");
+        assert_eq!(next.await.unwrap(), Some(8), "who comes later is served again");
     }
 
     #[tokio::test]
@@ -173,7 +174,7 @@ mod tests {
             let asked = [house.begin(bad).await, house.begin(1).await];
             house.place.let_end.add_permits(2);
             let [bad, good] = asked;
-            assert_eq!((bad.await.unwrap(), good.await.unwrap()), (false, true));
+            assert_eq!((bad.await.unwrap(), good.await.unwrap()), (None, Some(1)));
         }
     }
 
@@ -186,7 +187,7 @@ mod tests {
         house.place.let_end.add_permits(3);
         assert_eq!(house.begun.recv().await, Some(vec![3]));
         for one in last {
-            assert!(one.await.unwrap());
+            assert!(one.await.unwrap().is_some());
         }
     }
 }

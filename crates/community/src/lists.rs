@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use weir_base::Id;
-use weir_db::{ToValue, Tx, Value, ids, params};
+use weir_db::{Question, ToValue, Tx, Value, ids, params};
 
 use crate::relationships::Bonds;
 use crate::streams::Event;
@@ -287,9 +287,17 @@ pub fn remove_members(tx: &mut Tx, env: &Env, by: Id, id: Id, people: &[Id]) -> 
 /// # Errors
 /// The database's.
 pub fn excluded_from_home(tx: &mut Tx, reader: Id) -> Result<Vec<Id>, Error> {
-    Ok(tx.column(
-        "SELECT m.account_id FROM lists l JOIN list_accounts m ON m.list_id = l.id
-         WHERE l.account_id = ?1 AND l.exclusive = 1",
-        params![reader],
-    )?)
+    let mut excluded = Vec::new();
+    tx.query_together(vec![ask_excluded_from_home(&mut excluded, reader)])?;
+    Ok(excluded)
+}
+
+/// As [`excluded_from_home`], to be asked together with other things.
+pub(crate) fn ask_excluded_from_home<'q>(excluded: &'q mut Vec<Id>, reader: Id) -> Question<'q> {
+    let sql = "SELECT m.account_id FROM lists l JOIN list_accounts m ON m.list_id = l.id
+       WHERE l.account_id = ?1 AND l.exclusive = 1";
+    Question::new(sql, [Value::Int(reader.0)], |row| {
+        excluded.push(row.get(0)?);
+        Ok(())
+    })
 }

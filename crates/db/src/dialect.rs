@@ -26,10 +26,9 @@ pub(crate) fn translate(dialect: Dialect, sql: &str) -> Cow<'_, str> {
     }
     let mut out = String::with_capacity(sql.len() + 64);
     let mut rest = sql;
-    while let Some(at) = rest.find(['?', '\'', 'i', 't', '-']) {
+    while let Some(at) = rest.find(['?', '\'', '(', '-']) {
         out.push_str(&rest[..at]);
         rest = &rest[at..];
-        let boundary = !out.ends_with(|last: char| last.is_alphanumeric() || last == '_');
         if let Some(quoted) = rest.strip_prefix('\'') {
             let end = quoted.find('\'').map_or(rest.len(), |end| end + 2);
             out.push_str(&rest[..end]);
@@ -37,10 +36,10 @@ pub(crate) fn translate(dialect: Dialect, sql: &str) -> Cow<'_, str> {
         } else if let Some(parameter) = rest.strip_prefix('?') {
             out.push(if dialect == Dialect::Postgres { '$' } else { '?' });
             rest = parameter;
-        } else if boundary && let Some(list) = rest.strip_prefix("ids(?") {
-            rest = push_list(dialect, "bigint", list, &mut out);
-        } else if boundary && let Some(list) = rest.strip_prefix("texts(?") {
-            rest = push_list(dialect, "text", list, &mut out);
+        } else if let Some(list) = rest.strip_prefix("(?")
+            && let Some(kind) = take_list_word(&mut out)
+        {
+            rest = push_list(dialect, kind, list, &mut out);
         } else if rest.starts_with("--") {
             let end = rest.find('\n').unwrap_or(rest.len());
             out.push_str(&rest[..end]);
@@ -52,6 +51,19 @@ pub(crate) fn translate(dialect: Dialect, sql: &str) -> Cow<'_, str> {
     }
     out.push_str(rest);
     Cow::Owned(out)
+}
+
+/// Takes the word that says what the list behind it is of off `out`; the type of its entries.
+fn take_list_word(out: &mut String) -> Option<&'static str> {
+    for (word, kind) in [("ids", "bigint"), ("texts", "text")] {
+        let before = out.strip_suffix(word);
+        let begins = |last: char| !last.is_alphanumeric() && last != '_';
+        if let Some(before) = before.filter(|before| before.chars().last().is_none_or(begins)) {
+            out.truncate(before.len());
+            return Some(kind);
+        }
+    }
+    None
 }
 
 fn push_list<'a>(dialect: Dialect, kind: &str, list: &'a str, out: &mut String) -> &'a str {
@@ -128,6 +140,11 @@ mod tests {
         assert_eq!(
             translate(Dialect::Sqlite, "SELECT 1 WHERE a IN ids(?1) AND b = ?2"),
             "SELECT 1 WHERE a IN (SELECT value FROM json_each(?1)) AND b = ?2"
+        );
+        let sql = "SELECT kids(?1) FROM bits WHERE a IN ids(?2)";
+        assert_eq!(
+            translate(Dialect::Sqlite, sql),
+            "SELECT kids(?1) FROM bits WHERE a IN (SELECT value FROM json_each(?2))"
         );
     }
 

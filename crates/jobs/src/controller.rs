@@ -97,7 +97,7 @@ pub(crate) struct Seen {
     pub(crate) waits: bool,
     /// Jobs wait, and all places are in use.
     pub(crate) wants: bool,
-    /// It gives way to others, which are behind.
+    /// It gives way to others, which are behind, or steps back for them.
     pub(crate) yields: bool,
     /// Jobs wait, and their lanes may start no more.
     pub(crate) in_lanes: bool,

@@ -23,7 +23,7 @@ use crate::registry::{Handler, Run};
 use crate::rows::{self, Claim};
 use crate::tasks::Piece;
 use crate::turns::Pick;
-use crate::yielding::Yielding;
+use crate::yielding::{Behind, Yielding};
 use crate::{Outcome, Queue, blocking, controller, tasks, units};
 
 /// Jobs of a queue of tasks that run at once at first, when its declaration does not say.
@@ -77,6 +77,8 @@ pub(crate) struct Worker {
     pub(crate) number: usize,
     /// What it gives way to, if to anything.
     pub(crate) yielding: Option<Yielding>,
+    /// Whether one batch at a time is to be on its way, for a queue of units.
+    pub(crate) pressed: Option<Behind>,
     /// All queues that are served.
     pub(crate) beside: Arc<[(Queue, Arc<QueueState>)]>,
     /// Take nothing new.
@@ -211,11 +213,22 @@ impl Worker {
                 _ => 1,
             };
             let most = batch_jobs((all_ns / job_ns).max(least), self.queue.weight, heaviest);
-            if self.state.places.free() == 0 { 0 } else { most }
+            if self.has_place() { most } else { 0 }
         } else {
             self.room(turns.job_ns())
         };
         turns.select(budget.min(self.state.claim_max()).min(most))
+    }
+
+    /// Whether one more batch may be on its way. The end of one that is wakes the dispatcher.
+    fn has_place(&self) -> bool {
+        let places = &self.state.places;
+        places.free() > 0 && (places.held() == 0 || !self.is_pressed())
+    }
+
+    /// Whether the queue goes on by one batch at a time, so that others have more.
+    pub(crate) fn is_pressed(&self) -> bool {
+        self.pressed.as_ref().is_some_and(|is_pressed| is_pressed())
     }
 
     /// The most weight of a queue of units in this one's class that has work.

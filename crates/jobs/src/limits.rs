@@ -30,7 +30,8 @@ pub enum LimitedBy {
     Memory,
     /// The budget of running jobs that all queues share.
     Budget,
-    /// What it gives way to ([`Registry::give_way`](crate::Registry::give_way)).
+    /// What it gives way to ([`Registry::give_way`](crate::Registry::give_way)), or steps back for
+    /// ([`Registry::step_back`](crate::Registry::step_back)).
     Urgent,
     /// Its lanes: each has as many running as one lane may, or waits for its time.
     Lanes,
@@ -77,7 +78,9 @@ impl Display for LimitedBy {
             Self::Database => "the database hands out and takes back no more",
             Self::Memory => "the memory budget is nearly used up",
             Self::Budget => "the running jobs of all queues reach their common budget",
-            Self::Urgent => "it gives way to what is urgent and behind; a few go on now and then",
+            Self::Urgent => {
+                "it gives way to what is urgent; a few go on now and then, or one batch at a time"
+            }
             Self::Lanes => "each lane has as many running as one lane may, or waits for its time",
         })
     }

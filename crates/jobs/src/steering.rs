@@ -167,7 +167,7 @@ impl Steered for Worker {
                 || state.paused.load(Ordering::Relaxed),
             waits: waiting || refused,
             wants: refused || (waiting && used >= most),
-            yields: self.yielding.as_ref().is_some_and(Yielding::is_waiting),
+            yields: self.yielding.as_ref().is_some_and(Yielding::is_waiting) || self.is_pressed(),
             in_lanes: waiting && !in_line,
             running,
             ended: meter.0,

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use weir_base::Timestamp;
-use weir_community::federation::{self, BEHIND, Fetch, Forward, Patience};
+use weir_community::federation::{self, BEHIND, Fetch, Forward, INBOUND_LATE, Patience};
 use weir_community::{Env, Error};
-use weir_db::{Class, Tx};
+use weir_db::{Class, Dialect, Tx};
 use weir_jobs::{Job, Registry};
 
 use super::unknown;
@@ -23,6 +23,10 @@ const BEHIND_STILL_MS: i64 = 4_000;
 /// How often is looked whether something can be called back.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
+/// With fewer messages that wait what is fetched goes on: other servers take longer to answer than
+/// these few tenths of a second of work.
+const NEARLY_WORKED: u64 = 1_000;
+
 /// Messages of unknown senders that go on every half second beside a flood.
 const FEW_UNKNOWN: usize = 4;
 /// The same of fetches, among which are those for who opens a thread.
@@ -33,15 +37,23 @@ const FEW_PASSED_ON: usize = 1;
 
 /// Has give way what costs more than what came in and is awaited by few: to get to know a
 /// sender or to fetch a post takes as long as several messages of one who is known, to pass on what
-/// others write as long as dozens. What was fetched because of a message is part of it, so fetches
-/// go on at once when nothing waits any more.
+/// others write as long as dozens. What is fetched because of a message is part of it, so fetches
+/// go on a little before nothing waits any more.
+///
+/// On SQLite, whose one writer the door and the batches share, what came late steps back while
+/// senders crowd at the door: their messages are safe first, and people wait for fewer batches.
 pub(super) fn register(registry: &mut Registry, face: &ActivityPub) {
     for (queue, few) in [(unknown::QUEUE, FEW_UNKNOWN), (Forward::QUEUE, FEW_PASSED_ON)] {
         let face = face.clone();
         registry.give_way(queue, few, move || face.is_behind());
     }
+    if face.community().db().dialect() == Dialect::Sqlite {
+        let callers = face.inbox().callers.clone();
+        registry.step_back(INBOUND_LATE, move || callers.press());
+    }
     let env = face.community().env().clone();
-    registry.give_way(Fetch::QUEUE, FEW_FETCHES, move || federation::unworked(&env) >= BEHIND);
+    registry
+        .give_way(Fetch::QUEUE, FEW_FETCHES, move || federation::unworked(&env) >= NEARLY_WORKED);
 }
 
 /// When so much was last seen to wait that what comes in was behind.
@@ -113,7 +125,7 @@ async fn watch(face: Weak, patience: &Patience) {
         patience.any().await;
         tokio::time::sleep(LOOK_EVERY).await;
         let Some(face) = face.upgrade() else { return };
-        let is_behind = federation::unworked(face.community().env()) >= BEHIND;
+        let is_behind = federation::unworked(face.community().env()) >= NEARLY_WORKED;
         let called = patience.look(|lane| !face.has_unworked_of(lane), is_behind);
         if !called.is_empty() {
             face.call_back(called).await;

@@ -10,7 +10,9 @@ use weir_community::{Env, Error, federation};
 use weir_db::{Class, Tx};
 use weir_http::ClientIp;
 
+use super::Admitted;
 use super::bodies::{self, Unread};
+use super::callers::Callers;
 use super::full::Refusal;
 use super::hearsay;
 use super::seen;
@@ -73,7 +75,9 @@ pub(crate) async fn receive(
         }
     };
     let door = face.inbox().door.clone();
+    let caller = Callers::come(&face.inbox().callers);
     let judged = door.spawn(async move {
+        let _caller = caller;
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
         let body = &kept.bytes;
         Message { face: &face, client, path, headers: &headers, body }.judge().await
@@ -190,7 +194,7 @@ impl Message<'_> {
         key: &Uri,
         activity: &Arc<Activity>,
     ) -> Result<Verdict, Error> {
-        let Some(known) = self.face.key_owner(key.as_str(), false).await? else {
+        let Some(known) = self.face.remembered_owner(key.as_str()).await? else {
             return self.unknown(key, activity).await;
         };
         let Err(error) = checked.verify(&known.key) else {
@@ -202,7 +206,7 @@ impl Message<'_> {
             return Ok(error.into());
         }
         // The key in memory may be older than the one in its row, and that than the one over there.
-        let fresh = self.face.key_owner(key.as_str(), true).await?;
+        let fresh = self.face.key_owner(key.as_str()).await?;
         if let Some(fresh) = fresh.filter(|fresh| checked.verify(&fresh.key).is_ok()) {
             return Ok(self.take(checked, key, activity, &fresh).await);
         }
@@ -246,13 +250,13 @@ impl Message<'_> {
             looked_up: false,
             activity: Some(activity.clone()),
         };
-        let kept = match is_late(activity, now) {
-            true => face.inbox().late.keep(face.community(), Late(inbound)).await,
-            false => face.inbox().known.keep(face.community(), inbound).await,
+        let admitted = match is_late(activity, now) {
+            true => Admitted::Late(Late(inbound)),
+            false => Admitted::Known(inbound),
         };
-        match kept {
-            true => Verdict::Accepted,
-            false => Verdict::Failed,
+        match face.inbox().admitted.ask(face.community(), admitted).await {
+            Some(()) => Verdict::Accepted,
+            None => Verdict::Failed,
         }
     }
 
@@ -299,7 +303,7 @@ impl Message<'_> {
     /// Whose key it is, if the signature fits; where it does not, the key is fetched again.
     async fn verified(&self, checked: &Checked, key: &Uri) -> Result<Option<Arc<Signer>>, Error> {
         let fits = |known: &Arc<Signer>| checked.verify(&known.key).is_ok();
-        let Some(known) = self.face.key_owner(key.as_str(), false).await? else { return Ok(None) };
+        let Some(known) = self.face.remembered_owner(key.as_str()).await? else { return Ok(None) };
         if fits(&known) {
             return Ok(Some(known));
         }
@@ -308,7 +312,7 @@ impl Message<'_> {
         if sources.is_spent(source, now) {
             return Ok(None);
         }
-        if let Some(fresh) = self.face.key_owner(key.as_str(), true).await?.filter(fits) {
+        if let Some(fresh) = self.face.key_owner(key.as_str()).await?.filter(fits) {
             return Ok(Some(fresh));
         }
         if self.face.was_refetched(key.as_str()) {
@@ -357,11 +361,12 @@ impl Message<'_> {
         if let Some(refusal) = full {
             return Ok(Verdict::Later(refusal));
         }
-        let kept = face.inbox().unknown.keep(face.community(), unverified).await;
-        face.inbox().full.lock().crowd.came(&lane, kept);
+        let admitted = Admitted::Unknown(unverified);
+        let kept = face.inbox().admitted.ask(face.community(), admitted).await;
+        face.inbox().full.lock().crowd.came(&lane, kept.is_some());
         Ok(match kept {
-            true => Verdict::Accepted,
-            false => Verdict::Failed,
+            Some(()) => Verdict::Accepted,
+            None => Verdict::Failed,
         })
     }
 

@@ -285,7 +285,7 @@ impl ActivityPub {
         let now = self.now();
         let error = match fetched {
             Err(error) => error,
-            Ok(()) => match self.key_owner(key_id, true).await {
+            Ok(()) => match self.key_owner(key_id).await {
                 Ok(Some(_)) => return None,
                 Ok(None) => return Some(End::None(format!("{actor} has no key {key_id}").into())),
                 Err(error) => error.into(),

@@ -14,6 +14,7 @@
 
 mod backlog;
 mod bodies;
+mod callers;
 mod crowd;
 mod door;
 mod full;
@@ -40,12 +41,13 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use weir_community::{Community, Env, Error};
 use weir_db::{Class, Tx};
-use weir_jobs::{Job, Registry};
+use weir_jobs::Registry;
 
-use crate::ActivityPub;
 use crate::gather::Gather;
+use crate::{ActivityPub, Signer};
 use backlog::Backlog;
 use bodies::Bodies;
+use callers::Callers;
 use full::Full;
 use meet::Meetings;
 use seen::Seen;
@@ -57,11 +59,11 @@ pub(crate) struct Inbox {
     full: Mutex<Full>,
     pub(crate) sources: Sources,
     meetings: Meetings,
-    known: Gather<Inbound>,
-    late: Gather<Late>,
-    unknown: Gather<Unverified>,
+    admitted: Gather<Admitted>,
+    keys: Gather<String, Option<Arc<Signer>>>,
     backlog: Backlog,
     bodies: Arc<Bodies>,
+    callers: Arc<Callers>,
     /// Where messages are judged.
     door: Handle,
 }
@@ -73,25 +75,51 @@ impl Inbox {
             full: Mutex::new(Full::new(limits, free_disk)),
             sources: Sources::default(),
             meetings: Meetings::default(),
-            known: Gather::new(enqueue),
-            late: Gather::new(enqueue),
-            unknown: Gather::new(enqueue),
+            admitted: Gather::new(enqueue),
+            keys: Gather::new(seen::owners),
             backlog: Backlog::default(),
             bodies: Arc::new(Bodies::new(limits.bodies_bytes_max)),
+            callers: Arc::default(),
             door,
         }
     }
 }
 
-/// Makes messages durable. They are packed here, so that the thread which writes does nothing else.
-fn enqueue<J: Job + Clone>(
+/// A message that the door let in, by where it waits.
+enum Admitted {
+    Known(Inbound),
+    Late(Late),
+    /// It is seldom worked at once, so it is not kept in hand.
+    Unknown(Unverified),
+}
+
+/// Makes messages durable, in one transaction whatever they wait for. They are packed here, so that
+/// the thread which writes does nothing else.
+fn enqueue(
     community: &Community,
-    jobs: Vec<J>,
-) -> BoxFuture<'_, Result<(), Error>> {
+    admitted: Vec<Admitted>,
+) -> BoxFuture<'_, Result<Vec<()>, Error>> {
     async move {
-        metrics::histogram!("weir_activitypub_inbox_group").record(jobs.len() as f64);
-        let mut packed = community.env().jobs.pack_in_hand(jobs)?;
-        let write = move |tx: &mut Tx, env: &Env| Ok(env.jobs.enqueue_packed(tx, &mut packed)?);
+        let count = admitted.len();
+        metrics::histogram!("weir_activitypub_inbox_group").record(count as f64);
+        let (mut known, mut late, mut unknown) = (Vec::new(), Vec::new(), Vec::new());
+        for one in admitted {
+            match one {
+                Admitted::Known(one) => known.push(one),
+                Admitted::Late(one) => late.push(one),
+                Admitted::Unknown(one) => unknown.push(one),
+            }
+        }
+        let jobs = &community.env().jobs;
+        let mut known = jobs.pack_in_hand(known)?;
+        let mut late = jobs.pack_in_hand(late)?;
+        let mut unknown = jobs.pack(&unknown)?;
+        let write = move |tx: &mut Tx, env: &Env| {
+            env.jobs.enqueue_packed(tx, &mut known)?;
+            env.jobs.enqueue_packed(tx, &mut late)?;
+            env.jobs.enqueue_packed(tx, &mut unknown)?;
+            Ok(vec![(); count])
+        };
         community.write(Class::Inbound, write).await
     }
     .boxed()

@@ -1,13 +1,18 @@
 //! What came lately, in memory: for what is told to the door again and again.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use aws_lc_rs::digest::{Context, SHA256};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use moka::sync::Cache;
 use weir_base::Timestamp;
-use weir_community::Error;
+use weir_community::{Community, Error};
+use weir_db::Error as DbError;
 
+use crate::resolver::signer;
 use crate::{ActivityPub, Signer};
 
 /// Messages remembered.
@@ -64,22 +69,48 @@ impl Seen {
     }
 }
 
+/// Whose keys these are, as far as it is known here: what several messages ask is read together.
+pub(super) fn owners(
+    community: &Community,
+    keys: Vec<String>,
+) -> BoxFuture<'_, Result<Vec<Option<Arc<Signer>>>, Error>> {
+    async move {
+        let known = signer::known(community, keys.clone()).await?;
+        let known: HashMap<String, Arc<Signer>> =
+            known.into_iter().map(|(key_id, signer)| (key_id, Arc::new(signer))).collect();
+        Ok(keys.iter().map(|key_id| known.get(key_id).cloned()).collect())
+    }
+    .boxed()
+}
+
 impl ActivityPub {
-    /// Whose key this is, as far as it is known here; `fresh` looks at its row.
-    pub(super) async fn key_owner(
+    /// Whose key this is, as far as it is known here, or was a moment ago.
+    pub(super) async fn remembered_owner(
         &self,
         key_id: &str,
-        fresh: bool,
     ) -> Result<Option<Arc<Signer>>, Error> {
-        let keys = &self.inbox().seen.keys;
-        if let Some(known) = keys.get(key_id).filter(|_| !fresh) {
+        if let Some(known) = self.inbox().seen.keys.get(key_id) {
             return Ok(Some(known));
         }
+        let found = self.inbox().keys.ask(self.community(), key_id.to_owned()).await;
+        let unread = || DbError::Unavailable("keys could not be read".into());
+        let known = found.ok_or_else(unread)?;
+        self.remember(key_id, known.as_ref());
+        Ok(known)
+    }
+
+    /// Whose key this is by its row.
+    pub(super) async fn key_owner(&self, key_id: &str) -> Result<Option<Arc<Signer>>, Error> {
         let known = self.known_signer(key_id).await?.map(Arc::new);
-        match &known {
+        self.remember(key_id, known.as_ref());
+        Ok(known)
+    }
+
+    fn remember(&self, key_id: &str, known: Option<&Arc<Signer>>) {
+        let keys = &self.inbox().seen.keys;
+        match known {
             Some(known) => keys.insert(key_id.to_owned(), known.clone()),
             None => keys.invalidate(key_id),
         }
-        Ok(known)
     }
 }

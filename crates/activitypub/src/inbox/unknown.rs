@@ -108,7 +108,7 @@ pub(super) fn register(registry: &mut Registry, face: &ActivityPub) {
         async move {
             let key_id = claimed.job.key_id;
             face.refetch(&key_id).await.map_err(Failure::retry)?;
-            face.key_owner(&key_id, true).await.map_err(Failure::retry)?;
+            face.key_owner(&key_id).await.map_err(Failure::retry)?;
             Ok(())
         }
     });

@@ -236,9 +236,9 @@ impl<'f> Round<'f> {
         if is_plain && tries.iter().all(|tried| tried.end == End::Taken) {
             let taken = tries.into_iter().map(|tried| (tried.payload, tried.inbox)).collect();
             let taken = Taken { host, taken, is_again };
-            return match face.outbound().taken.keep(face.community(), taken).await {
-                true => Ok(()),
-                false => Err(Failure::retry("that it was delivered is not on disk")),
+            return match face.outbound().taken.ask(face.community(), taken).await {
+                Some(()) => Ok(()),
+                None => Err(Failure::retry("that it was delivered is not on disk")),
             };
         }
         let unit = move |tx: &mut Tx, env: &Env| {
@@ -263,7 +263,7 @@ pub(super) struct Taken {
 pub(super) fn write_taken(
     community: &Community,
     rounds: Vec<Taken>,
-) -> BoxFuture<'_, Result<(), Error>> {
+) -> BoxFuture<'_, Result<Vec<()>, Error>> {
     let unit = move |tx: &mut Tx, env: &Env| {
         let each = rounds.iter().flat_map(|round| {
             round.taken.iter().map(|(payload, inbox)| (*payload, &*round.host, &**inbox))
@@ -274,7 +274,8 @@ pub(super) fn write_taken(
         let waited_for = outgoing::waited_for(tx, &ended.collect())?;
         let is_next = |round: &&Taken| round.taken.iter().any(|(id, _)| waited_for.contains(id));
         let hosts: BTreeSet<&str> = first().filter(is_next).map(|round| &*round.host).collect();
-        redeliver::ask_now(tx, env, hosts)
+        redeliver::ask_now(tx, env, hosts)?;
+        Ok(vec![(); rounds.len()])
     };
     community.write(Class::Outbound, unit).boxed()
 }

@@ -13,7 +13,7 @@ mod policy;
 mod port;
 mod post;
 mod replies;
-mod signer;
+pub(crate) mod signer;
 mod webfinger;
 
 use weir_base::{Clock, Timestamp};

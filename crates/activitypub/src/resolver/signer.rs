@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use moka::sync::Cache;
 use weir_base::{Id, Timestamp};
-use weir_community::Error;
+use weir_community::{Community, Error};
 use weir_db::{Class, Tx};
 
 use super::RemoteError;
@@ -108,28 +108,36 @@ impl ActivityPub {
         &self,
         keys: Vec<String>,
     ) -> Result<HashMap<String, Signer>, Error> {
-        let rows = self.community().read(Class::Inbound, move |tx: &mut Tx, _| {
-            Ok(tx.query(
-                "SELECT k.key_id, k.public_pem, a.id, a.uri, a.domain,
-                   CASE WHEN a.suspended_at IS NULL AND a.deleted_at IS NULL THEN 0 ELSE 1 END
-                 FROM account_keys k JOIN accounts a ON a.id = k.account_id
-                 WHERE k.key_id IN texts(?1) AND a.domain <> ''",
-                &[weir_db::texts(&keys)],
-                |row| {
-                    let (key_id, pem): (String, String) = (row.get(0)?, row.get(1)?);
-                    Ok((key_id, pem, (row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?)))
-                },
-            )?)
-        });
-        type Found = (String, String, (Id, String, String, bool));
-        let rows: Vec<Found> = rows.await?;
-        let one = |(key_id, pem, (account, uri, domain, suspended)): Found| {
-            // A key that cannot be read is as good as none.
-            let key = PublicKey::from_pem(&pem).ok()?;
-            Some((key_id, Signer { account, uri, domain, suspended, key }))
-        };
-        Ok(rows.into_iter().filter_map(one).collect())
+        known(self.community(), keys).await
     }
+}
+
+/// The remote accounts whose keys these are, as far as they are known here, by key.
+pub(crate) async fn known(
+    community: &Community,
+    keys: Vec<String>,
+) -> Result<HashMap<String, Signer>, Error> {
+    let rows = community.read(Class::Inbound, move |tx: &mut Tx, _| {
+        Ok(tx.query(
+            "SELECT k.key_id, k.public_pem, a.id, a.uri, a.domain,
+               CASE WHEN a.suspended_at IS NULL AND a.deleted_at IS NULL THEN 0 ELSE 1 END
+             FROM account_keys k JOIN accounts a ON a.id = k.account_id
+             WHERE k.key_id IN texts(?1) AND a.domain <> ''",
+            &[weir_db::texts(&keys)],
+            |row| {
+                let (key_id, pem): (String, String) = (row.get(0)?, row.get(1)?);
+                Ok((key_id, pem, (row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?)))
+            },
+        )?)
+    });
+    type Found = (String, String, (Id, String, String, bool));
+    let rows: Vec<Found> = rows.await?;
+    let one = |(key_id, pem, (account, uri, domain, suspended)): Found| {
+        // A key that cannot be read is as good as none.
+        let key = PublicKey::from_pem(&pem).ok()?;
+        Some((key_id, Signer { account, uri, domain, suspended, key }))
+    };
+    Ok(rows.into_iter().filter_map(one).collect())
 }
 
 /// The actors whose key this may be: what stands before the fragment, or, where keys have a path

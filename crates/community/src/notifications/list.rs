@@ -7,7 +7,7 @@ use weir_base::Id;
 use weir_db::{Tx, Value, params, texts};
 
 use super::Kind;
-use crate::accounts::{self, Account};
+use crate::accounts::Account;
 use crate::statuses::{self, View};
 use crate::streams::Event;
 use crate::timelines::Range;
@@ -151,11 +151,9 @@ fn row(row: &weir_db::Row<'_>) -> Result<Bare, weir_db::Error> {
 fn fill(tx: &mut Tx, env: &Env, reader: Id, rows: Vec<Bare>) -> Result<Vec<Notification>, Error> {
     let from: Vec<Id> = rows.iter().map(|row| row.from).collect();
     let about: Vec<Id> = rows.iter().filter_map(|row| row.status).collect();
-    let accounts: HashMap<Id, Arc<Account>> = accounts::by_ids(tx, &from)?
-        .into_iter()
-        .map(|account| (account.id, Arc::new(account)))
-        .collect();
-    let views: HashMap<Id, View> = statuses::load(tx, env, Some(reader), &about)?
+    let mut accounts: HashMap<Id, Arc<Account>> = HashMap::new();
+    let asked = vec![statuses::ask_accounts(&mut accounts, &from)];
+    let views: HashMap<Id, View> = statuses::load_beside(tx, env, reader, &about, asked)?
         .into_iter()
         .map(|view| (view.status.id, view))
         .collect();

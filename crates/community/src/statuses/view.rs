@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value as JsonValue;
 use weir_base::{Id, Timestamp};
-use weir_db::{Json, Question, Record, Tx, Value, ids};
+use weir_db::{Json, Question, Record, Row, Tx, Value, ids};
 
 use super::visibility::{self, Bond};
 use super::{Status, Visibility, may_see};
@@ -106,11 +106,26 @@ impl Poll {
 /// # Errors
 /// The database's.
 pub fn load(tx: &mut Tx, env: &Env, reader: Option<Id>, list: &[Id]) -> Result<Vec<View>, Error> {
-    Ok(load_where(tx, env, reader, list, false)?.0)
+    Ok(load_where(tx, env, reader, list, false, Vec::new())?.0)
+}
+
+/// As [`load`]; what is asked `beside` goes with the first of it.
+///
+/// # Errors
+/// The database's.
+pub(crate) fn load_beside(
+    tx: &mut Tx,
+    env: &Env,
+    reader: Id,
+    list: &[Id],
+    beside: Vec<Question<'_>>,
+) -> Result<Vec<View>, Error> {
+    Ok(load_where(tx, env, Some(reader), list, false, beside)?.0)
 }
 
 /// As [`load`], and how `reader` stands to everybody whom these posts concern: who wrote and who
-/// boosted them, whom they answer, whom they mention.
+/// boosted them, whom they answer, whom they mention. What is asked `beside` goes with the first of
+/// it.
 ///
 /// # Errors
 /// The database's.
@@ -119,8 +134,9 @@ pub(crate) fn load_with_bonds(
     env: &Env,
     reader: Id,
     list: &[Id],
+    beside: Vec<Question<'_>>,
 ) -> Result<(Vec<View>, Bonds), Error> {
-    load_where(tx, env, Some(reader), list, false)
+    load_where(tx, env, Some(reader), list, false, beside)
 }
 
 /// The posts of `list` without any reader's state, whoever may see them: for streams and
@@ -129,7 +145,7 @@ pub(crate) fn load_with_bonds(
 /// # Errors
 /// The database's.
 pub fn load_for_all(tx: &mut Tx, env: &Env, list: &[Id]) -> Result<Vec<View>, Error> {
-    Ok(load_where(tx, env, None, list, true)?.0)
+    Ok(load_where(tx, env, None, list, true, Vec::new())?.0)
 }
 
 fn load_where(
@@ -138,18 +154,29 @@ fn load_where(
     reader: Option<Id>,
     list: &[Id],
     all_visible: bool,
+    beside: Vec<Question<'_>>,
 ) -> Result<(Vec<View>, Bonds), Error> {
     if list.is_empty() {
+        tx.query_together(beside)?;
         return Ok((Vec::new(), Bonds::default()));
     }
-    let mut rows = rows(tx, list)?;
-    let boosted: Vec<Id> = rows.values().filter_map(|status| status.boost_of_id).collect();
-    rows.extend(self::rows(tx, &boosted)?);
+    let mut rows = HashMap::new();
+    let mut boosted = HashMap::new();
+    let mut questions = vec![ask_rows(&mut rows, list), ask_boosted(&mut boosted, list)];
+    questions.extend(beside);
+    tx.query_together(questions)?;
+    rows.extend(boosted);
     let authors: HashSet<Id> = rows.values().map(|status| status.account_id).collect();
     let mut accounts: HashMap<Id, Arc<Account>> = HashMap::new();
     let mut parts = Parts::default();
+    let closed: Vec<Id> =
+        rows.values().filter(|status| !status.visibility.is_open()).map(|one| one.id).collect();
+    let mut mentioned = HashSet::new();
     let mut questions = vec![ask_accounts(&mut accounts, &authors)];
     questions.extend(parts.ask_mentions(&rows));
+    if let Some(reader) = reader.filter(|_| !closed.is_empty()) {
+        questions.push(visibility::ask_mentioning(&mut mentioned, reader, &closed));
+    }
     tx.query_together(questions)?;
     let people = parts.people(&rows);
     let mut found = Found::default();
@@ -162,12 +189,6 @@ fn load_where(
     tx.query_together(questions)?;
     parts.settle(found, &rows);
     let bonds = Bonds::from(bond_rows);
-    let closed: Vec<Id> =
-        rows.values().filter(|status| !status.visibility.is_open()).map(|one| one.id).collect();
-    let mentioned = match reader.filter(|_| !closed.is_empty()) {
-        Some(reader) => visibility::mentioning(tx, reader, &closed)?,
-        None => HashSet::new(),
-    };
     rows.retain(|_, status| {
         let Some(account) = accounts.get(&status.account_id) else { return false };
         all_visible
@@ -192,13 +213,25 @@ pub fn load_one(tx: &mut Tx, env: &Env, reader: Option<Id>, id: Id) -> Result<Vi
     load(tx, env, reader, &[id])?.pop().ok_or(Error::NotFound("Status"))
 }
 
-fn rows(tx: &mut Tx, list: &[Id]) -> Result<HashMap<Id, Status>, Error> {
-    if list.is_empty() {
-        return Ok(HashMap::new());
-    }
-    let rows: Vec<Status> =
-        tx.records("SELECT {} FROM statuses WHERE id IN ids(?1)", &[ids(list)])?;
-    Ok(rows.into_iter().map(|status| (status.id, status)).collect())
+fn ask_rows<'q>(rows: &'q mut HashMap<Id, Status>, list: &[Id]) -> Question<'q> {
+    let sql = format!("SELECT {} FROM statuses WHERE id IN ids(?1)", Status::COLUMNS);
+    Question::new(sql, [ids(list)], |row| keep(row, rows))
+}
+
+/// Of those of `list` that are boosts the posts that they are of.
+fn ask_boosted<'q>(rows: &'q mut HashMap<Id, Status>, list: &[Id]) -> Question<'q> {
+    let sql = format!(
+        "SELECT {} FROM statuses b JOIN statuses s ON s.id = b.boost_of_id
+         WHERE b.id IN ids(?1) AND b.boost_of_id IS NOT NULL",
+        Status::columns_of("s")
+    );
+    Question::new(sql, [ids(list)], |row| keep(row, rows))
+}
+
+fn keep(row: &Row<'_>, rows: &mut HashMap<Id, Status>) -> Result<(), weir_db::Error> {
+    let status = Status::read(row, 0)?;
+    rows.insert(status.id, status);
+    Ok(())
 }
 
 /// Those of `rows` that are no boosts: what hangs on posts hangs on these.
@@ -349,9 +382,10 @@ struct Found {
     states: Vec<(i64, Id)>,
 }
 
-fn ask_accounts<'q>(
+/// Asks for the accounts `wanted`.
+pub(crate) fn ask_accounts<'q, 'w>(
     accounts: &'q mut HashMap<Id, Arc<Account>>,
-    wanted: &HashSet<Id>,
+    wanted: impl IntoIterator<Item = &'w Id>,
 ) -> Question<'q> {
     let sql = format!("SELECT {} FROM accounts WHERE id IN ids(?1)", Account::COLUMNS);
     Question::new(sql, [ids(wanted)], |row| {

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use weir_base::Id;
-use weir_db::{Tx, params};
+use weir_db::{Question, Tx, Value, params};
 
 use super::{Status, Visibility};
 use crate::Error;
@@ -68,13 +68,17 @@ pub(crate) fn bond(tx: &mut Tx, reader: Option<Id>, status: &Status) -> Result<B
     Ok(Bond { visibility: status.visibility, author, follows, mentioned, blocked, available })
 }
 
-/// Those of `mentioned` posts that mention `reader`.
-pub(crate) fn mentioning(tx: &mut Tx, reader: Id, posts: &[Id]) -> Result<HashSet<Id>, Error> {
-    let found = tx.column(
-        "SELECT status_id FROM mentions WHERE account_id = ?1 AND status_id IN ids(?2)",
-        &[weir_db::ToValue::to_value(&reader), weir_db::ids(posts)],
-    )?;
-    Ok(found.into_iter().collect())
+/// Asks which of `posts` mention `reader`.
+pub(crate) fn ask_mentioning<'q>(
+    found: &'q mut HashSet<Id>,
+    reader: Id,
+    posts: &[Id],
+) -> Question<'q> {
+    let sql = "SELECT status_id FROM mentions WHERE account_id = ?1 AND status_id IN ids(?2)";
+    Question::new(sql, [Value::Int(reader.0), weir_db::ids(posts)], |row| {
+        found.insert(row.get(0)?);
+        Ok(())
+    })
 }
 
 #[cfg(test)]

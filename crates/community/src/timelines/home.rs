@@ -104,12 +104,15 @@ fn page(
     let mut shown: Vec<View> = Vec::new();
     let mut seen: HashSet<Id> = HashSet::new();
     let mut next = range;
-    let excluded = lists::excluded_from_home(tx, reader)?;
-    for _ in 0..ROUNDS_MAX {
+    let mut excluded = Vec::new();
+    for round in 0..ROUNDS_MAX {
         let wanted = (range.limit - shown.len()) + 10;
         let ids = candidates(tx, env, sources, next, wanted)?;
         let Some(&last) = ids.last() else { break };
-        let (views, bonds) = statuses::load_with_bonds(tx, env, reader, &ids)?;
+        let is_asked = round == 0 && list.is_none();
+        let first = is_asked.then(|| lists::ask_excluded_from_home(&mut excluded, reader));
+        let beside = first.into_iter().collect();
+        let (views, bonds) = statuses::load_with_bonds(tx, env, reader, &ids, beside)?;
         for view in views {
             let excluded = list.is_none() && excluded.contains(&view.status.account_id);
             let fits = !excluded && belongs(&view, reader, &bonds, list);

@@ -1,11 +1,11 @@
 //! Jobs that work on the database: exactly once, in order, each for itself.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use tokio::sync::mpsc;
 use weir_db::{Error, params};
-use weir_jobs::{Outcome, Prepared, Registry, Set};
+use weir_jobs::{Claimed, Job, Outcome, Prepared, Registry, Set};
 
 use crate::house::{Call, House, Note, houses, numbers, soon, until, write_effect};
 
@@ -326,4 +326,40 @@ struct InNotes;
 impl weir_jobs::Job for InNotes {
     const KIND: &'static str = "in_notes";
     const QUEUE: weir_jobs::Queue = <Note as weir_jobs::Job>::QUEUE;
+}
+
+#[tokio::test]
+async fn a_queue_that_steps_back_has_one_batch_on_its_way_and_goes_on() {
+    for house in houses() {
+        let notes = |from: i64| (from..from + 500).map(|number| Note::new(number % 50, number));
+        enqueue(&house, notes(0).collect()).await;
+        let (pressed, most) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicI64::new(0)));
+        let (asked, seen, now) = (pressed.clone(), most.clone(), Arc::new(AtomicI64::new(0)));
+        let mut registry = Registry::new();
+        registry.step_back(Note::QUEUE, move || asked.load(Ordering::Relaxed));
+        registry.unit(
+            move |jobs: Vec<Claimed<Note>>| {
+                let (seen, now) = (seen.clone(), now.clone());
+                async move {
+                    seen.fetch_max(now.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+                    for _ in 0..100 {
+                        tokio::task::yield_now().await;
+                    }
+                    now.fetch_sub(1, Ordering::Relaxed);
+                    jobs.into_iter().map(|_| Prepared::Run(())).collect()
+                }
+            },
+            |_, items: &[()]| Ok(vec![Outcome::Done; items.len()]),
+        );
+        let running = house.start(registry);
+        until("the end of all", async || house.rows("jobs").await == 0).await;
+        assert_eq!(most.load(Ordering::Relaxed), 1, "{}", house.fixture.name);
+        pressed.store(false, Ordering::Relaxed);
+        until("two at once", async || {
+            enqueue(&house, notes(500).collect()).await;
+            most.load(Ordering::Relaxed) == 2
+        })
+        .await;
+        running.stop().await;
+    }
 }

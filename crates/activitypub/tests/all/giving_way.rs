@@ -162,8 +162,8 @@ async fn a_post_is_not_asked_for_while_much_of_others_waits_among_which_it_may_c
         let parent = peer.write("bob", "Long ago", None);
         let running = place.start();
         place.jobs.pause(LATE).await.unwrap();
-        place.write(|tx, env| Ok(env.jobs.enqueue_many(tx, &vec![Earlier; 100])?)).await.unwrap();
-        until("this node knows of them", async || place.jobs.depth(LATE) == 100).await;
+        place.write(|tx, env| Ok(env.jobs.enqueue_many(tx, &vec![Earlier; 1_000])?)).await.unwrap();
+        until("this node knows of them", async || place.jobs.depth(LATE) == 1_000).await;
         send(&place, &peer, "/posts/2", 0, Some(&parent)).await;
         until("the answer is here", async || is_here(&place, peer.at("/posts/2")).await).await;
         assert_eq!(place.count("jobs_later WHERE kind = 'fetch'").await, 1, "it is waited for");
@@ -230,8 +230,8 @@ async fn what_has_to_be_fetched_is_fetched_by_and_by_beside_a_flood_and_at_once_
             (0..40).map(|number| peer.write("bob", &format!("Post {number}"), None)).collect();
         let running = place.start();
         place.jobs.pause(LATE).await.unwrap();
-        place.write(|tx, env| Ok(env.jobs.enqueue_many(tx, &vec![Earlier; 100])?)).await.unwrap();
-        until("this node knows of them", async || place.jobs.depth(LATE) == 100).await;
+        place.write(|tx, env| Ok(env.jobs.enqueue_many(tx, &vec![Earlier; 1_000])?)).await.unwrap();
+        until("this node knows of them", async || place.jobs.depth(LATE) == 1_000).await;
         let want = move |tx: &mut Tx, env: &Env| {
             let mut each = posts.iter().map(|uri| Wanted::Status { uri: uri.clone() });
             each.try_for_each(|wanted| federation::want(tx, env, wanted, 0))

@@ -23,8 +23,8 @@ const BEHIND_STILL_MS: i64 = 4_000;
 /// How often is looked whether something can be called back.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// With fewer messages that wait what is fetched goes on: other servers take longer to answer than
-/// these few tenths of a second of work.
+/// With fewer messages that wait what is fetched goes on: other servers take about as long to
+/// answer as these take to be worked.
 const NEARLY_WORKED: u64 = 1_000;
 
 /// Messages of unknown senders that go on every half second beside a flood.

@@ -5,9 +5,10 @@ import os
 import pathlib
 import pwd
 import shutil
-import socket
 import subprocess
 import time
+
+from conftest import free_port
 
 START_S = 60
 
@@ -32,9 +33,7 @@ class Cluster:
                 if parent != pathlib.Path("/tmp"):
                     parent.chmod(0o711)
             self.user = {"user": "postgres", "group": "postgres", "extra_groups": []}
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = free_port("127.0.0.1")
         self._run("initdb", "-D", "db", "-U", "postgres", "-A", "trust", "-E", "UTF8",
                   "--locale=C")
 

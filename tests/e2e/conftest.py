@@ -1,7 +1,9 @@
 """Servers for end-to-end tests: the real program, on a free port, on each database."""
 
+import errno
 import json
 import os
+import random
 import signal
 import socket
 import ssl
@@ -19,6 +21,7 @@ WEIR = os.environ["WEIR_BIN"]
 POSTGRES = os.environ.get("WEIR_TEST_POSTGRES", "")
 START_S = 60
 STOP_S = 15
+PORTS = (20_000, 32_768)
 # These files take longest, and begin: two are worked on at a time.
 LONGEST = ["test_storm_streaming", "test_flood_faults", "test_flood", "test_storm_chat"]
 
@@ -28,9 +31,18 @@ def pytest_collection_modifyitems(items):
 
 
 def free_port(host):
-    with socket.socket() as probe:
-        probe.bind((host, 0))
-        return probe.getsockname()[1]
+    """One below those that the system gives to connections: no connection takes it before it is
+    listened on, nor while a server is started again."""
+    while True:
+        port = random.randrange(*PORTS)
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((host, port))
+                return port
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    raise
 
 
 class Database:

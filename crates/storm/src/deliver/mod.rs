@@ -99,8 +99,8 @@ pub async fn run(options: Options) -> Result<()> {
     if options.dead + options.slow + options.failing >= options.hosts {
         bail!("no host is left that answers: take fewer with --dead, --slow and --failing");
     }
-    let names = options.named.names()?;
     let (followers, hosts) = (options.followers as usize, options.hosts as usize);
+    let names = options.named.names(hosts)?;
     if options.named.table {
         print!("{}", names.table(hosts));
         return Ok(());

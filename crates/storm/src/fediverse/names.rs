@@ -1,14 +1,21 @@
 //! What the hosts are called, and where they listen.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 
 use clap::Args;
 use serde::Serialize;
+use weir_base::Random;
 
 /// Hosts in one block of addresses: no address ends in 0 or 255.
 const BLOCK: usize = 250;
 /// The second part of the first address: far from what else a machine has on loopback.
 const FIRST: usize = 80;
+/// Where a free port is looked for: below those that the system gives to connections. What another
+/// storm sends goes out from the addresses of its hosts, which are the same as ours.
+const PORTS: std::ops::Range<u16> = 20_000..32_768;
+/// How many ports are tried.
+const TRIES: usize = 32;
 
 /// What the hosts are called.
 ///
@@ -52,15 +59,15 @@ pub struct Named {
 }
 
 impl Named {
-    /// The names that are meant.
+    /// The names that are meant, for so many hosts.
     ///
     /// # Errors
     /// When no port is free.
-    pub fn names(&self) -> std::io::Result<Names> {
+    pub fn names(&self, hosts: usize) -> io::Result<Names> {
         match (&self.names, self.port) {
             (Some(suffix), Some(port)) => Ok(Names::Under { suffix: suffix.clone(), port }),
             (_, Some(port)) => Ok(Names::loopback(port)),
-            (_, None) => Names::on_a_free_port(),
+            (_, None) => Names::on_a_free_port(hosts),
         }
     }
 }
@@ -71,13 +78,25 @@ impl Names {
         Self::Loopback { port }
     }
 
-    /// Addresses as names, on a port that is free now.
+    /// Addresses as names, on a port that is free now at each of them.
     ///
     /// # Errors
     /// When there is none.
-    pub fn on_a_free_port() -> std::io::Result<Self> {
-        let probe = std::net::TcpListener::bind("127.0.0.1:0")?;
-        Ok(Self::loopback(probe.local_addr()?.port()))
+    pub fn on_a_free_port(hosts: usize) -> io::Result<Self> {
+        Self::on_a_port_of(&Random::system(), hosts)
+    }
+
+    fn on_a_port_of(random: &Random, hosts: usize) -> io::Result<Self> {
+        let mut refused = io::Error::from(io::ErrorKind::AddrInUse);
+        for _ in 0..TRIES {
+            let names = Self::loopback(PORTS.start + random.below(PORTS.len() as u64) as u16);
+            let mut addresses = (0..hosts).filter_map(|host| names.address(host));
+            match addresses.try_for_each(|address| TcpListener::bind(address).map(drop)) {
+                Ok(()) => return Ok(names),
+                Err(error) => refused = error,
+            }
+        }
+        Err(refused)
     }
 
     /// The name of a host, with the port where it has one.
@@ -131,6 +150,15 @@ mod tests {
         let all: HashSet<_> = (0..70_000).map(|host| names.address(host).unwrap()).collect();
         assert_eq!(all.len(), 70_000);
         assert!(all.iter().all(|address| address.ip().is_loopback()));
+    }
+
+    #[test]
+    fn a_port_is_free_at_the_addresses_of_all_hosts() {
+        let chosen = |hosts| Names::on_a_port_of(&Random::seeded(7), hosts).unwrap();
+        let first = chosen(3);
+        let _taken = TcpListener::bind(first.address(2).unwrap()).unwrap();
+        assert_ne!(chosen(3), first);
+        assert_eq!(chosen(2), first);
     }
 
     #[test]

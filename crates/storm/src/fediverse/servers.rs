@@ -333,7 +333,7 @@ mod tests {
     use crate::fediverse::Names;
 
     async fn start(actors: usize, hosts: usize) -> (Arc<Fediverse>, Servers) {
-        let names = Names::on_a_free_port().unwrap();
+        let names = Names::on_a_free_port(hosts).unwrap();
         let fediverse = Arc::new(Fediverse::on(names, actors, hosts).unwrap());
         let courier = Some(Courier::new().unwrap());
         let note = |_: usize, path: &str| match path {

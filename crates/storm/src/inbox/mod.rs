@@ -184,8 +184,8 @@ pub async fn run(options: Options) -> Result<()> {
             "--minutes and --rate have to be more than nothing, and --minutes {MINUTES_MAX} at most"
         );
     }
-    let names = options.named.names()?;
     let actors = arrange::actors(&options);
+    let names = options.named.names(actors.hosts)?;
     if options.named.table {
         print!("{}", names.table(actors.hosts));
         return Ok(());

@@ -18,12 +18,14 @@ const COMPARED: f64 = 0.1;
 /// A figure over time: when, and how much.
 type Points = Vec<(f64, f64)>;
 
-/// The median of what `points` say between two parts of `all_s`.
+/// The median of what `points` say between two parts of `all_s`; what was said last before, where
+/// the time was so short that nobody looked in it.
 fn median(points: &Points, all_s: f64, from: f64, to: f64) -> Option<f64> {
     let inside = points.iter().filter(|(at, _)| (from * all_s..=to * all_s).contains(at));
     let mut values: Vec<f64> = inside.map(|(_, value)| *value).collect();
     values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
+    let before = || points.iter().rfind(|(at, _)| *at <= to * all_s);
+    values.get(values.len() / 2).copied().or_else(|| before().map(|(_, value)| *value))
 }
 
 /// The percentile of each part of the time.
@@ -152,6 +154,7 @@ mod tests {
         let points: Points = (0..100).map(|at| (f64::from(at), f64::from(at))).collect();
         assert_eq!(median(&points, 100.0, 0.1, 0.2), Some(15.0));
         assert_eq!(median(&points, 100.0, 0.9, 1.0), Some(95.0));
+        assert_eq!(median(&vec![(40.0, 1.0), (80.0, 2.0)], 100.0, 0.9, 1.0), Some(2.0));
         assert_eq!(median(&Points::new(), 100.0, 0.9, 1.0), None);
     }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 use weir_base::{Id, KIB, Timestamp};
-use weir_db::{Class, Tx, ids, params, texts};
+use weir_db::{Class, Question, Record as _, Tx, ids, params, texts};
 
 use crate::media::{self, Body};
 use crate::users::{self, Role};
@@ -107,11 +107,26 @@ pub fn named<'t>(
     domains: impl IntoIterator<Item = &'t str>,
     shortcodes: impl IntoIterator<Item = &'t str>,
 ) -> Result<Vec<Emoji>, Error> {
-    Ok(tx.records(
+    let mut found = Vec::new();
+    tx.query_together(vec![ask_named(domains, shortcodes, |emoji| found.push(emoji))])?;
+    Ok(found)
+}
+
+/// As [`named`], asked together with other things.
+pub fn ask_named<'q, 't>(
+    domains: impl IntoIterator<Item = &'t str>,
+    shortcodes: impl IntoIterator<Item = &'t str>,
+    mut each: impl FnMut(Emoji) + 'q,
+) -> Question<'q> {
+    let sql = format!(
         "SELECT {} FROM custom_emojis
          WHERE domain IN texts(?1) AND shortcode IN texts(?2) AND disabled = 0",
-        &[texts(domains), texts(shortcodes)],
-    )?)
+        Emoji::COLUMNS
+    );
+    Question::new(sql, [texts(domains), texts(shortcodes)], move |row| {
+        each(Emoji::read(row, 0)?);
+        Ok(())
+    })
 }
 
 /// Where the picture is reached; those of other servers through us.

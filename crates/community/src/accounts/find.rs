@@ -1,9 +1,10 @@
 //! Finding accounts.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use weir_base::Id;
-use weir_db::{Dialect, Tx, ids, params};
+use weir_db::{Dialect, Question, Record as _, Tx, ids, params};
 
 use super::Account;
 use crate::{Env, Error};
@@ -47,6 +48,19 @@ pub fn by_ids(tx: &mut Tx, list: &[Id]) -> Result<Vec<Account>, Error> {
         return Ok(Vec::new());
     }
     Ok(tx.records("SELECT {} FROM accounts WHERE id IN ids(?1)", &[ids(list)])?)
+}
+
+/// As [`by_ids`], asked together with other things.
+pub fn ask_by_ids<'q, 'w>(
+    found: &'q mut HashMap<Id, Arc<Account>>,
+    list: impl IntoIterator<Item = &'w Id>,
+) -> Question<'q> {
+    let sql = format!("SELECT {} FROM accounts WHERE id IN ids(?1)", Account::COLUMNS);
+    Question::new(sql, [ids(list)], |row| {
+        let account = Account::read(row, 0)?;
+        found.insert(account.id, Arc::new(account));
+        Ok(())
+    })
 }
 
 /// The account with this name; the empty domain is this server.

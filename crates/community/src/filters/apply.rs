@@ -3,7 +3,7 @@
 use weir_base::{Id, Timestamp};
 use weir_db::Tx;
 
-use super::{Filter, all};
+use super::{Filter, all, fill};
 use crate::Error;
 use crate::statuses::View;
 use crate::text;
@@ -57,6 +57,14 @@ impl Rules {
     /// The database's.
     pub fn load(tx: &mut Tx, reader: Id, now: Timestamp) -> Result<Self, Error> {
         Ok(Self::new(all(tx, reader)?, now))
+    }
+
+    /// As [`load`](Self::load), where [`ask_bare`](super::ask_bare) was asked before.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn of_bare(tx: &mut Tx, bare: Vec<Filter>, now: Timestamp) -> Result<Self, Error> {
+        Ok(Self::new(fill(tx, bare)?, now))
     }
 
     /// When the next of them ends by itself.

@@ -4,7 +4,7 @@ mod apply;
 mod edit;
 
 use weir_base::{Id, Timestamp};
-use weir_db::{Json, Tx, ids, params};
+use weir_db::{Json, Question, Record, Tx, Value, ids, params};
 
 use crate::Error;
 
@@ -69,10 +69,19 @@ weir_db::record! {
 /// # Errors
 /// The database's.
 pub fn all(tx: &mut Tx, by: Id) -> Result<Vec<Filter>, Error> {
+    let mut bare = Vec::new();
+    tx.query_together(vec![ask_bare(&mut bare, by)])?;
+    fill(tx, bare)
+}
+
+/// Asks for all of `by`'s filters, without the words and posts that they name.
+pub fn ask_bare<'q>(found: &'q mut Vec<Filter>, by: Id) -> Question<'q> {
     let sql = "SELECT id, title, contexts, action, expires_at FROM filters
                WHERE account_id = ?1 ORDER BY id";
-    let filters = tx.query(sql, params![by], bare)?;
-    fill(tx, filters)
+    Question::new(sql, [Value::Int(by.0)], |row| {
+        found.push(bare(row)?);
+        Ok(())
+    })
 }
 
 /// `by`'s filter `id`.
@@ -103,18 +112,24 @@ fn fill(tx: &mut Tx, mut filters: Vec<Filter>) -> Result<Vec<Filter>, Error> {
         return Ok(filters);
     }
     let list: Vec<Id> = filters.iter().map(|filter| filter.id).collect();
-    let keywords: Vec<Keyword> = tx.records(
-        "SELECT {} FROM filter_keywords WHERE filter_id IN ids(?1) ORDER BY id",
-        &[ids(&list)],
-    )?;
-    let statuses: Vec<StatusEntry> = tx.records(
-        "SELECT {} FROM filter_statuses WHERE filter_id IN ids(?1) ORDER BY id",
-        &[ids(&list)],
-    )?;
+    let (mut keywords, mut statuses) = (Vec::<Keyword>::new(), Vec::<StatusEntry>::new());
+    tx.query_together(vec![
+        ask_named(&mut keywords, "filter_keywords", &list),
+        ask_named(&mut statuses, "filter_statuses", &list),
+    ])?;
     for filter in &mut filters {
         let id = filter.id;
         filter.keywords = keywords.iter().filter(|one| one.filter_id == id).cloned().collect();
         filter.statuses = statuses.iter().filter(|one| one.filter_id == id).cloned().collect();
     }
     Ok(filters)
+}
+
+/// Asks for what the filters of `list` name in `table`.
+fn ask_named<'q, R: Record>(found: &'q mut Vec<R>, table: &str, list: &[Id]) -> Question<'q> {
+    let sql = format!("SELECT {} FROM {table} WHERE filter_id IN ids(?1) ORDER BY id", R::COLUMNS);
+    Question::new(sql, [ids(list)], |row| {
+        found.push(R::read(row, 0)?);
+        Ok(())
+    })
 }

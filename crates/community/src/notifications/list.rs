@@ -7,7 +7,7 @@ use weir_base::Id;
 use weir_db::{Tx, Value, params, texts};
 
 use super::Kind;
-use crate::accounts::Account;
+use crate::accounts::{self, Account};
 use crate::statuses::{self, View};
 use crate::streams::Event;
 use crate::timelines::Range;
@@ -152,7 +152,7 @@ fn fill(tx: &mut Tx, env: &Env, reader: Id, rows: Vec<Bare>) -> Result<Vec<Notif
     let from: Vec<Id> = rows.iter().map(|row| row.from).collect();
     let about: Vec<Id> = rows.iter().filter_map(|row| row.status).collect();
     let mut accounts: HashMap<Id, Arc<Account>> = HashMap::new();
-    let asked = vec![statuses::ask_accounts(&mut accounts, &from)];
+    let asked = vec![accounts::ask_by_ids(&mut accounts, &from)];
     let views: HashMap<Id, View> = statuses::load_beside(tx, env, reader, &about, asked)?
         .into_iter()
         .map(|view| (view.status.id, view))

@@ -10,7 +10,7 @@ use weir_db::{Json, Question, Record, Row, Tx, Value, ids};
 
 use super::visibility::{self, Bond};
 use super::{Status, Visibility, may_see};
-use crate::accounts::Account;
+use crate::accounts::{self, Account};
 use crate::media::Media;
 use crate::relationships::{self, Bonds};
 use crate::tags::Tag;
@@ -172,7 +172,7 @@ fn load_where(
     let closed: Vec<Id> =
         rows.values().filter(|status| !status.visibility.is_open()).map(|one| one.id).collect();
     let mut mentioned = HashSet::new();
-    let mut questions = vec![ask_accounts(&mut accounts, &authors)];
+    let mut questions = vec![accounts::ask_by_ids(&mut accounts, &authors)];
     questions.extend(parts.ask_mentions(&rows));
     if let Some(reader) = reader.filter(|_| !closed.is_empty()) {
         questions.push(visibility::ask_mentioning(&mut mentioned, reader, &closed));
@@ -380,19 +380,6 @@ struct Found {
     votes: Vec<(Id, usize)>,
     /// What the reader did, and with what.
     states: Vec<(i64, Id)>,
-}
-
-/// Asks for the accounts `wanted`.
-pub(crate) fn ask_accounts<'q, 'w>(
-    accounts: &'q mut HashMap<Id, Arc<Account>>,
-    wanted: impl IntoIterator<Item = &'w Id>,
-) -> Question<'q> {
-    let sql = format!("SELECT {} FROM accounts WHERE id IN ids(?1)", Account::COLUMNS);
-    Question::new(sql, [ids(wanted)], |row| {
-        let account = Account::read(row, 0)?;
-        accounts.insert(account.id, Arc::new(account));
-        Ok(())
-    })
 }
 
 fn ask_media<'q>(found: &'q mut HashMap<Id, Media>, wanted: &[Id]) -> Question<'q> {

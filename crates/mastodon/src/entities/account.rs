@@ -9,8 +9,9 @@ use weir_community::accounts;
 use weir_community::media;
 use weir_community::users::{self, Role as UserRole};
 use weir_community::{Env, Error};
-use weir_db::{Tx, ids};
+use weir_db::{Question, Tx, ids};
 
+use super::shapes::Shapes;
 use super::{CustomEmoji, Emojis};
 
 /// A person, here or elsewhere.
@@ -195,32 +196,35 @@ impl Role {
 #[derive(Debug, Default)]
 pub(super) struct AccountParts {
     roles: HashMap<Id, UserRole>,
-    moved: HashMap<Id, accounts::Account>,
+    moved: HashMap<Id, Arc<accounts::Account>>,
 }
 
 impl AccountParts {
-    pub(super) fn load(tx: &mut Tx, list: &[&accounts::Account]) -> Result<Self, Error> {
-        let wanted: Vec<Id> = list.iter().filter_map(|account| account.moved_to_id).collect();
-        let moved = accounts::by_ids(tx, &wanted)?;
+    /// Asks for what those of `list` need.
+    pub(super) fn ask(&mut self, list: &[&accounts::Account]) -> Vec<Question<'_>> {
+        let Self { roles, moved } = self;
+        let mut questions = Vec::new();
         let local: Vec<Id> = list.iter().filter(|one| one.is_local()).map(|one| one.id).collect();
-        let mut parts = Self::default();
         if !local.is_empty() {
-            let roles = tx.query(
-                "SELECT account_id, role FROM users
-                 WHERE account_id IN ids(?1) AND role <> 'user'",
-                &[ids(&local)],
-                |row| Ok((row.get::<Id>(0)?, row.get::<String>(1)?)),
-            )?;
-            let known = |(id, name): (Id, String)| UserRole::parse(&name).map(|role| (id, role));
-            parts.roles = roles.into_iter().filter_map(known).collect();
+            let sql = "SELECT account_id, role FROM users
+                       WHERE account_id IN ids(?1) AND role <> 'user'";
+            questions.push(Question::new(sql, [ids(&local)], |row| {
+                if let Some(role) = UserRole::parse(row.str(1)?) {
+                    roles.insert(row.get(0)?, role);
+                }
+                Ok(())
+            }));
         }
-        parts.moved = moved.into_iter().map(|account| (account.id, account)).collect();
-        Ok(parts)
+        let wanted: Vec<Id> = list.iter().filter_map(|account| account.moved_to_id).collect();
+        if !wanted.is_empty() {
+            questions.push(accounts::ask_by_ids(moved, &wanted));
+        }
+        questions
     }
 
     /// Those moved to, whose texts need emoji too.
     pub(super) fn others(&self) -> impl Iterator<Item = &accounts::Account> {
-        self.moved.values()
+        self.moved.values().map(AsRef::as_ref)
     }
 }
 
@@ -306,11 +310,8 @@ pub fn accounts<'a>(
     list: impl IntoIterator<Item = &'a accounts::Account>,
 ) -> Result<Vec<Account>, Error> {
     let list: Vec<&accounts::Account> = list.into_iter().collect();
-    let parts = AccountParts::load(tx, &list)?;
-    let named = list.iter().copied().chain(parts.others());
-    let named = named.flat_map(|one| emoji_texts(one).map(|text| (&*one.domain, text)));
-    let emojis = Emojis::load(tx, env, named)?;
-    Ok(list.into_iter().map(|one| shape(env, one, &parts, &emojis)).collect())
+    let shapes = Shapes::load(tx, env, None, &list, &[])?;
+    Ok(list.into_iter().filter_map(|one| shapes.account(one.id)).collect())
 }
 
 /// One account as the API shows it.

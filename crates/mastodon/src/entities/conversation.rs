@@ -2,12 +2,14 @@
 
 use serde::Serialize;
 use weir_base::Id;
+use weir_community::accounts;
 use weir_community::conversations;
 use weir_community::statuses::View;
 use weir_community::{Env, Error};
 use weir_db::Tx;
 
-use super::{Account, Status, accounts, statuses};
+use super::shapes::Shapes;
+use super::{Account, Status};
 
 /// Direct messages among some people.
 #[derive(Debug, Clone, Serialize)]
@@ -32,14 +34,14 @@ pub fn conversations(
     reader: Id,
     list: &[conversations::Conversation],
 ) -> Result<Vec<Conversation>, Error> {
-    let people = accounts(tx, env, list.iter().flat_map(|one| &one.accounts).map(AsRef::as_ref))?;
-    let mut people = people.into_iter();
+    let people: Vec<&accounts::Account> =
+        list.iter().flat_map(|one| &one.accounts).map(AsRef::as_ref).collect();
     let views: Vec<View> = list.iter().filter_map(|one| one.last_status.clone()).collect();
-    let posts = statuses(tx, env, Some(reader), &views)?;
+    let shapes = Shapes::load(tx, env, Some(reader), &people, &views)?;
     let shaped = list.iter().map(|one| {
-        let last = one.last_status.as_ref().map(|view| view.status.id);
-        let last_status = posts.iter().find(|post| Some(post.id) == last).cloned();
-        let mut accounts: Vec<Account> = people.by_ref().take(one.accounts.len()).collect();
+        let last_status = one.last_status.as_ref().and_then(|view| shapes.status(view));
+        let shown = one.accounts.iter().filter_map(|other| shapes.account(other.id));
+        let mut accounts: Vec<Account> = shown.collect();
         if accounts.is_empty() {
             accounts.extend(last_status.as_ref().map(|post| post.account.clone()));
         }

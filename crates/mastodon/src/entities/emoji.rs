@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use serde::Serialize;
 use weir_community::emojis::{self as community_emojis, Emoji};
 use weir_community::{Env, Error};
-use weir_db::Tx;
+use weir_db::{Question, Tx};
 
 /// Different emoji names looked up for one answer.
 const LOOKED_UP_MAX: usize = 1_000;
@@ -54,6 +54,18 @@ impl Emojis {
         env: &Env,
         named: impl IntoIterator<Item = (&'t str, &'t str)>,
     ) -> Result<Self, Error> {
+        let mut emojis = Self::default();
+        let asked = emojis.ask(env, named).into_iter().collect();
+        tx.query_together(asked)?;
+        Ok(emojis)
+    }
+
+    /// Asks for those that `named` texts (domain, text) may name, if they name any.
+    pub(super) fn ask<'q, 't>(
+        &'q mut self,
+        env: &'q Env,
+        named: impl IntoIterator<Item = (&'t str, &'t str)>,
+    ) -> Option<Question<'q>> {
         let mut domains = BTreeSet::new();
         let mut names = BTreeSet::new();
         for (domain, text) in named {
@@ -64,15 +76,11 @@ impl Emojis {
                 }
             }
         }
-        if names.is_empty() {
-            return Ok(Self::default());
-        }
-        let mut emojis = Self::default();
-        for emoji in community_emojis::named(tx, domains, names)? {
+        let keep = |emoji: Emoji| {
             let shaped = CustomEmoji::of(env, &emoji);
-            emojis.0.entry(emoji.domain).or_default().insert(emoji.shortcode, shaped);
-        }
-        Ok(emojis)
+            self.0.entry(emoji.domain).or_default().insert(emoji.shortcode, shaped);
+        };
+        (!names.is_empty()).then(|| community_emojis::ask_named(domains, names, keep))
     }
 
     /// Those that `texts` of `domain` name, each once.

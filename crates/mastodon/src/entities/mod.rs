@@ -20,6 +20,7 @@ mod profile;
 mod relationship;
 mod report;
 mod scheduled;
+mod shapes;
 mod status;
 mod tag;
 

@@ -1,15 +1,15 @@
 //! Notifications as the API shows them, each for itself.
 
-use std::collections::HashMap;
-
 use serde::Serialize;
 use weir_base::{Id, Timestamp};
+use weir_community::accounts::Account as Sender;
 use weir_community::notifications::{self, Kind};
 use weir_community::statuses::View;
 use weir_community::{Env, Error, reports};
 use weir_db::Tx;
 
-use super::{Account, Report, Status, accounts, accounts_by_id, statuses};
+use super::shapes::Shapes;
+use super::{Account, Report, Status, accounts_by_id};
 
 /// A notification.
 #[derive(Debug, Clone, Serialize)]
@@ -104,22 +104,20 @@ pub fn notifications(
     reader: Id,
     list: &[notifications::Notification],
 ) -> Result<Vec<Notification>, Error> {
-    let people = accounts(tx, env, list.iter().map(|one| one.account.as_ref()))?;
+    let people: Vec<&Sender> = list.iter().map(|one| one.account.as_ref()).collect();
     let views: Vec<View> = list.iter().filter_map(|one| one.status.clone()).collect();
-    let posts = statuses(tx, env, Some(reader), &views)?;
-    let posts: HashMap<Id, Status> = posts.into_iter().map(|post| (post.id, post)).collect();
-    let mut abouts = abouts(tx, env, reader, list)?.into_iter();
+    let shapes = Shapes::load(tx, env, Some(reader), &people, &views)?;
     let mut shaped = Vec::with_capacity(list.len());
-    for (one, sender) in list.iter().zip(people) {
-        let (own, about) = abouts.next().unwrap_or_default();
+    for (one, (own, about)) in list.iter().zip(abouts(tx, env, reader, list)?) {
+        let Some(account) = own.or_else(|| shapes.account(one.account.id)) else { continue };
         shaped.push(Notification {
             id: one.id,
             kind: one.kind.name(),
             created_at: one.id.time(),
             group_key: one.group_key.clone(),
             filtered: one.filtered.then_some(true),
-            account: own.unwrap_or(sender),
-            status: one.status.as_ref().and_then(|view| posts.get(&view.status.id).cloned()),
+            account,
+            status: one.status.as_ref().and_then(|view| shapes.status(view)),
             about,
         });
     }

@@ -4,13 +4,15 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 use weir_base::{Id, Timestamp};
+use weir_community::accounts;
 use weir_community::notifications::{Group, Notification};
 use weir_community::statuses::View;
 use weir_community::{Env, Error};
 use weir_db::Tx;
 
 use super::notification::{About, abouts};
-use super::{Account, Status, accounts_by_id, statuses};
+use super::shapes::Shapes;
+use super::{Account, Status};
 
 /// Groups, and the accounts and posts they name.
 #[derive(Debug, Clone, Serialize)]
@@ -127,19 +129,23 @@ pub fn notification_groups(
         shaped.push(shape(group, sample, about, form));
     }
     let all: Vec<Id> = named.into_iter().collect();
-    let people = accounts_by_id(tx, env, &all)?;
-    let (accounts, others): (Vec<Account>, Vec<Account>) =
-        people.into_iter().partition(|one| !form.partial || whole.contains(&one.id));
     let mut views: Vec<View> = Vec::new();
     for view in newest.into_iter().filter_map(|one| one.status) {
         if !views.iter().any(|known| known.status.id == view.status.id) {
             views.push(view);
         }
     }
+    let people = accounts::by_ids(tx, &all)?;
+    let people: Vec<&accounts::Account> = people.iter().collect();
+    let shapes = Shapes::load(tx, env, Some(reader), &people, &views)?;
+    let (accounts, others): (Vec<Account>, Vec<Account>) = all
+        .iter()
+        .filter_map(|id| shapes.account(*id))
+        .partition(|one| !form.partial || whole.contains(&one.id));
     Ok(GroupedNotifications {
         accounts,
         partial_accounts: form.partial.then(|| others.into_iter().map(Into::into).collect()),
-        statuses: statuses(tx, env, Some(reader), &views)?,
+        statuses: views.iter().filter_map(|view| shapes.status(view)).collect(),
         notification_groups: shaped,
     })
 }

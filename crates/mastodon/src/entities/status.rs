@@ -1,19 +1,13 @@
 //! Posts as the API shows them.
 
-use std::collections::HashMap;
-
 use serde::Serialize;
 use weir_base::{Id, Timestamp};
-use weir_community::accounts;
-use weir_community::filters::Rules;
 use weir_community::statuses::{View, Visibility};
 use weir_community::{Env, Error};
 use weir_db::Tx;
 
-use super::account::{self, AccountParts};
-use super::{
-    Account, CustomEmoji, Emojis, FilterResult, MediaAttachment, Poll, PreviewCard, filter, poll,
-};
+use super::shapes::Shapes;
+use super::{Account, CustomEmoji, FilterResult, MediaAttachment, Poll, PreviewCard, filter, poll};
 
 /// A post, or a boost of one.
 #[derive(Debug, Clone, Serialize)]
@@ -140,15 +134,6 @@ impl Status {
     }
 }
 
-/// What the posts of one answer share.
-struct Shapes<'e> {
-    env: &'e Env,
-    reader: Option<Id>,
-    filters: Rules,
-    emojis: Emojis,
-    accounts: HashMap<Id, Account>,
-}
-
 /// Posts as `reader` (none: a visitor) sees them, in their order.
 ///
 /// # Errors
@@ -162,23 +147,7 @@ pub fn statuses(
     if views.is_empty() {
         return Ok(Vec::new());
     }
-    let filters = match reader {
-        Some(reader) => Rules::load(tx, reader, env.clock.now())?,
-        None => Rules::default(),
-    };
-    let each = || views.iter().flat_map(|view| std::iter::once(view).chain(view.boost.as_deref()));
-    let authors: HashMap<Id, &accounts::Account> =
-        each().map(|view| (view.account.id, view.account.as_ref())).collect();
-    let authors: Vec<&accounts::Account> = authors.into_values().collect();
-    let parts = AccountParts::load(tx, &authors)?;
-    let people = authors.iter().copied().chain(parts.others());
-    let named = people
-        .flat_map(|one| account::emoji_texts(one).map(|text| (&*one.domain, text)))
-        .chain(each().flat_map(|view| emoji_texts(view).map(|text| (&*view.account.domain, text))));
-    let emojis = Emojis::load(tx, env, named)?;
-    let shaped = authors.iter().map(|one| (one.id, account::shape(env, one, &parts, &emojis)));
-    let accounts = shaped.collect();
-    let shapes = Shapes { env, reader, filters, emojis, accounts };
+    let shapes = Shapes::load(tx, env, reader, &[], views)?;
     Ok(views.iter().filter_map(|view| shapes.status(view)).collect())
 }
 
@@ -192,13 +161,14 @@ pub fn status(tx: &mut Tx, env: &Env, reader: Option<Id>, view: &View) -> Result
 }
 
 /// The texts of a post that may name emoji.
-fn emoji_texts(view: &View) -> impl Iterator<Item = &str> {
+pub(super) fn emoji_texts(view: &View) -> impl Iterator<Item = &str> {
     let options = view.poll.iter().flat_map(|poll| poll.options.iter().map(String::as_str));
     [&*view.status.content, &*view.status.spoiler].into_iter().chain(options)
 }
 
 impl Shapes<'_> {
-    fn status(&self, view: &View) -> Option<Status> {
+    /// One of the posts for which this was loaded.
+    pub(super) fn status(&self, view: &View) -> Option<Status> {
         let (row, site) = (&view.status, &self.env.site);
         let boost = match &view.boost {
             Some(boost) => Some(Box::new(self.status(boost)?)),
@@ -230,7 +200,7 @@ impl Shapes<'_> {
             reblog: boost,
             application: app
                 .map(|(name, page)| PostingApp { name: name.clone(), website: page.clone() }),
-            account: self.accounts.get(&view.account.id)?.clone(),
+            account: self.account(view.account.id)?,
             media_attachments: view
                 .media
                 .iter()

@@ -3,6 +3,7 @@ use serde_json::{Value, json};
 use weir_community::instance;
 use weir_community::statuses::{self, Draft, Visibility};
 use weir_community::users::{self, Preferences};
+use weir_mastodon::entities;
 
 use crate::place::{Place, Someone, places};
 
@@ -127,5 +128,27 @@ async fn who_chose_languages_sees_the_public_posts_in_them_and_in_none() {
         let id = alice.id;
         place.write(move |tx, env| users::set_preferences(tx, env, id, &chosen, "en")).await;
         assert_eq!(texts(&place, path, &alice).await, ["…", "hallo"]);
+    }
+}
+
+#[tokio::test]
+async fn a_page_is_asked_for_in_four_ways_whatever_stands_on_it() {
+    for place in places() {
+        let (alice, bob) = (place.person("alice").await, place.person("bob").await);
+        let closed = place.post(&bob, "@alice psst :blob:", Visibility::Direct).await;
+        let open = place.post(&bob, "#tag https://weir.test :blob:", Visibility::Public).await;
+        let ways = place
+            .write(move |tx, env| {
+                // What is asked together counts once, and on PostgreSQL is one way.
+                let before = tx.statements();
+                let views = statuses::load(tx, env, Some(alice.id), &[closed, open])?;
+                let loaded = tx.statements() - before;
+                assert_eq!(views.len(), 2);
+                let shown = entities::statuses(tx, env, Some(alice.id), &views)?;
+                assert_eq!(shown.len(), 2);
+                Ok([loaded, tx.statements() - before - loaded])
+            })
+            .await;
+        assert_eq!(ways, [3, 1], "{}: loaded, shaped", place.name);
     }
 }

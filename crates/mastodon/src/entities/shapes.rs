@@ -1,0 +1,75 @@
+//! What the posts and accounts of one answer share.
+
+use std::collections::HashMap;
+
+use weir_base::Id;
+use weir_community::accounts;
+use weir_community::filters::{self, Rules};
+use weir_community::statuses::View;
+use weir_community::{Env, Error};
+use weir_db::Tx;
+
+use super::account::{self, AccountParts};
+use super::{Account, Emojis, status};
+
+/// Everybody who is shown, and what posts are shown with.
+pub(super) struct Shapes<'e> {
+    pub(super) env: &'e Env,
+    pub(super) reader: Option<Id>,
+    pub(super) filters: Rules,
+    pub(super) emojis: Emojis,
+    pub(super) accounts: HashMap<Id, Account>,
+}
+
+impl<'e> Shapes<'e> {
+    /// For `people`, and for posts as `reader` (none: a visitor) sees them, with their authors. All
+    /// of it is asked for together: on PostgreSQL what is waited for costs a way each.
+    ///
+    /// # Errors
+    /// The database's.
+    pub(super) fn load(
+        tx: &mut Tx,
+        env: &'e Env,
+        reader: Option<Id>,
+        people: &[&accounts::Account],
+        views: &[View],
+    ) -> Result<Self, Error> {
+        let each =
+            || views.iter().flat_map(|view| std::iter::once(view).chain(view.boost.as_deref()));
+        let authors = each().map(|view| view.account.as_ref());
+        let people: HashMap<Id, &accounts::Account> =
+            people.iter().copied().chain(authors).map(|one| (one.id, one)).collect();
+        let people: Vec<&accounts::Account> = people.into_values().collect();
+        let named =
+            texts_of(people.iter().copied()).chain(each().flat_map(|view| {
+                status::emoji_texts(view).map(|text| (&*view.account.domain, text))
+            }));
+
+        let (mut parts, mut emojis) = (AccountParts::default(), Emojis::default());
+        let mut bare = Vec::new();
+        let mut questions = parts.ask(&people);
+        questions.extend(emojis.ask(env, named));
+        let filtered_for = reader.filter(|_| !views.is_empty());
+        questions.extend(filtered_for.map(|reader| filters::ask_bare(&mut bare, reader)));
+        tx.query_together(questions)?;
+        let more = emojis.ask(env, texts_of(parts.others()));
+        tx.query_together(more.into_iter().collect())?;
+        let filters = Rules::of_bare(tx, bare, env.clock.now())?;
+
+        let shaped = people.iter().map(|one| (one.id, account::shape(env, one, &parts, &emojis)));
+        let accounts = shaped.collect();
+        Ok(Self { env, reader, filters, emojis, accounts })
+    }
+
+    /// One of those for whom this was loaded.
+    pub(super) fn account(&self, id: Id) -> Option<Account> {
+        self.accounts.get(&id).cloned()
+    }
+}
+
+/// The texts of people that may name emoji, each with its server.
+fn texts_of<'a>(
+    people: impl Iterator<Item = &'a accounts::Account>,
+) -> impl Iterator<Item = (&'a str, &'a str)> {
+    people.flat_map(|one| account::emoji_texts(one).map(|text| (&*one.domain, text)))
+}

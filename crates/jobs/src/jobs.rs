@@ -212,6 +212,9 @@ impl Jobs {
         tx: &mut Tx,
         packed: &mut Packed<J>,
     ) -> Result<(), weir_db::Error> {
+        if packed.rows.is_empty() {
+            return Ok(());
+        }
         let now = self.inner.clock.now();
         let ids = self.inner.ids.next_many(packed.rows.len());
         for (row, id) in packed.rows.iter_mut().zip(ids) {

@@ -21,7 +21,7 @@ WEIR = os.environ["WEIR_BIN"]
 POSTGRES = os.environ.get("WEIR_TEST_POSTGRES", "")
 START_S = 60
 STOP_S = 15
-PORTS = (20_000, 32_768)
+PORTS, PORTS_TRIED = (20_000, 32_768), 32
 # These files take longest, and begin: two are worked on at a time.
 LONGEST = ["test_storm_streaming", "test_flood_faults", "test_flood", "test_storm_chat"]
 
@@ -31,9 +31,9 @@ def pytest_collection_modifyitems(items):
 
 
 def free_port(host):
-    """One below those that the system gives to connections: no connection takes it before it is
-    listened on, nor while a server is started again."""
-    while True:
+    """One below those that Linux gives to connections, unless it was told otherwise: no connection
+    takes it before it is listened on, nor while a server is started again."""
+    for _ in range(PORTS_TRIED):
         port = random.randrange(*PORTS)
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -43,6 +43,7 @@ def free_port(host):
             except OSError as error:
                 if error.errno != errno.EADDRINUSE:
                     raise
+    raise OSError(errno.EADDRINUSE, f"no port of {PORTS} is free on {host}")
 
 
 class Database:

@@ -3,7 +3,7 @@
 use weir_base::{Id, Timestamp};
 use weir_db::Tx;
 
-use super::{Filter, all, fill};
+use super::{Bare, Filter, all, fill};
 use crate::Error;
 use crate::statuses::View;
 use crate::text;
@@ -59,12 +59,13 @@ impl Rules {
         Ok(Self::new(all(tx, reader)?, now))
     }
 
-    /// As [`load`](Self::load), where [`ask_bare`](super::ask_bare) was asked before.
+    /// Of what [`ask_bare`](super::ask_bare) found; asks for their words and posts, if there are
+    /// any.
     ///
     /// # Errors
     /// The database's.
-    pub fn of_bare(tx: &mut Tx, bare: Vec<Filter>, now: Timestamp) -> Result<Self, Error> {
-        Ok(Self::new(fill(tx, bare)?, now))
+    pub fn of_bare(tx: &mut Tx, bare: Bare, now: Timestamp) -> Result<Self, Error> {
+        Ok(Self::new(fill(tx, bare.0)?, now))
     }
 
     /// When the next of them ends by itself.

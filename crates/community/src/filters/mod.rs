@@ -64,22 +64,26 @@ weir_db::record! {
     }
 }
 
+/// Filters without what they look for, as [`ask_bare`] finds them; [`Rules::of_bare`] completes them.
+#[derive(Debug, Default)]
+pub struct Bare(Vec<Filter>);
+
 /// All of `by`'s filters.
 ///
 /// # Errors
 /// The database's.
 pub fn all(tx: &mut Tx, by: Id) -> Result<Vec<Filter>, Error> {
-    let mut bare = Vec::new();
+    let mut bare = Bare::default();
     tx.query_together(vec![ask_bare(&mut bare, by)])?;
-    fill(tx, bare)
+    fill(tx, bare.0)
 }
 
-/// Asks for all of `by`'s filters, without the words and posts that they name.
-pub fn ask_bare<'q>(found: &'q mut Vec<Filter>, by: Id) -> Question<'q> {
+/// Asks for all of `by`'s filters, without what they look for.
+pub fn ask_bare(found: &mut Bare, by: Id) -> Question<'_> {
     let sql = "SELECT id, title, contexts, action, expires_at FROM filters
                WHERE account_id = ?1 ORDER BY id";
     Question::new(sql, [Value::Int(by.0)], |row| {
-        found.push(bare(row)?);
+        found.0.push(bare(row)?);
         Ok(())
     })
 }

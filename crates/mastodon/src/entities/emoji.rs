@@ -7,8 +7,10 @@ use weir_community::emojis::{self as community_emojis, Emoji};
 use weir_community::{Env, Error};
 use weir_db::{Question, Tx};
 
-/// Different emoji names looked up for one answer.
+/// Different emoji names looked up by one question …
 const LOOKED_UP_MAX: usize = 1_000;
+/// … and for one text, so that none takes the room of all others.
+const LOOKED_UP_FOR_TEXT_MAX: usize = 100;
 
 /// A custom emoji.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -69,7 +71,7 @@ impl Emojis {
         let mut domains = BTreeSet::new();
         let mut names = BTreeSet::new();
         for (domain, text) in named {
-            for name in shortcodes(text) {
+            for name in shortcodes(text).take(LOOKED_UP_FOR_TEXT_MAX) {
                 if names.len() < LOOKED_UP_MAX {
                     domains.insert(domain);
                     names.insert(name);

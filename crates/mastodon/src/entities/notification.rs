@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use weir_base::{Id, Timestamp};
-use weir_community::accounts::Account as Sender;
+use weir_community::accounts;
 use weir_community::notifications::{self, Kind};
 use weir_community::statuses::View;
 use weir_community::{Env, Error, reports};
@@ -104,7 +104,7 @@ pub fn notifications(
     reader: Id,
     list: &[notifications::Notification],
 ) -> Result<Vec<Notification>, Error> {
-    let people: Vec<&Sender> = list.iter().map(|one| one.account.as_ref()).collect();
+    let people: Vec<&accounts::Account> = list.iter().map(|one| one.account.as_ref()).collect();
     let views: Vec<View> = list.iter().filter_map(|one| one.status.clone()).collect();
     let shapes = Shapes::load(tx, env, Some(reader), &people, &views)?;
     let mut shaped = Vec::with_capacity(list.len());

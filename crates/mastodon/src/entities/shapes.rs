@@ -1,10 +1,10 @@
 //! What the posts and accounts of one answer share.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use weir_base::Id;
 use weir_community::accounts;
-use weir_community::filters::{self, Rules};
+use weir_community::filters::{self, Bare, Rules};
 use weir_community::statuses::View;
 use weir_community::{Env, Error};
 use weir_db::Tx;
@@ -18,12 +18,14 @@ pub(super) struct Shapes<'e> {
     pub(super) reader: Option<Id>,
     pub(super) filters: Rules,
     pub(super) emojis: Emojis,
-    pub(super) accounts: HashMap<Id, Account>,
+    accounts: HashMap<Id, Account>,
 }
 
 impl<'e> Shapes<'e> {
-    /// For `people`, and for posts as `reader` (none: a visitor) sees them, with their authors. All
-    /// of it is asked for together: on PostgreSQL what is waited for costs a way each.
+    /// For `people`, and for posts as `reader` (none: a visitor) sees them, with their authors. It
+    /// is asked for together, for on PostgreSQL each answer that is waited for is a way to another
+    /// process and back; only the emoji of those moved to, and what filters look for, are asked for
+    /// afterwards, where there are any.
     ///
     /// # Errors
     /// The database's.
@@ -37,16 +39,15 @@ impl<'e> Shapes<'e> {
         let each =
             || views.iter().flat_map(|view| std::iter::once(view).chain(view.boost.as_deref()));
         let authors = each().map(|view| view.account.as_ref());
-        let people: HashMap<Id, &accounts::Account> =
-            people.iter().copied().chain(authors).map(|one| (one.id, one)).collect();
-        let people: Vec<&accounts::Account> = people.into_values().collect();
-        let named =
-            texts_of(people.iter().copied()).chain(each().flat_map(|view| {
-                status::emoji_texts(view).map(|text| (&*view.account.domain, text))
-            }));
+        let mut known = HashSet::new();
+        let people: Vec<&accounts::Account> =
+            authors.chain(people.iter().copied()).filter(|one| known.insert(one.id)).collect();
+        let of_posts = each()
+            .flat_map(|view| status::emoji_texts(view).map(|text| (&*view.account.domain, text)));
+        let named = of_posts.chain(texts_of(people.iter().copied()));
 
         let (mut parts, mut emojis) = (AccountParts::default(), Emojis::default());
-        let mut bare = Vec::new();
+        let mut bare = Bare::default();
         let mut questions = parts.ask(&people);
         questions.extend(emojis.ask(env, named));
         let filtered_for = reader.filter(|_| !views.is_empty());

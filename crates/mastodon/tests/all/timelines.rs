@@ -1,9 +1,11 @@
 use http::Method;
 use serde_json::{Value, json};
-use weir_community::instance;
+use weir_base::Id;
 use weir_community::statuses::{self, Draft, Visibility};
 use weir_community::users::{self, Preferences};
-use weir_mastodon::entities;
+use weir_community::{instance, notifications};
+use weir_db::params;
+use weir_mastodon::entities::{self, Status};
 
 use crate::place::{Place, Someone, places};
 
@@ -131,24 +133,78 @@ async fn who_chose_languages_sees_the_public_posts_in_them_and_in_none() {
     }
 }
 
+/// How many ways loading and shaping these posts and these people's notifications takes, and what is
+/// shown. What is asked together counts once, and on PostgreSQL is one way.
+async fn ways(place: &Place, reader: &Someone, list: Vec<Id>) -> ([usize; 3], Vec<Status>) {
+    let reader = reader.id;
+    place
+        .write(move |tx, env| {
+            let begun = tx.statements();
+            let views = statuses::load(tx, env, Some(reader), &list)?;
+            let loaded = tx.statements();
+            let shown = entities::statuses(tx, env, Some(reader), &views)?;
+            let shaped = tx.statements();
+            let notices = notifications::list(tx, env, reader, &notifications::Page::default())?;
+            let before = tx.statements();
+            let told = entities::notifications(tx, env, reader, &notices)?;
+            assert_eq!(told.len(), notices.len());
+            let told = tx.statements() - before;
+            Ok(([loaded - begun, shaped - loaded, told], shown))
+        })
+        .await
+}
+
 #[tokio::test]
-async fn a_page_is_asked_for_in_four_ways_whatever_stands_on_it() {
+async fn a_page_is_asked_for_in_four_ways_whoever_and_whatever_stands_on_it() {
     for place in places() {
         let (alice, bob) = (place.person("alice").await, place.person("bob").await);
+        let target = place.person("elsewhere").await;
         let closed = place.post(&bob, "@alice psst :blob:", Visibility::Direct).await;
-        let open = place.post(&bob, "#tag https://weir.test :blob:", Visibility::Public).await;
-        let ways = place
-            .write(move |tx, env| {
-                // What is asked together counts once, and on PostgreSQL is one way.
-                let before = tx.statements();
-                let views = statuses::load(tx, env, Some(alice.id), &[closed, open])?;
-                let loaded = tx.statements() - before;
-                assert_eq!(views.len(), 2);
-                let shown = entities::statuses(tx, env, Some(alice.id), &views)?;
-                assert_eq!(shown.len(), 2);
-                Ok([loaded, tx.statements() - before - loaded])
+        let open = place.post(&bob, "@alice #tag :blob:", Visibility::Public).await;
+        place
+            .write(move |tx, _| {
+                for sql in [
+                    "INSERT INTO custom_emojis (id, shortcode, remote_url, category, updated_at)
+                     VALUES (1, 'blob', 'https://a.test/blob.png', NULL, 0)",
+                    "UPDATE users SET role = 'admin' WHERE email_key LIKE 'bob%'",
+                ] {
+                    tx.execute(sql, &[])?;
+                }
+                Ok(())
             })
             .await;
-        assert_eq!(ways, [3, 1], "{}: loaded, shaped", place.name);
+        let (counted, shown) = ways(&place, &alice, vec![closed, open]).await;
+        assert_eq!(counted, [3, 1, 1], "{}: loaded, shaped, told", place.name);
+        assert_eq!(shown.len(), 2);
+        for post in &shown {
+            assert_eq!(post.emojis.len(), 1, "{}", place.name);
+            assert_eq!(post.account.roles.len(), 1, "{}", place.name);
+        }
+
+        // What is known of some only once they were found takes one way more.
+        place
+            .write(move |tx, _| {
+                tx.execute(
+                    "UPDATE accounts SET moved_to_id = ?1 WHERE id = ?2",
+                    params![target.id, bob.id],
+                )?;
+                tx.execute(
+                    "UPDATE accounts SET display_name = ':blob:' WHERE id = ?1",
+                    params![target.id],
+                )?;
+                Ok(())
+            })
+            .await;
+        let (counted, shown) = ways(&place, &alice, vec![open]).await;
+        assert_eq!(counted, [3, 2, 2], "{}: somebody moved", place.name);
+        let moved = shown[0].account.moved.as_ref().unwrap();
+        assert_eq!((moved.id, moved.emojis.len()), (target.id, 1), "{}", place.name);
+        let filter = json!({ "title": "words", "context": ["home"],
+                             "keywords_attributes": [{ "keyword": "tag" }] });
+        place.do_post("/api/v2/filters", &alice, filter).await;
+        let (counted, shown) = ways(&place, &alice, vec![open]).await;
+        assert_eq!(counted, [3, 3, 3], "{}: and there is a filter", place.name);
+        let filtered = &shown[0].reader.as_ref().unwrap().filtered;
+        assert_eq!(filtered.len(), 1, "{}", place.name);
     }
 }

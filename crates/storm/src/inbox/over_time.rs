@@ -18,14 +18,19 @@ const COMPARED: f64 = 0.1;
 /// A figure over time: when, and how much.
 type Points = Vec<(f64, f64)>;
 
-/// The median of what `points` say between two parts of `all_s`; what was said last before, where
-/// the time was so short that nobody looked in it.
+/// The median of what `points` say between two parts of `all_s`.
 fn median(points: &Points, all_s: f64, from: f64, to: f64) -> Option<f64> {
     let inside = points.iter().filter(|(at, _)| (from * all_s..=to * all_s).contains(at));
     let mut values: Vec<f64> = inside.map(|(_, value)| *value).collect();
     values.sort_by(f64::total_cmp);
-    let before = || points.iter().rfind(|(at, _)| *at <= to * all_s);
-    values.get(values.len() / 2).copied().or_else(|| before().map(|(_, value)| *value))
+    values.get(values.len() / 2).copied()
+}
+
+/// The median of what `points` say in the last part of `all_s`; what they said last, where that was
+/// so short that nobody looked.
+fn late(points: &Points, all_s: f64) -> Option<f64> {
+    let last = || points.iter().rfind(|(at, _)| *at <= all_s);
+    median(points, all_s, 1.0 - COMPARED, 1.0).or_else(|| last().map(|(_, value)| *value))
 }
 
 /// The percentile of each part of the time.
@@ -81,7 +86,7 @@ pub(super) fn results(measured: &Measured) -> Map<String, Value> {
     let mut results = Map::new();
     for (name, points) in flat(measured, all_s) {
         let early = median(&points, all_s, COMPARED, 2.0 * COMPARED);
-        let late = median(&points, all_s, 1.0 - COMPARED, 1.0);
+        let late = late(&points, all_s);
         results.insert(format!("{name}_early"), early.map_or(Value::Null, rounded));
         results.insert(format!("{name}_late"), late.map_or(Value::Null, rounded));
     }
@@ -154,7 +159,10 @@ mod tests {
         let points: Points = (0..100).map(|at| (f64::from(at), f64::from(at))).collect();
         assert_eq!(median(&points, 100.0, 0.1, 0.2), Some(15.0));
         assert_eq!(median(&points, 100.0, 0.9, 1.0), Some(95.0));
-        assert_eq!(median(&vec![(40.0, 1.0), (80.0, 2.0)], 100.0, 0.9, 1.0), Some(2.0));
+        let few = vec![(5.0, 1.0), (80.0, 2.0), (110.0, 3.0)];
+        assert_eq!(median(&few, 100.0, 0.1, 0.2), None);
+        assert_eq!(late(&few, 100.0), Some(2.0));
+        assert_eq!(late(&points, 100.0), Some(95.0));
         assert_eq!(median(&Points::new(), 100.0, 0.9, 1.0), None);
     }
 

@@ -64,7 +64,8 @@ weir_db::record! {
     }
 }
 
-/// Filters without what they look for, as [`ask_bare`] finds them; [`Rules::of_bare`] completes them.
+/// Filters without what they look for, as [`ask_bare`] finds them; [`Rules::of_bare`] completes
+/// them.
 #[derive(Debug, Default)]
 pub struct Bare(Vec<Filter>);
 

@@ -133,8 +133,9 @@ async fn who_chose_languages_sees_the_public_posts_in_them_and_in_none() {
     }
 }
 
-/// How many ways loading and shaping these posts and these people's notifications takes, and what is
-/// shown. What is asked together counts once, and on PostgreSQL is one way.
+/// How many ways it takes to load these posts, to shape them, and to shape the reader's
+/// notifications; and what is shown. What is asked together counts once, and on PostgreSQL is one
+/// way.
 async fn ways(place: &Place, reader: &Someone, list: Vec<Id>) -> ([usize; 3], Vec<Status>) {
     let reader = reader.id;
     place

@@ -71,7 +71,13 @@ impl Emojis {
         let mut domains = BTreeSet::new();
         let mut names = BTreeSet::new();
         for (domain, text) in named {
-            for name in shortcodes(text).take(LOOKED_UP_FOR_TEXT_MAX) {
+            let mut of_text = BTreeSet::new();
+            for name in shortcodes(text) {
+                if of_text.len() < LOOKED_UP_FOR_TEXT_MAX {
+                    of_text.insert(name);
+                }
+            }
+            for name in of_text {
                 if names.len() < LOOKED_UP_MAX {
                     domains.insert(domain);
                     names.insert(name);

@@ -97,7 +97,11 @@ impl Names {
                 Err(error) => refused = error,
             }
         }
-        Err(refused)
+        let why = format!(
+            "no port was found on which all {hosts} hosts can listen at their addresses \
+             ({refused}); give one by --port"
+        );
+        Err(io::Error::new(refused.kind(), why))
     }
 
     /// The name of a host, with the port where it has one.

@@ -42,16 +42,10 @@ const fn batch_ns(dialect: Dialect) -> i64 {
 }
 /// The same of the first batches, by a guess.
 const FIRST_BATCH_NS: i64 = 5_000_000;
-/// A batch may take so long, in ns, until it has [`SMALL_BATCH_JOBS`]: what it costs whatever its
-/// size is paid less often so. On SQLite people who write something wait behind it; on PostgreSQL
-/// its statements' ways are the same for few, so that a batch that is small because it took long
-/// would take no less.
-const fn small_batch_ns(dialect: Dialect) -> i64 {
-    match dialect {
-        Dialect::Sqlite => 7_000_000,
-        Dialect::Postgres => 1_000_000_000,
-    }
-}
+/// On PostgreSQL a batch may take so long, in ns, until it has this many jobs: its statements'
+/// ways are the same for few, so that a batch that is small because it took long would take no
+/// less.
+const SMALL_BATCH_NS: i64 = 1_000_000_000;
 const SMALL_BATCH_JOBS: i64 = 100;
 /// Jobs in one batch of units.
 const BATCH_JOBS_MAX: usize = 2_000;
@@ -83,7 +77,7 @@ pub(crate) struct Worker {
     pub(crate) number: usize,
     /// What it gives way to, if to anything.
     pub(crate) yielding: Option<Yielding>,
-    /// Whether one short batch at a time is to be on its way, for a queue of units.
+    /// Whether one batch at a time is to be on its way, for a queue of units.
     pub(crate) pressed: Option<Behind>,
     /// All queues that are served.
     pub(crate) beside: Arc<[(Queue, Arc<QueueState>)]>,
@@ -206,10 +200,19 @@ impl Worker {
             turns.at(self.inner.clock.now().as_ms());
         }
         let budget = if self.is_unit() {
-            let (job_ns, is_measured) = (turns.job_ns(), turns.is_measured());
-            let dialect = self.inner.db.dialect();
-            let jobs = timed_jobs(dialect, job_ns, is_measured, self.is_pressed());
-            let most = batch_jobs(jobs, self.queue.weight, heaviest);
+            // The first batches are small: nothing is known of their jobs.
+            let all_ns = match turns.is_measured() {
+                true => batch_ns(self.inner.db.dialect()),
+                false => FIRST_BATCH_NS,
+            };
+            let job_ns = turns.job_ns().max(1);
+            let least = match self.inner.db.dialect() {
+                Dialect::Postgres if turns.is_measured() => {
+                    (SMALL_BATCH_NS / job_ns).min(SMALL_BATCH_JOBS)
+                }
+                _ => 1,
+            };
+            let most = batch_jobs((all_ns / job_ns).max(least), self.queue.weight, heaviest);
             if self.has_place() { most } else { 0 }
         } else {
             self.room(turns.job_ns())
@@ -223,7 +226,7 @@ impl Worker {
         places.free() > 0 && (places.held() == 0 || !self.is_pressed())
     }
 
-    /// Whether the queue goes on by one short batch at a time, so that others have more.
+    /// Whether the queue goes on by one batch at a time, so that others have more.
     pub(crate) fn is_pressed(&self) -> bool {
         self.pressed.as_ref().is_some_and(|is_pressed| is_pressed())
     }
@@ -424,17 +427,6 @@ impl Worker {
     }
 }
 
-/// How many jobs that take `job_ns` each fill the time of a batch.
-fn timed_jobs(dialect: Dialect, job_ns: i64, is_measured: bool, is_pressed: bool) -> i64 {
-    // The first batches are small: nothing is known of their jobs.
-    let all_ns = if is_measured { batch_ns(dialect) } else { FIRST_BATCH_NS };
-    let least = match is_measured && !is_pressed {
-        true => (small_batch_ns(dialect) / job_ns).min(SMALL_BATCH_JOBS),
-        false => 1,
-    };
-    (all_ns / job_ns).max(least)
-}
-
 /// Jobs of a batch, of at most `jobs`, of a queue with `weight` beside one with `heaviest`. Each
 /// has as many batches on their way as the other, so their sizes decide which part of the
 /// database's time is whose.
@@ -462,17 +454,5 @@ mod tests {
         assert_eq!(batch_jobs(1_000, 5, 2), 1_000, "a lighter one takes nothing away");
         assert_eq!(batch_jobs(5_000_000, 1, 10), BATCH_JOBS_MAX / 10);
         assert_eq!(batch_jobs(0, 1, 100), 1, "there is always one");
-    }
-
-    #[test]
-    fn few_jobs_may_take_longer_unless_somebody_else_waits() {
-        let sqlite = |job_ns, is_pressed| timed_jobs(Dialect::Sqlite, job_ns, true, is_pressed);
-        assert_eq!(sqlite(10_000, false), 500, "5 ms");
-        assert_eq!(sqlite(60_000, false), 100, "6 ms");
-        assert_eq!(sqlite(200_000, false), 35, "7 ms");
-        assert_eq!(sqlite(200_000, true), 25, "5 ms");
-        let postgres = |job_ns| timed_jobs(Dialect::Postgres, job_ns, true, false);
-        assert_eq!([postgres(100_000), postgres(2_000_000)], [800, 100]);
-        assert_eq!(timed_jobs(Dialect::Postgres, 200_000, false, false), 25, "a guess");
     }
 }

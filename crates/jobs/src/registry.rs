@@ -151,8 +151,8 @@ impl Registry {
         self.yields.insert(queue.name, (few, Arc::new(is_behind)));
     }
 
-    /// While `is_pressed` says so, one short batch of `queue`, which holds units, is on its way at
-    /// a time, and not two: what somebody waits for at this moment has more of the processor and of
+    /// While `is_pressed` says so, one batch of `queue`, which holds units, is on its way at a
+    /// time, and not two: what somebody waits for at this moment has more of the processor and of
     /// the database, and the queue goes on all the same. It is asked before each read, and has to
     /// answer at once. Of queues on Redis it is not asked.
     pub fn step_back<F>(&mut self, queue: Queue, is_pressed: F)

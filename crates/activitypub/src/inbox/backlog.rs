@@ -8,7 +8,6 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use weir_base::Timestamp;
 use weir_community::federation::{self, BEHIND, Fetch, Forward, INBOUND_LATE, Patience};
-use weir_community::search::IndexStatus;
 use weir_community::{Env, Error};
 use weir_db::{Class, Dialect, Tx};
 use weir_jobs::{Job, Registry};
@@ -35,24 +34,16 @@ const FEW_FETCHES: usize = 10;
 /// The same of messages that are passed on: each is signed for every server of the followers of
 /// whom it answers.
 const FEW_PASSED_ON: usize = 1;
-/// The same of posts that are to be found by their words: about as many as come, but together.
-const FEW_INDEXED: usize = 250;
 
 /// Has give way what costs more than what came in and is awaited by few: to get to know a
 /// sender or to fetch a post takes as long as several messages of one who is known, to pass on what
-/// others write as long as dozens, and the words of a few posts are kept in as many commits as
-/// those of many. What is fetched because of a message is part of it, so fetches go on a little
-/// before nothing waits any more.
+/// others write as long as dozens. What is fetched because of a message is part of it, so fetches
+/// go on a little before nothing waits any more.
 ///
 /// On SQLite, whose one writer the door and the batches share, what came late steps back while
 /// senders crowd at the door: their messages are safe first, and people wait for fewer batches.
 pub(super) fn register(registry: &mut Registry, face: &ActivityPub) {
-    let few_of = [
-        (unknown::QUEUE, FEW_UNKNOWN),
-        (Forward::QUEUE, FEW_PASSED_ON),
-        (IndexStatus::QUEUE, FEW_INDEXED),
-    ];
-    for (queue, few) in few_of {
+    for (queue, few) in [(unknown::QUEUE, FEW_UNKNOWN), (Forward::QUEUE, FEW_PASSED_ON)] {
         let face = face.clone();
         registry.give_way(queue, few, move || face.is_behind());
     }

@@ -202,7 +202,8 @@ def talk(alice, bob, domain):
               "the message")
         bob.says(alice.address(), "hello alice")
         until(lambda: alice.has("message", body="hello alice"), "the answer")
-    assert not alice.has("error") and not bob.has("error"), alice.heard + bob.heard
+    errors = [one for one in alice.heard + bob.heard if one["event"] == "error"]
+    assert errors == [], json.dumps(alice.heard + bob.heard, indent=1)
 
 
 def test_xmpp_js_talks_over_tcp_and_over_websocket(people, packages):

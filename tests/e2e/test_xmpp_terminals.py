@@ -82,7 +82,7 @@ def test_profanity_talks_with_somebody_and_in_a_room(people, tmp_path):
         say(people, "bob", "hello-from-go", f"alice@{domain(people)}")
         profanity.shows("hello-from-go")
         profanity.types(f"/join {room} nick al")
-        profanity.shows("as al")
+        profanity.shows("Room locked, requires configuration.")
         profanity.types("/room accept")
         profanity.shows("Room unlocked.")
         profanity.types("anybody-here?")

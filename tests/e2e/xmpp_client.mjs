@@ -13,7 +13,10 @@ const { client, xml } = await import(require.resolve("@xmpp/client"));
 
 const [service, domain, username, password] = process.argv.slice(2);
 const say = (what) => process.stdout.write(JSON.stringify(what) + "\n");
-const xmpp = client({ service, domain, username, password, resource: "node" });
+// A machine that does much else may take longer than the two seconds after which it gives up.
+const xmpp = client({
+  service, domain, username, password, resource: "node", timeout: 30_000,
+});
 xmpp.on("error", (error) => say({ event: "error", text: String(error) }));
 xmpp.on("stanza", (stanza) => {
   const { type, from } = stanza.attrs;

@@ -331,18 +331,24 @@ impl weir_jobs::Job for InNotes {
 #[tokio::test]
 async fn a_queue_that_steps_back_has_one_batch_on_its_way_and_goes_on() {
     for house in houses() {
-        let notes = |from: i64| (from..from + 500).map(|number| Note::new(number % 50, number));
+        // Each in a lane of its own: of one lane nothing is read while something of it is prepared.
+        let notes = |from: i64| (from..from + 500).map(|number| Note::new(number, number));
         enqueue(&house, notes(0).collect()).await;
         let (pressed, most) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicI64::new(0)));
         let (asked, seen, now) = (pressed.clone(), most.clone(), Arc::new(AtomicI64::new(0)));
+        let waits = pressed.clone();
         let mut registry = Registry::new();
         registry.step_back(Note::QUEUE, move || asked.load(Ordering::Relaxed));
         registry.unit(
             move |jobs: Vec<Claimed<Note>>| {
-                let (seen, now) = (seen.clone(), now.clone());
+                let (waits, seen, now) = (waits.clone(), seen.clone(), now.clone());
                 async move {
                     seen.fetch_max(now.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
                     for _ in 0..100 {
+                        tokio::task::yield_now().await;
+                    }
+                    // Then until there is another beside it.
+                    while !waits.load(Ordering::Relaxed) && seen.load(Ordering::Relaxed) < 2 {
                         tokio::task::yield_now().await;
                     }
                     now.fetch_sub(1, Ordering::Relaxed);
@@ -355,8 +361,9 @@ async fn a_queue_that_steps_back_has_one_batch_on_its_way_and_goes_on() {
         until("the end of all", async || house.rows("jobs").await == 0).await;
         assert_eq!(most.load(Ordering::Relaxed), 1, "{}", house.fixture.name);
         pressed.store(false, Ordering::Relaxed);
+        let more = AtomicI64::new(500);
         until("two at once", async || {
-            enqueue(&house, notes(500).collect()).await;
+            enqueue(&house, notes(more.fetch_add(500, Ordering::Relaxed)).collect()).await;
             most.load(Ordering::Relaxed) == 2
         })
         .await;

@@ -249,7 +249,31 @@ impl Db {
         T: Send + 'static,
         E: From<Error> + Send + 'static,
     {
-        let (work, answer) = Unit::boxed(unit, Kind::Write);
+        self.write_as(Kind::Write, class, unit).await
+    }
+
+    /// As [`write`](Self::write), for work whose order is written with it and goes with it: what a
+    /// power cut takes back is then only to be done again. It does not wait for the disk, where
+    /// SQLite is the database; whatever the unit left to be done after its commit does.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub async fn write_early<T, E, F>(&self, class: Class, unit: F) -> Result<T, E>
+    where
+        F: FnMut(&mut Tx) -> Result<T, E> + Send + 'static,
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        self.write_as(Kind::WriteEarly, class, unit).await
+    }
+
+    async fn write_as<T, E, F>(&self, kind: Kind, class: Class, unit: F) -> Result<T, E>
+    where
+        F: FnMut(&mut Tx) -> Result<T, E> + Send + 'static,
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        let (work, answer) = Unit::boxed(unit, kind);
         self.shared.writes.push(class, work).map_err(E::from)?;
         answer.await.unwrap_or_else(|_| Err(E::from(Error::Closed)))
     }

@@ -23,7 +23,7 @@ use crate::meters::Meters;
 use crate::queue::ClassQueue;
 use crate::sqlite::Queue;
 use crate::tx::Connection;
-use crate::unit::{Kind, Work};
+use crate::unit::Work;
 use crate::{Class, Error, Options, Tx};
 
 /// How often a unit is repeated that met others.
@@ -163,7 +163,7 @@ impl Server {
         while let Some((turn, work)) = self.queue.pop(done.take()) {
             let started = Instant::now();
             let mut held = Duration::ZERO;
-            let reads_only = work.kind() != Kind::Write;
+            let reads_only = !work.kind().writes();
             if !reads_only || work.is_wanted() {
                 let place = self.place.clone();
                 // Who writes may wait for the locks of a unit that would be held.
@@ -285,7 +285,7 @@ fn attempt(
     order: &CommitOrder,
 ) -> End {
     let begin = if class == Class::Inbound { BEGIN_PLANNED_ONCE } else { BEGIN };
-    let begin = begin[usize::from(work.kind() == Kind::Write)];
+    let begin = begin[usize::from(work.kind().writes())];
     connection.is_patient = false;
     connection.begin(begin);
     let mut tx = Tx::new(Connection::Postgres(connection));
@@ -311,7 +311,7 @@ fn attempt(
             Ok(()) => End::Answer,
         };
     }
-    if hooks.is_empty() && work.kind() != Kind::Write {
+    if hooks.is_empty() && !work.kind().writes() {
         return End::Read;
     }
     if let Err(failure) = connection.settle_first() {

@@ -16,10 +16,18 @@ use crate::{Error, Tx};
 pub(crate) enum Kind {
     /// It writes, and is answered once that lies on the disk.
     Write,
+    /// It writes, and is answered once that is committed. Its hooks wait for the disk.
+    WriteEarly,
     /// It only reads, and is answered once all that it may have seen lies there.
     Read,
     /// It only reads, and is answered at once.
     ReadEarly,
+}
+
+impl Kind {
+    pub(crate) fn writes(self) -> bool {
+        matches!(self, Self::Write | Self::WriteEarly)
+    }
 }
 
 /// What a database thread does with a unit, whatever its types.

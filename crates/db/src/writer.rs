@@ -20,7 +20,7 @@ use crate::queue::{Done, Turn};
 use crate::sqlite::{Queue, begin};
 use crate::synced::{Committed, Disk, Progress, lost};
 use crate::tx::Connection;
-use crate::unit::Work;
+use crate::unit::{Kind, Work};
 use crate::{Error, Tx, frames};
 
 /// Units in one group, so that memory held for answers stays bounded.
@@ -102,10 +102,15 @@ impl Writer {
         }
     }
 
-    /// Hands a group on that was committed, or follows it up where nothing else is to be done.
+    /// Hands a group on that was committed, or follows it up where nothing else is to be done. Who
+    /// does not wait for the disk is answered, and may come back soon.
     fn hand_on(&self, units: Vec<Box<dyn Work>>, hooks: Vec<Hook>) {
+        let (early, units): (Vec<_>, Vec<_>) =
+            units.into_iter().partition(|work| work.kind() == Kind::WriteEarly);
+        let comes_back = !early.is_empty();
+        early.into_iter().for_each(|work| work.answer());
         let group = Committed { units, hooks };
-        if self.queue.len() == 0 && self.progress.is_last() {
+        if !comes_back && self.queue.len() == 0 && self.progress.is_last() {
             self.answered.set(group.units.len());
             return self.disk.follow(vec![group]);
         }
@@ -299,5 +304,62 @@ impl Writer {
             }
             failure.error
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::sync_channel;
+
+    use tokio::sync::oneshot::error::TryRecvError;
+
+    use super::*;
+    use crate::unit::Unit;
+    use crate::{Class, Options};
+
+    /// A writer of a new database whose commits nobody brings to the disk.
+    fn writer(folder: &std::path::Path) -> (Writer, std::sync::mpsc::Receiver<Committed>) {
+        let path = folder.join("weir.db");
+        let connection = rusqlite::Connection::open(&path).unwrap();
+        let (failed, progress) = (Arc::new(AtomicBool::new(false)), Arc::new(Progress::default()));
+        let log = Log::new(&path, false, failed.clone(), Vec::new(), 1).unwrap();
+        let disk = Disk::new(&path, false, failed.clone(), progress.clone());
+        let (committed, follow) = sync_channel(1);
+        let writer = Writer::new(
+            connection,
+            Arc::new(crate::queue::ClassQueue::new(1, "write")),
+            Arc::new(log),
+            Options::default().group_time_max,
+            committed,
+            progress,
+            Arc::new(disk),
+            failed,
+        );
+        (writer, follow)
+    }
+
+    #[test]
+    fn who_does_not_wait_for_the_disk_is_answered_before_it_and_hooks_run_after_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (writer, follow) = writer(folder.path());
+        let unit = |kind| {
+            let body = |tx: &mut Tx| {
+                tx.after_commit(|| {});
+                tx.run("CREATE TABLE IF NOT EXISTS marks (id BIGINT)", &[])
+            };
+            Unit::boxed(body, kind)
+        };
+        let ((early, mut at_once), (usual, mut later)) =
+            (unit(Kind::WriteEarly), unit(Kind::Write));
+        writer.queue.push(Class::Inbound, early).unwrap();
+        writer.queue.push(Class::Inbound, usual).unwrap();
+        let (turn, work) = writer.queue.pop(None).unwrap();
+        writer.group(turn, work);
+        at_once.try_recv().unwrap().unwrap();
+        assert!(matches!(later.try_recv(), Err(TryRecvError::Empty)));
+        let group = follow.try_recv().unwrap();
+        assert_eq!((group.units.len(), group.hooks.len()), (1, 2));
+        writer.disk.follow(vec![group]);
+        later.try_recv().unwrap().unwrap();
     }
 }

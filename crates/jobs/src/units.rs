@@ -153,7 +153,8 @@ async fn commit(
         Dialect::Sqlite => None,
         Dialect::Postgres => Some(inner.units[class as usize].lock().await),
     };
-    let took_ns = inner.db.write(class, work).await?;
+    // A power cut takes back what the batch did and its end alike.
+    let took_ns = inner.db.write_early(class, work).await?;
     batch.finished(range, took_ns);
     Ok(())
 }

@@ -50,6 +50,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::oneshot;
+
 pub use dialect::Dialect;
 pub use error::Error;
 pub use migrate::Migration;
@@ -249,7 +251,7 @@ impl Db {
         T: Send + 'static,
         E: From<Error> + Send + 'static,
     {
-        self.write_as(Kind::Write, class, unit).await
+        self.answered(Kind::Write, class, unit).await
     }
 
     /// As [`write`](Self::write), for work whose order is written with it and goes with it: what a
@@ -264,18 +266,7 @@ impl Db {
         T: Send + 'static,
         E: From<Error> + Send + 'static,
     {
-        self.write_as(Kind::WriteEarly, class, unit).await
-    }
-
-    async fn write_as<T, E, F>(&self, kind: Kind, class: Class, unit: F) -> Result<T, E>
-    where
-        F: FnMut(&mut Tx) -> Result<T, E> + Send + 'static,
-        T: Send + 'static,
-        E: From<Error> + Send + 'static,
-    {
-        let (work, answer) = Unit::boxed(unit, kind);
-        self.shared.writes.push(class, work).map_err(E::from)?;
-        answer.await.unwrap_or_else(|_| Err(E::from(Error::Closed)))
+        self.answered(Kind::WriteEarly, class, unit).await
     }
 
     /// Runs `unit` in a transaction that only reads, on one consistent snapshot.
@@ -288,7 +279,7 @@ impl Db {
         T: Send + 'static,
         E: From<Error> + Send + 'static,
     {
-        self.read_as(Kind::Read, class, unit).await
+        self.answered(Kind::Read, class, unit).await
     }
 
     /// As [`read`](Self::read), for whoever asks for rows of which it was told that they are there,
@@ -303,18 +294,7 @@ impl Db {
         T: Send + 'static,
         E: From<Error> + Send + 'static,
     {
-        self.read_as(Kind::ReadEarly, class, unit).await
-    }
-
-    async fn read_as<T, E, F>(&self, kind: Kind, class: Class, unit: F) -> Result<T, E>
-    where
-        F: FnMut(&mut Tx) -> Result<T, E> + Send + 'static,
-        T: Send + 'static,
-        E: From<Error> + Send + 'static,
-    {
-        let (work, answer) = Unit::boxed(unit, kind);
-        self.shared.reads.push(class, work).map_err(E::from)?;
-        answer.await.unwrap_or_else(|_| Err(E::from(Error::Closed)))
+        self.answered(Kind::ReadEarly, class, unit).await
     }
 
     /// As [`write`](Self::write), from a thread that may block.
@@ -324,9 +304,8 @@ impl Db {
         T: Send + 'static,
         E: From<Error> + Send + 'static,
     {
-        let (work, answer) = Unit::boxed(unit, Kind::Write);
-        self.shared.writes.push(class, work).map_err(E::from)?;
-        unit::wait(answer).unwrap_or_else(|_| Err(E::from(Error::Closed)))
+        unit::wait(self.push(Kind::Write, class, unit)?)
+            .unwrap_or_else(|_| Err(E::from(Error::Closed)))
     }
 
     /// As [`read`](Self::read), from a thread that may block.
@@ -336,9 +315,36 @@ impl Db {
         T: Send + 'static,
         E: From<Error> + Send + 'static,
     {
-        let (work, answer) = Unit::boxed(unit, Kind::Read);
-        self.shared.reads.push(class, work).map_err(E::from)?;
-        unit::wait(answer).unwrap_or_else(|_| Err(E::from(Error::Closed)))
+        unit::wait(self.push(Kind::Read, class, unit)?)
+            .unwrap_or_else(|_| Err(E::from(Error::Closed)))
+    }
+
+    async fn answered<T, E, F>(&self, kind: Kind, class: Class, unit: F) -> Result<T, E>
+    where
+        F: FnMut(&mut Tx) -> Result<T, E> + Send + 'static,
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        let answer = self.push(kind, class, unit)?;
+        answer.await.unwrap_or_else(|_| Err(E::from(Error::Closed)))
+    }
+
+    /// Puts `unit` into the queue for its kind; what comes of it is told there.
+    fn push<T, E, F>(
+        &self,
+        kind: Kind,
+        class: Class,
+        unit: F,
+    ) -> Result<oneshot::Receiver<Result<T, E>>, E>
+    where
+        F: FnMut(&mut Tx) -> Result<T, E> + Send + 'static,
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        let (work, answer) = Unit::boxed(unit, kind);
+        let queue = if kind.writes() { &self.shared.writes } else { &self.shared.reads };
+        queue.push(class, work).map_err(E::from)?;
+        Ok(answer)
     }
 
     /// Brings the tables of `part` (a crate's name) up to the last of `migrations`.

@@ -2,6 +2,7 @@
 //! It happens beside the writer, which goes on with the next group meanwhile; however many groups
 //! were committed while the disk was busy reach it at once. Where nothing else waits, the writer
 //! does it itself: whoever comes meanwhile makes one larger group instead of many small ones.
+//! Units that were written early were answered before, by the writer; their hooks run here.
 //!
 //! SQLite itself writes the log without waiting for the disk (`synchronous = NORMAL`). Who read is
 //! answered when all that was committed until then lies there and was followed up, so nobody is

@@ -25,6 +25,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
+    /// Whether it goes to a connection that writes.
     pub(crate) fn writes(self) -> bool {
         matches!(self, Self::Write | Self::WriteEarly)
     }

@@ -69,7 +69,7 @@ fn commit_until_killed(directory: &Path) {
     });
 }
 
-/// Until nobody listens.
+/// Says that unit `id` is kept, and ends the child when nobody listens any more.
 fn acknowledge(id: i64) {
     if std::io::stdout().lock().write_all(format!("acknowledged {id}\n").as_bytes()).is_err() {
         std::process::exit(0);

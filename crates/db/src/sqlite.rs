@@ -153,24 +153,29 @@ fn read_units(
     while let Some((turn, mut work)) = queue.pop(done.take()) {
         let started = Instant::now();
         if work.is_wanted() {
-            let hooks = read_unit(connection, &mut *work, log, snapshot);
+            let (hooks, groups) = read_unit(connection, &mut *work, log, snapshot, progress);
             meters.unit(turn.class, started.elapsed(), queue.len());
-            progress.answer(Seen { work, hooks });
+            progress.answer(Seen { work, hooks, groups });
         }
         done = Some((turn, started.elapsed()));
     }
 }
 
+/// Runs one; what is to be done after it, and how many groups it may have seen.
 fn read_unit(
     connection: &rusqlite::Connection,
     work: &mut dyn Work,
     log: &Log,
     snapshot: &Snapshot,
-) -> Vec<hooks::Hook> {
+    progress: &Progress,
+) -> (Vec<hooks::Hook>, u64) {
     log.begin(snapshot);
-    if let Err(failure) = begin(connection, "BEGIN") {
+    let begun = begin_to_read(connection);
+    let groups = progress.committed();
+    if let Err(failure) = begun {
+        snapshot.end();
         work.spoil(failure.error);
-        return Vec::new();
+        return (Vec::new(), groups);
     }
     let mut tx = Tx::cancellable(Connection::Sqlite(connection), snapshot.cancelled());
     let mut hooks = if work.run(&mut tx) { std::mem::take(&mut tx.hooks) } else { Vec::new() };
@@ -180,7 +185,19 @@ fn read_unit(
         tracing::error!("a read transaction could not be ended");
         hooks.clear();
     }
-    hooks
+    (hooks, groups)
+}
+
+/// Begins a transaction that reads, and takes its snapshot: SQLite does that when it first reads.
+fn begin_to_read(connection: &rusqlite::Connection) -> Result<(), Failure> {
+    const READ: &str = "SELECT 1 FROM sqlite_schema LIMIT 1";
+    begin(connection, "BEGIN")?;
+    let read = connection.prepare_cached(READ).and_then(|mut statement| statement.exists([]));
+    read.map(|_| ()).map_err(|error| {
+        // The unit is told of this error. Where the transaction does not end, the next one is told.
+        let _ = begin(connection, "ROLLBACK");
+        failure(error, READ)
+    })
 }
 
 /// Runs a statement that begins or ends something, prepared once.
@@ -328,5 +345,35 @@ impl rusqlite::ToSql for Value<'_> {
             Self::Text(Cow::Owned(text)) => ValueRef::Text(text.as_bytes()),
             Self::Blob(blob) => ValueRef::Blob(blob),
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::unit::{Kind, Unit};
+
+    #[test]
+    fn a_unit_reads_what_was_there_when_it_began_and_may_have_seen_no_other_group() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("weir.db");
+        let writer = connect(&path, &Options::default(), true).unwrap();
+        writer.execute_batch("CREATE TABLE marks (id INTEGER PRIMARY KEY)").unwrap();
+        let reader = connect(&path, &Options::default(), false).unwrap();
+        let log = Log::new(&path, false, Arc::default(), Vec::new(), 1).unwrap();
+        let snapshot = Snapshot::new(&reader);
+        let progress = Arc::new(Progress::default());
+        progress.begin();
+        let meanwhile = progress.clone();
+        let body = move |tx: &mut Tx| {
+            meanwhile.begin();
+            writer.execute_batch("INSERT INTO marks DEFAULT VALUES").unwrap();
+            tx.query_one("SELECT count(*) FROM marks", &[], |row| row.get::<i64>(0))
+        };
+        let (mut work, mut answer) = Unit::boxed(body, Kind::Read);
+        let (_, groups) = read_unit(&reader, &mut *work, &log, &snapshot, &progress);
+        assert_eq!((groups, progress.committed()), (1, 2));
+        work.answer();
+        assert_eq!(answer.try_recv().unwrap().unwrap(), 0);
     }
 }

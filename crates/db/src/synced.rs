@@ -5,9 +5,10 @@
 //! Units that were written early were answered before, by the writer; their hooks run here.
 //!
 //! SQLite itself writes the log without waiting for the disk (`synchronous = NORMAL`). Who read is
-//! answered when all that was committed until then lies there and was followed up, so nobody is
-//! told or shown what may be gone after a power cut: the log ends with some commit then, and
-//! whatever was answered or read stands before that. The reader goes on with others meanwhile.
+//! answered when all that its snapshot holds lies there and was followed up, so nobody is told or
+//! shown what may be gone after a power cut: the log ends with some commit then, and whatever was
+//! answered or read stands before that. What was committed while it read is not waited for. The
+//! reader goes on with others meanwhile.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -39,6 +40,8 @@ pub(crate) struct Committed {
 pub(crate) struct Seen {
     pub(crate) work: Box<dyn Work>,
     pub(crate) hooks: Vec<Hook>,
+    /// Groups that it may have seen.
+    pub(crate) groups: u64,
 }
 
 impl Seen {
@@ -67,14 +70,19 @@ impl Default for Progress {
 #[derive(Default)]
 struct Followed {
     groups: u64,
-    /// What may have seen so many groups, in the order of these numbers.
-    reads: VecDeque<(u64, Seen)>,
+    /// What may have seen more, in the order of how many.
+    reads: VecDeque<Seen>,
 }
 
 impl Progress {
     /// A group is about to be committed; [`end`](Self::end) must follow.
     pub(crate) fn begin(&self) {
         self.committed.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Groups that a snapshot which was taken before this is called may hold.
+    pub(crate) fn committed(&self) -> u64 {
+        self.committed.load(Ordering::Acquire)
     }
 
     /// Whether all but the newest of what is committed is followed up. Only the writer may ask, for
@@ -88,27 +96,27 @@ impl Progress {
         let mut followed = self.followed.lock();
         followed.groups += groups as u64;
         let groups = followed.groups;
-        let ready = followed.reads.iter().take_while(|(seen, _)| *seen <= groups).count();
-        let ready: Vec<(u64, Seen)> = followed.reads.drain(..ready).collect();
+        let ready = followed.reads.partition_point(|seen| seen.groups <= groups);
+        let ready: Vec<Seen> = followed.reads.drain(..ready).collect();
         self.waiting.set(followed.reads.len() as f64);
         drop(followed);
         self.moved.notify_all();
-        ready.into_iter().for_each(|(_, seen)| seen.answer());
+        ready.into_iter().for_each(Seen::answer);
     }
 
-    /// Answers what was read before this is called, once all that it may have seen is followed up.
+    /// Answers what was read, once all that it may have seen is followed up.
     pub(crate) fn answer(&self, seen: Seen) {
         if seen.work.kind() == Kind::ReadEarly {
             return seen.answer();
         }
         let mut followed = self.followed.lock();
-        // Under the lock, so that the numbers of those who wait only grow.
-        let committed = self.committed.load(Ordering::Acquire);
-        if followed.groups < committed && followed.reads.len() < READS_MAX {
-            followed.reads.push_back((committed, seen));
+        if followed.groups < seen.groups && followed.reads.len() < READS_MAX {
+            // Readers do not end in the order in which they began.
+            let place = followed.reads.partition_point(|other| other.groups <= seen.groups);
+            followed.reads.insert(place, seen);
             return self.waiting.set(followed.reads.len() as f64);
         }
-        while followed.groups < committed {
+        while followed.groups < seen.groups {
             self.moved.wait(&mut followed);
         }
         drop(followed);
@@ -209,6 +217,8 @@ pub(crate) fn lost() -> Error {
 mod tests {
     use std::sync::mpsc::sync_channel;
 
+    use tokio::sync::oneshot::Receiver;
+
     use super::*;
     use crate::Tx;
     use crate::unit::{Unit, wait};
@@ -249,15 +259,21 @@ mod tests {
         assert!(!ran && failed);
     }
 
-    /// What a read of `kind` is told that ended while a group was not followed up: before that,
-    /// and after it.
+    /// A unit of `kind` that has run and may have seen `groups`, and who waits for it.
+    fn seen(kind: Kind, groups: u64) -> (Seen, Receiver<Result<(), Error>>) {
+        let (mut work, answer) = Unit::boxed(|_: &mut Tx| Ok::<_, Error>(()), kind);
+        let connection = rusqlite::Connection::open_in_memory().unwrap();
+        work.run(&mut Tx::new(crate::tx::Connection::Sqlite(&connection)));
+        (Seen { work, hooks: Vec::new(), groups }, answer)
+    }
+
+    /// What a read of `kind` is told that may have seen a group which is not followed up: before
+    /// that, and after it.
     fn read(kind: Kind) -> (bool, bool) {
         let progress = Progress::default();
         progress.begin();
-        let (mut work, mut answer) = Unit::boxed(|_: &mut Tx| Ok::<_, Error>(()), kind);
-        let connection = rusqlite::Connection::open_in_memory().unwrap();
-        work.run(&mut Tx::new(crate::tx::Connection::Sqlite(&connection)));
-        progress.answer(Seen { work, hooks: Vec::new() });
+        let (seen, mut answer) = seen(kind, progress.committed());
+        progress.answer(seen);
         let early = answer.try_recv().is_ok();
         progress.end(1);
         (early, early || answer.try_recv().is_ok())
@@ -267,5 +283,27 @@ mod tests {
     fn who_read_is_answered_once_all_it_may_have_seen_lies_on_the_disk() {
         assert_eq!(read(Kind::Read), (false, true));
         assert_eq!(read(Kind::ReadEarly), (true, true));
+    }
+
+    #[test]
+    fn who_read_waits_for_nothing_that_was_committed_meanwhile() {
+        let progress = Progress::default();
+        (0..3).for_each(|_| progress.begin());
+        let [mut third, mut first, mut second] = [3, 1, 2].map(|groups| {
+            let (seen, answer) = seen(Kind::Read, groups);
+            progress.answer(seen);
+            answer
+        });
+        let mut told = || {
+            [&mut first, &mut second, &mut third].map(|answer| match answer.try_recv() {
+                Ok(result) => result.is_ok(),
+                Err(_) => false,
+            })
+        };
+        assert_eq!(told(), [false; 3]);
+        progress.end(1);
+        assert_eq!(told(), [true, false, false]);
+        progress.end(2);
+        assert_eq!(told(), [false, true, true], "the first is not answered twice");
     }
 }

@@ -64,8 +64,9 @@ pub use value::{FromColumn, Json, ToValue, Value, ids, texts};
 use queue::ClassQueue;
 use unit::{Kind, Unit, Work};
 
-/// 64 MiB: longer, and each reading would search a longer index of the log.
-const LOG_BYTES_MAX: u64 = 64 << 20;
+/// 256 MiB: its pages are written again and again, and the longer it is the fewer are copied.
+/// Longer, and each reading would search a longer index of the log.
+const LOG_BYTES_MAX: u64 = 256 << 20;
 /// About ten times what a commit costs, and still little to wait for.
 const GROUP_TIME_MAX: Duration = Duration::from_millis(2);
 /// Longer than anything that somebody waits for.

@@ -35,6 +35,9 @@ const QUANTUM_NS_MAX: i64 = 1_000_000;
 /// Nor is a turn longer than so many jobs of the queue's mean: neighbours in the table belong to
 /// many lanes, and are quickest taken together.
 const QUANTUM_JOBS: i64 = 4;
+/// In one turn of a queue of units, in ns, however many jobs that are: those of one lane that run
+/// in one transaction share what they look up and the pages they write.
+const UNITS_QUANTUM_NS_MAX: i64 = 2_500_000;
 /// A lane never owes more work than this, in ns, however long its jobs took.
 const DEBT_NS_MAX: i64 = 200_000_000;
 /// A job took at least this much work, in ns: about what the engine itself spends on it.
@@ -540,8 +543,11 @@ impl Turns {
     /// The work of one turn: smaller the more lanes share a round.
     fn quantum_ns(&self) -> i64 {
         let share_ns = ROUND_NS / (self.lanes.len().max(1) as i64);
-        let turn_ns = self.counted_ns.saturating_mul(QUANTUM_JOBS);
-        share_ns.min(turn_ns).clamp(1, QUANTUM_NS_MAX)
+        let turn_ns = match self.one_batch_a_lane {
+            true => UNITS_QUANTUM_NS_MAX,
+            false => self.counted_ns.saturating_mul(QUANTUM_JOBS).min(QUANTUM_NS_MAX),
+        };
+        share_ns.min(turn_ns).max(1)
     }
 }
 

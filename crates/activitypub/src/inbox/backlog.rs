@@ -8,7 +8,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use weir_base::Timestamp;
 use weir_community::federation::{self, BEHIND, Fetch, Forward, INBOUND_LATE, Patience};
-use weir_community::{Env, Error};
+use weir_community::{Env, Error, search};
 use weir_db::{Class, Dialect, Tx};
 use weir_jobs::{Job, Registry};
 
@@ -31,6 +31,8 @@ const NEARLY_WORKED: u64 = 1_000;
 const FEW_UNKNOWN: usize = 4;
 /// The same of fetches, among which are those for who opens a thread.
 const FEW_FETCHES: usize = 10;
+/// The same of what is to be found by its words: a moment's posts together.
+const MANY_FOUND: usize = 500;
 /// The same of messages that are passed on: each is signed for every server of the followers of
 /// whom it answers.
 const FEW_PASSED_ON: usize = 1;
@@ -43,7 +45,12 @@ const FEW_PASSED_ON: usize = 1;
 /// On SQLite, whose one writer the door and the batches share, what came late steps back while
 /// senders crowd at the door: their messages are safe first, and people wait for fewer batches.
 pub(super) fn register(registry: &mut Registry, face: &ActivityPub) {
-    for (queue, few) in [(unknown::QUEUE, FEW_UNKNOWN), (Forward::QUEUE, FEW_PASSED_ON)] {
+    let few = [
+        (unknown::QUEUE, FEW_UNKNOWN),
+        (Forward::QUEUE, FEW_PASSED_ON),
+        (search::QUEUE, MANY_FOUND),
+    ];
+    for (queue, few) in few {
         let face = face.clone();
         registry.give_way(queue, few, move || face.is_behind());
     }

@@ -223,6 +223,41 @@ async fn what_others_write_is_passed_on_when_what_came_in_is_worked() {
 }
 
 #[tokio::test]
+async fn beside_a_flood_words_are_kept_now_and_then_and_those_of_who_is_here_among_them() {
+    for place in places() {
+        let near = Peer::start().await;
+        let alice = place.person("alice").await;
+        place.stranger(&near, "bob").await;
+        let running = place.start();
+        until("alice is found", async || place.count("jobs").await == 0).await;
+        place.jobs.pause(LATE).await.unwrap();
+        place.write(|tx, env| Ok(env.jobs.enqueue_many(tx, &vec![Earlier; 100])?)).await.unwrap();
+        until("this node knows of them", async || place.jobs.depth(LATE) == 100).await;
+        send(&place, &near, "/posts/1", 0, None).await;
+        until("it is here", async || is_here(&place, near.at("/posts/1")).await).await;
+        let uri = near.at("/posts/1");
+        let post = place.read(move |tx, _| statuses::by_uri(tx, &uri)).await.unwrap().unwrap().id;
+        place.write(move |tx, env| statuses::favourite(tx, env, alice, post)).await.unwrap();
+        let own = place.post(alice, "A thought", Visibility::Public).await;
+        place.write(move |tx, env| statuses::favourite(tx, env, alice, own)).await.unwrap();
+        let left = async |of: &str| {
+            place.count(&format!("jobs WHERE kind = 'index_status' AND {of}")).await
+        };
+        assert_eq!(left("lane = 'here'").await, 2, "hers is written, and marked");
+        assert!(left("lane = ''").await >= 1, "his");
+        let why = async || {
+            let queues = place.jobs.queues();
+            queues.into_iter().find(|queue| queue.name == "search").map(|it| it.limited_by)
+        };
+        until("it says so", async || why().await == Some(LimitedBy::Urgent)).await;
+        place.pass(1_000);
+        until("all go on together", async || left("1 = 1").await == 0).await;
+        assert_eq!(place.jobs.depth(LATE), 100, "the flood goes on");
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
 async fn what_has_to_be_fetched_is_fetched_by_and_by_beside_a_flood_and_at_once_after_it() {
     for place in places() {
         let peer = Peer::start().await;

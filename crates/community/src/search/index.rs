@@ -26,16 +26,28 @@ const LIBRARIES_MAX: i64 = 1_000;
 /// Posts of one author that one job hands on.
 const AUTHOR_STEP: usize = 500;
 
+/// What is to be found waits here.
+pub const QUEUE: Queue = Queue::new("search", Class::Housekeeping);
+
 /// Keeps what is found of a post, as it is now.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct IndexStatus {
     /// Which.
     pub status: Id,
+    /// Whether it was written here.
+    #[serde(default)]
+    pub local: bool,
 }
 
 impl Job for IndexStatus {
     const KIND: &'static str = "index_status";
-    const QUEUE: Queue = Queue::new("search", Class::Housekeeping);
+    const QUEUE: Queue = QUEUE;
+
+    /// Who wrote something here looks for it sooner than anybody for what came in: it does not
+    /// wait behind that. Of one post all jobs are in one lane, so that the last one counts.
+    fn lane(&self) -> Cow<'_, str> {
+        Cow::Borrowed(if self.local { "here" } else { "" })
+    }
 }
 
 /// Keeps what is found of a person, as they are now.
@@ -47,7 +59,7 @@ pub struct IndexAccount {
 
 impl Job for IndexAccount {
     const KIND: &'static str = "index_account";
-    const QUEUE: Queue = Queue::new("search", Class::Housekeeping);
+    const QUEUE: Queue = QUEUE;
 }
 
 /// Has an author's posts indexed, who allows it from now on.
@@ -61,7 +73,7 @@ pub struct IndexAuthor {
 
 impl Job for IndexAuthor {
     const KIND: &'static str = "index_author";
-    const QUEUE: Queue = Queue::new("search", Class::Housekeeping);
+    const QUEUE: Queue = QUEUE;
 
     fn lane(&self) -> Cow<'_, str> {
         Cow::Owned(self.account.to_string())
@@ -79,11 +91,17 @@ pub(crate) fn statuses_changed<'s>(
     env: &Env,
     statuses: impl IntoIterator<Item = (&'s Status, bool)>,
 ) -> Result<(), Error> {
-    let indexed =
-        statuses.into_iter().filter_map(|(status, searchable)| match status.boost_of_id {
-            Some(of) => status.local.then_some(of),
-            None => searchable.then_some(status.id),
-        });
+    let mut indexed = Vec::new();
+    for (status, searchable) in statuses {
+        match status.boost_of_id {
+            Some(of) if status.local => {
+                let local = tx.value("SELECT local FROM statuses WHERE id = ?1", params![of])?;
+                indexed.push((of, local.unwrap_or(false)));
+            }
+            None if searchable => indexed.push((status.id, status.local)),
+            _ => {}
+        }
+    }
     statuses_marked(tx, env, indexed)
 }
 
@@ -91,22 +109,21 @@ pub(crate) fn statuses_changed<'s>(
 ///
 /// # Errors
 /// The database's.
-pub(crate) fn status_marked(tx: &mut Tx, env: &Env, status: Id) -> Result<(), Error> {
-    env.jobs.enqueue(tx, &IndexStatus { status })?;
-    Ok(())
+pub(crate) fn status_marked(tx: &mut Tx, env: &Env, status: &Status) -> Result<(), Error> {
+    statuses_marked(tx, env, [(status.id, status.local)])
 }
 
-/// As [`status_marked`], of many.
+/// As [`status_marked`], of many: each with whether it was written here.
 ///
 /// # Errors
 /// The database's.
 pub(crate) fn statuses_marked(
     tx: &mut Tx,
     env: &Env,
-    statuses: impl IntoIterator<Item = Id>,
+    statuses: impl IntoIterator<Item = (Id, bool)>,
 ) -> Result<(), Error> {
     let jobs: Vec<IndexStatus> =
-        statuses.into_iter().map(|status| IndexStatus { status }).collect();
+        statuses.into_iter().map(|(status, local)| IndexStatus { status, local }).collect();
     if !jobs.is_empty() {
         env.jobs.enqueue_many(tx, &jobs)?;
     }
@@ -345,16 +362,15 @@ fn insert<'d>(
 
 /// Enqueues the next of an author's posts, and itself for the rest.
 fn hand_on(tx: &mut Tx, env: &Env, job: &IndexAuthor) -> Result<Outcome, DbError> {
-    let posts: Vec<Id> = tx.column(
-        "SELECT id FROM statuses WHERE account_id = ?1 AND id < ?2 AND visibility = 0
+    let jobs: Vec<IndexStatus> = tx.query(
+        "SELECT id, local FROM statuses WHERE account_id = ?1 AND id < ?2 AND visibility = 0
            AND boost_of_id IS NULL ORDER BY id DESC LIMIT ?3",
         params![job.account, job.before, AUTHOR_STEP],
+        |row| Ok(IndexStatus { status: row.get(0)?, local: row.get(1)? }),
     )?;
-    let jobs: Vec<IndexStatus> =
-        posts.iter().map(|status| IndexStatus { status: *status }).collect();
     env.jobs.enqueue_many(tx, &jobs)?;
-    if let Some(last) = posts.last().filter(|_| posts.len() == AUTHOR_STEP) {
-        env.jobs.enqueue(tx, &IndexAuthor { account: job.account, before: *last })?;
+    if let Some(last) = jobs.last().filter(|_| jobs.len() == AUTHOR_STEP) {
+        env.jobs.enqueue(tx, &IndexAuthor { account: job.account, before: last.status })?;
     }
     Ok(Outcome::Done)
 }

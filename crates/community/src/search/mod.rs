@@ -19,7 +19,7 @@ mod query;
 mod words;
 
 pub use find::{PeopleSearch, people, statuses, tags};
-pub use index::{IndexAccount, IndexAuthor, IndexStatus, register};
+pub use index::{IndexAccount, IndexAuthor, IndexStatus, QUEUE, register};
 pub(crate) use index::{
     account_changed, indexable_changed, status_marked, statuses_changed, statuses_marked,
 };

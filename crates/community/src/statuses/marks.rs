@@ -20,7 +20,7 @@ use crate::{Env, Error, accounts, search};
 /// [`Error::NotFound`] when it is not there for this person.
 pub fn favourite(tx: &mut Tx, env: &Env, by: Id, id: Id) -> Result<Id, Error> {
     let status = visible_post(tx, Some(by), id)?;
-    search::status_marked(tx, env, status.id)?;
+    search::status_marked(tx, env, &status)?;
     if add_favourite(tx, env, by, &status)?.is_some_and(|_| !status.local) {
         let row = "SELECT id FROM favourites WHERE status_id = ?1 AND account_id = ?2";
         if let Some(favourite) = tx.value(row, params![status.id, by])? {
@@ -248,7 +248,7 @@ pub fn bookmark(tx: &mut Tx, env: &Env, by: Id, id: Id) -> Result<Id, Error> {
          ON CONFLICT DO NOTHING",
         params![env.ids.next(), by, status.id],
     )?;
-    search::status_marked(tx, env, status.id)?;
+    search::status_marked(tx, env, &status)?;
     env.streams.marked(tx, by, status.id);
     Ok(status.id)
 }

@@ -88,7 +88,7 @@ fn revise_some(
     tx.run_all(revise::WRITE, written.iter().map(|(_, status, of)| revise::row(status, *of)))?;
     let changed: Vec<&Status> =
         written.iter().filter(|(one, ..)| one.differs()).map(|(_, status, _)| status).collect();
-    search::statuses_marked(tx, env, changed.iter().map(|status| status.id))?;
+    search::statuses_marked(tx, env, changed.iter().map(|status| (status.id, status.local)))?;
     for status in changed {
         cards::changed(tx, env, status)?;
         env.streams.status_edited(tx, status.id);

@@ -92,7 +92,7 @@ pub(super) fn receive(
         }
         emojis::upsert_remote(tx, env, &by.domain, &remote.emojis)?;
         if before != after {
-            search::status_marked(tx, env, known.id)?;
+            search::status_marked(tx, env, known)?;
             if before.media != after.media {
                 written = by_id(tx, known.id)?;
             }

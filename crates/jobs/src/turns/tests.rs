@@ -240,6 +240,29 @@ fn the_first_job_of_a_quiet_lane_is_the_next_to_be_taken() {
 }
 
 #[test]
+fn a_batch_is_of_few_lanes_and_all_have_their_turn() {
+    let mut model = Model::new(Order::NewestFirst, true, 1_000);
+    for lane in 0..10 {
+        model.add(&lane.to_string(), 200);
+    }
+    let batch = |model: &mut Model| {
+        let before = model.ran.len();
+        model.take(25);
+        (0..25).for_each(|_| model.finish(0, 100));
+        model.ran[before..].iter().map(|(lane, _)| lane.clone()).collect::<BTreeSet<_>>()
+    };
+    // Until it is known what they cost.
+    (0..10).for_each(|_| drop(batch(&mut model)));
+    let mut seen = BTreeSet::new();
+    for _ in 0..10 {
+        let lanes = batch(&mut model);
+        assert!(lanes.len() <= 2, "{lanes:?}");
+        seen.extend(lanes);
+    }
+    assert_eq!(seen.len(), 10);
+}
+
+#[test]
 fn a_favoured_lane_has_twice_the_part_of_another() {
     let mut model = Model::new(Order::OldestFirst, false, 1_000);
     model.add("early", 2_000);

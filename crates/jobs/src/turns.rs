@@ -30,10 +30,10 @@ use lane::Lane;
 
 /// One round over all lanes should give about this much work, shared among them, in ns.
 const ROUND_NS: i64 = 500_000_000;
-/// The most work a lane may do in one turn, in ns.
+/// The most work a lane may do in one turn of a queue of tasks, in ns.
 const QUANTUM_NS_MAX: i64 = 1_000_000;
-/// Nor is a turn longer than so many jobs of the queue's mean: neighbours in the table belong to
-/// many lanes, and are quickest taken together.
+/// Nor is a turn there longer than so many jobs of the queue's mean: neighbours in the table belong
+/// to many lanes, and are quickest taken together.
 const QUANTUM_JOBS: i64 = 4;
 /// In one turn of a queue of units, in ns, however many jobs that are: those of one lane that run
 /// in one transaction share what they look up and the pages they write.

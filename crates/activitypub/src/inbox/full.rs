@@ -30,10 +30,11 @@ const UNKNOWN_BYTES_MIN: u64 = 64 << 20;
 /// What others say of third parties that may wait for an answer of those, in all and by one server.
 const HEARSAY_MAX: u64 = 20_000;
 const HEARSAY_PER_HOST_MAX: u64 = 500;
-/// What stays free on the disk, in bytes: for what people here write, and to drain what waits.
-const DISK_RESERVE_BYTES: u64 = 256 << 20;
+/// What stays free on the disk, in bytes: for what people here write, and to drain what waits, for
+/// which SQLite's log may have to grow once more to its 256 MiB.
+const DISK_RESERVE_BYTES: u64 = 512 << 20;
 /// What messages of unknown senders leave free, in bytes: they shut the door to nobody else.
-const UNKNOWN_RESERVE_BYTES: u64 = 2 * DISK_RESERVE_BYTES;
+const UNKNOWN_RESERVE_BYTES: u64 = DISK_RESERVE_BYTES + (256 << 20);
 /// How old what is known of the queues may be, in ms.
 const AGE_MAX_MS: i64 = 200;
 /// Deepest lanes looked at.

@@ -227,7 +227,8 @@ async fn beside_a_flood_words_are_kept_now_and_then_and_those_of_who_is_here_amo
     for place in places() {
         let near = Peer::start().await;
         let alice = place.person("alice").await;
-        place.stranger(&near, "bob").await;
+        let bob = place.stranger(&near, "bob").await;
+        follows(&place, alice, bob).await;
         let running = place.start();
         until("alice is found", async || place.count("jobs").await == 0).await;
         place.jobs.pause(LATE).await.unwrap();
@@ -250,8 +251,11 @@ async fn beside_a_flood_words_are_kept_now_and_then_and_those_of_who_is_here_amo
             queues.into_iter().find(|queue| queue.name == "search").map(|it| it.limited_by)
         };
         until("it says so", async || why().await == Some(LimitedBy::Urgent)).await;
-        place.pass(1_000);
-        until("all go on together", async || left("1 = 1").await == 0).await;
+        let kept = async || {
+            place.pass(1_000);
+            left("1 = 1").await == 0
+        };
+        until("they go on all the same", kept).await;
         assert_eq!(place.jobs.depth(LATE), 100, "the flood goes on");
         running.stop().await;
     }

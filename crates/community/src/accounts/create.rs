@@ -55,7 +55,7 @@ pub fn create(tx: &mut Tx, env: &Env, new: &NewAccount) -> Result<Id, Error> {
     }
     let id = insert(tx, env, &new.username, "person")?;
     users::insert(tx, env, id, &new.user)?;
-    search::account_changed(tx, env, id)?;
+    search::account_changed(tx, env, id, true)?;
     Ok(id)
 }
 

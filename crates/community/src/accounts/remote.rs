@@ -180,7 +180,7 @@ pub fn upsert(
         None => insert(tx, env, remote, version)?,
     };
     update(tx, env, id, remote)?;
-    search::account_changed(tx, env, id)?;
+    search::account_changed(tx, env, id, false)?;
     if remote.indexable && known.is_some_and(|known| !known.indexable) {
         search::indexable_changed(tx, env, id)?;
     }

@@ -105,7 +105,7 @@ pub fn update_profile(
             account.attribution_domains
         ],
     )?;
-    search::account_changed(tx, env, by)?;
+    search::account_changed(tx, env, by, true)?;
     if account.indexable && !was_indexable {
         search::indexable_changed(tx, env, by)?;
     }

@@ -55,11 +55,19 @@ impl Job for IndexStatus {
 pub struct IndexAccount {
     /// Which.
     pub account: Id,
+    /// Whether they live here.
+    #[serde(default)]
+    pub local: bool,
 }
 
 impl Job for IndexAccount {
     const KIND: &'static str = "index_account";
     const QUEUE: Queue = QUEUE;
+
+    /// Not beside posts: a batch ends where another kind follows in its lane.
+    fn lane(&self) -> Cow<'_, str> {
+        Cow::Borrowed(if self.local { "people here" } else { "people" })
+    }
 }
 
 /// Has an author's posts indexed, who allows it from now on.
@@ -130,12 +138,17 @@ pub(crate) fn statuses_marked(
     Ok(())
 }
 
-/// Notes that a person is new or has another name.
+/// Notes that a person, who lives here (`local`) or elsewhere, is new or has another name.
 ///
 /// # Errors
 /// The database's.
-pub(crate) fn account_changed(tx: &mut Tx, env: &Env, account: Id) -> Result<(), Error> {
-    env.jobs.enqueue(tx, &IndexAccount { account })?;
+pub(crate) fn account_changed(
+    tx: &mut Tx,
+    env: &Env,
+    account: Id,
+    local: bool,
+) -> Result<(), Error> {
+    env.jobs.enqueue(tx, &IndexAccount { account, local })?;
     Ok(())
 }
 

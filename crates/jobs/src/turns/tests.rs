@@ -173,9 +173,11 @@ proptest! {
     fn a_round_over_all_lanes_is_less_than_a_second_of_work_however_many_they_are(
         costs_us in proptest::collection::vec(20..2_000_i64, 1..1_500),
         budget in 1..64_usize,
+        units in any::<bool>(),
     ) {
         const SECOND_NS: i64 = 1_000_000_000;
         let mut turns = Turns::new();
+        turns.configure(Order::OldestFirst, units);
         let count = costs_us.len() as i64;
         let names: Vec<Arc<str>> = (0..count).map(|lane| lane.to_string().into()).collect();
         let mut next = 0;
@@ -253,8 +255,9 @@ fn a_batch_is_of_few_lanes_and_all_have_their_turn() {
     };
     // Until it is known what they cost.
     (0..10).for_each(|_| drop(batch(&mut model)));
+    // Two rounds.
     let mut seen = BTreeSet::new();
-    for _ in 0..10 {
+    for _ in 0..20 {
         let lanes = batch(&mut model);
         assert!(lanes.len() <= 2, "{lanes:?}");
         seen.extend(lanes);

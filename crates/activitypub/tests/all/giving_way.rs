@@ -161,9 +161,7 @@ async fn a_post_is_not_asked_for_while_much_of_others_waits_among_which_it_may_c
         follows(&place, alice, bob).await;
         let parent = peer.write("bob", "Long ago", None);
         let running = place.start();
-        place.jobs.pause(LATE).await.unwrap();
-        place.write(|tx, env| Ok(env.jobs.enqueue_many(tx, &vec![Earlier; 1_000])?)).await.unwrap();
-        until("this node knows of them", async || place.jobs.depth(LATE) == 1_000).await;
+        flood(&place, 1_000).await;
         send(&place, &peer, "/posts/2", 0, Some(&parent)).await;
         until("the answer is here", async || is_here(&place, peer.at("/posts/2")).await).await;
         assert_eq!(place.count("jobs_later WHERE kind = 'fetch'").await, 1, "it is waited for");
@@ -183,6 +181,25 @@ impl Job for Earlier {
     const QUEUE: Queue = Queue::new(LATE, Class::Inbound);
 }
 
+/// So many messages stand in the way, and go on doing so.
+async fn flood(place: &Place, count: usize) {
+    place.jobs.pause(LATE).await.unwrap();
+    let enqueue = move |tx: &mut Tx, env: &Env| {
+        Ok(env.jobs.enqueue_many(tx, &vec![Earlier; count])?)
+    };
+    place.write(enqueue).await.unwrap();
+    until("this node knows of them", async || place.jobs.depth(LATE) == count as u64).await;
+}
+
+/// Waits until it is said of a queue that it gives way.
+async fn says_why(place: &Place, queue: &str) {
+    let gives_way = async || {
+        let queues = place.jobs.queues();
+        queues.iter().any(|it| it.name == queue && it.limited_by == LimitedBy::Urgent)
+    };
+    until("it says so", gives_way).await;
+}
+
 #[tokio::test]
 async fn what_others_write_is_passed_on_when_what_came_in_is_worked() {
     for place in places() {
@@ -194,19 +211,13 @@ async fn what_others_write_is_passed_on_when_what_came_in_is_worked() {
         let running = place.start();
         let post = place.post(alice, "A question", Visibility::Public).await;
         came(&far, "Create").await;
-        place.jobs.pause(LATE).await.unwrap();
-        place.write(|tx, env| Ok(env.jobs.enqueue_many(tx, &vec![Earlier; 100])?)).await.unwrap();
-        until("this node knows of them", async || place.jobs.depth(LATE) == 100).await;
+        flood(&place, 100).await;
         let asked = format!("http://weir.test/ap/users/{alice}/statuses/{post}");
         for path in ["/posts/1", "/posts/2", "/posts/3"] {
             send(&place, &near, path, 0, Some(&asked)).await;
             until("the answer is here", async || is_here(&place, near.at(path)).await).await;
         }
-        let why = async || {
-            let queues = place.jobs.queues();
-            queues.into_iter().find(|queue| queue.name == "forward").map(|it| it.limited_by)
-        };
-        until("it says so", async || why().await == Some(LimitedBy::Urgent)).await;
+        says_why(&place, "forward").await;
         let left = async || place.count("jobs WHERE kind = 'forward'").await;
         assert_eq!(left().await, 3, "it gives way");
         assert_eq!(far.activities("Create").len(), 1);
@@ -231,9 +242,7 @@ async fn beside_a_flood_words_are_kept_now_and_then_and_those_of_who_is_here_amo
         follows(&place, alice, bob).await;
         let running = place.start();
         until("alice is found", async || place.count("jobs").await == 0).await;
-        place.jobs.pause(LATE).await.unwrap();
-        place.write(|tx, env| Ok(env.jobs.enqueue_many(tx, &vec![Earlier; 100])?)).await.unwrap();
-        until("this node knows of them", async || place.jobs.depth(LATE) == 100).await;
+        flood(&place, 100).await;
         send(&place, &near, "/posts/1", 0, None).await;
         until("it is here", async || is_here(&place, near.at("/posts/1")).await).await;
         let uri = near.at("/posts/1");
@@ -246,11 +255,7 @@ async fn beside_a_flood_words_are_kept_now_and_then_and_those_of_who_is_here_amo
         };
         assert_eq!(left("lane = 'here'").await, 2, "hers is written, and marked");
         assert!(left("lane = ''").await >= 1, "his");
-        let why = async || {
-            let queues = place.jobs.queues();
-            queues.into_iter().find(|queue| queue.name == "search").map(|it| it.limited_by)
-        };
-        until("it says so", async || why().await == Some(LimitedBy::Urgent)).await;
+        says_why(&place, "search").await;
         let kept = async || {
             place.pass(1_000);
             left("1 = 1").await == 0
@@ -268,9 +273,7 @@ async fn what_has_to_be_fetched_is_fetched_by_and_by_beside_a_flood_and_at_once_
         let posts: Vec<String> =
             (0..40).map(|number| peer.write("bob", &format!("Post {number}"), None)).collect();
         let running = place.start();
-        place.jobs.pause(LATE).await.unwrap();
-        place.write(|tx, env| Ok(env.jobs.enqueue_many(tx, &vec![Earlier; 1_000])?)).await.unwrap();
-        until("this node knows of them", async || place.jobs.depth(LATE) == 1_000).await;
+        flood(&place, 1_000).await;
         let want = move |tx: &mut Tx, env: &Env| {
             let mut each = posts.iter().map(|uri| Wanted::Status { uri: uri.clone() });
             each.try_for_each(|wanted| federation::want(tx, env, wanted, 0))
@@ -297,9 +300,7 @@ async fn stranger_in_a_flood(place: &Place) -> (Peer, String, Running) {
     let running = place.start();
     let post = place.post(alice, "A question", Visibility::Public).await;
     let asked = format!("http://weir.test/ap/users/{alice}/statuses/{post}");
-    place.jobs.pause(LATE).await.unwrap();
-    place.write(|tx, env| Ok(env.jobs.enqueue_many(tx, &vec![Earlier; 100])?)).await.unwrap();
-    until("this node knows of them", async || place.jobs.depth(LATE) == 100).await;
+    flood(place, 100).await;
     send(place, &peer, "/posts/1", 0, Some(&asked)).await;
     send(place, &near, "/posts/2", 0, Some(&asked)).await;
     let known = near.at("/posts/2");

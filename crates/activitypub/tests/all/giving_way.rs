@@ -184,9 +184,8 @@ impl Job for Earlier {
 /// So many messages stand in the way, and go on doing so.
 async fn flood(place: &Place, count: usize) {
     place.jobs.pause(LATE).await.unwrap();
-    let enqueue = move |tx: &mut Tx, env: &Env| {
-        Ok(env.jobs.enqueue_many(tx, &vec![Earlier; count])?)
-    };
+    let enqueue =
+        move |tx: &mut Tx, env: &Env| Ok(env.jobs.enqueue_many(tx, &vec![Earlier; count])?);
     place.write(enqueue).await.unwrap();
     until("this node knows of them", async || place.jobs.depth(LATE) == count as u64).await;
 }

@@ -831,7 +831,7 @@ CREATE TABLE users (
   last_sign_in_at BIGINT,
   scram BLOB
 );
-CREATE TABLE versions (
+CREATE TABLE "versions" (
   actor TEXT NOT NULL,
   object TEXT NOT NULL,
   relation TEXT NOT NULL,
@@ -840,7 +840,7 @@ CREATE TABLE versions (
   events TEXT NOT NULL DEFAULT '[]',
   activity TEXT NOT NULL DEFAULT '',
   PRIMARY KEY (actor, object, relation)
-) WITHOUT ROWID;
+);
 CREATE TABLE web_sessions (
   id INTEGER NOT NULL PRIMARY KEY,
   token_hash BLOB NOT NULL,
@@ -927,9 +927,8 @@ CREATE UNIQUE INDEX notification_requests_of
   ON notification_requests (account_id, from_account_id);
 CREATE INDEX notifications_by_account ON notifications (account_id, id);
 CREATE INDEX notifications_by_status ON notifications (status_id) WHERE status_id <> 0;
-CREATE INDEX notifications_from ON notifications (from_account_id);
 CREATE UNIQUE INDEX notifications_once
-  ON notifications (account_id, from_account_id, kind, status_id, subject_id);
+  ON notifications (from_account_id, account_id, kind, status_id, subject_id);
 CREATE UNIQUE INDEX oauth_apps_by_client_id ON oauth_apps (client_id);
 CREATE INDEX oauth_grants_by_expiry ON oauth_grants (expires_at);
 CREATE INDEX oauth_tokens_by_account ON oauth_tokens (account_id);
@@ -975,7 +974,7 @@ CREATE UNIQUE INDEX users_by_email ON users (email_key);
 CREATE INDEX users_unconfirmed ON users (created_at) WHERE confirmed_at IS NULL;
 CREATE INDEX versions_by_activity ON versions (activity) WHERE activity <> '';
 CREATE INDEX versions_by_age ON versions (version_seq) WHERE coalesce(relation, '') <> 'profile';
-CREATE INDEX versions_by_object ON versions (object, relation);
+CREATE INDEX versions_by_object ON versions (object) WHERE relation = 'boost';
 CREATE INDEX web_sessions_by_account ON web_sessions (account_id);
 CREATE UNIQUE INDEX web_sessions_by_token ON web_sessions (token_hash);
 CREATE INDEX web_sessions_by_use ON web_sessions (last_used_at);

@@ -11,4 +11,52 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration { number: 5, name: "fewer indexes", sql: include_str!("schema/005.sql") },
     Migration { number: 6, name: "who is told", sql: include_str!("schema/006.sql") },
     Migration { number: 7, name: "waits of a message", sql: include_str!("schema/007.sql") },
+    Migration { number: 8, name: "places of events", sql: include_str!("schema/008.sql") },
 ];
+
+#[cfg(test)]
+mod tests {
+    use weir_db::{Class, Error, Tx};
+    use weir_storm::fixture::databases;
+
+    use super::*;
+
+    #[test]
+    fn events_of_a_database_made_before_they_had_numbers_are_still_there_and_there_once() {
+        for fixture in databases() {
+            fixture.db.migrate("community", MIGRATIONS.split_at(7).0).unwrap();
+            let insert = |tx: &mut Tx| {
+                tx.run(
+                    "INSERT INTO versions (actor, object, relation, version_ms, version_seq, events,
+                       activity)
+                     VALUES ('a', 'o', 'like', 1, 2, '[3]', 'x'),
+                       ('a', 'o', 'boost', 4, 5, '[]', '')",
+                    &[],
+                )
+            };
+            fixture.db.write_blocking(Class::Interactive, insert).unwrap();
+            fixture.db.migrate("community", MIGRATIONS).unwrap();
+            let again = |tx: &mut Tx| {
+                tx.run(
+                    "INSERT INTO versions (actor, object, relation, version_ms, version_seq)
+                     VALUES ('a', 'o', 'boost', 6, 7) ON CONFLICT (actor, object, relation)
+                     DO UPDATE SET version_ms = excluded.version_ms",
+                    &[],
+                )?;
+                tx.query(
+                    "SELECT relation, version_ms, version_seq, events, activity FROM versions
+                     WHERE actor = 'a' AND object = 'o' ORDER BY relation",
+                    &[],
+                    |row| {
+                        let (relation, events): (String, String) = (row.get(0)?, row.get(3)?);
+                        let (ms, seq): (i64, i64) = (row.get(1)?, row.get(2)?);
+                        let activity: String = row.get(4)?;
+                        Ok::<_, Error>(format!("{relation} {ms} {seq} {events} {activity}"))
+                    },
+                )
+            };
+            let found = fixture.db.write_blocking(Class::Interactive, again).unwrap();
+            assert_eq!(found, ["boost 6 5 [] ", "like 1 2 [3] x"], "{}", fixture.name);
+        }
+    }
+}

@@ -226,17 +226,18 @@ pub(crate) fn note_each(tx: &mut Tx, news: Vec<News<'_>>) -> Result<Vec<Step>, E
 /// The relation under which an Undo waits for what it names, when that is unknown.
 const UNDONE: &str = "undone";
 
+/// The index holds events with an address only, and is not taken for less than that.
+const FIND: &str = "SELECT object, relation FROM versions
+   WHERE activity = ?1 AND activity <> '' AND actor = ?2";
+
 /// What an Undo that gives only an activity's address is about, when that is known.
 pub(crate) fn find(
     tx: &mut Tx,
     actor: &str,
     activity: &str,
 ) -> Result<Option<(String, Relation)>, Error> {
-    let found: Option<(String, String)> = tx.query_opt(
-        "SELECT object, relation FROM versions WHERE activity = ?1 AND actor = ?2",
-        params![activity, actor],
-        |row| Ok((row.get(0)?, row.get(1)?)),
-    )?;
+    let found: Option<(String, String)> =
+        tx.query_opt(FIND, params![activity, actor], |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(found.and_then(|(object, relation)| Some((object, Relation::parse(&relation)?))))
 }
 
@@ -322,8 +323,37 @@ pub(crate) fn hash(text: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+    use weir_db::{Class, Error as DbError};
+    use weir_storm::fixture::databases;
+
+    use super::*;
+    use crate::schema;
+
+    #[test]
+    fn what_an_undo_names_is_found_by_its_address_and_not_among_all_of_its_actor() {
+        for fixture in databases() {
+            fixture.db.migrate("community", schema::MIGRATIONS).unwrap();
+            let plan = |tx: &mut Tx| {
+                tx.run_all(
+                    "INSERT INTO versions (actor, object, relation, version_ms, version_seq,
+                       activity) VALUES ('a', ?1, 'like', 1, 1, ?1)",
+                    (1..1_000).map(|one| [Value::Text(one.to_string().into())]),
+                )?;
+                tx.run("ANALYZE versions", &[])?;
+                let (explain, column) = match tx.dialect() {
+                    Dialect::Sqlite => ("EXPLAIN QUERY PLAN", 3),
+                    Dialect::Postgres => ("EXPLAIN", 0),
+                };
+                let sql = format!("{explain} {FIND}");
+                let steps: Vec<String> =
+                    tx.query(&sql, params!["7", "a"], |row| row.get(column))?;
+                Ok::<_, DbError>(steps.join("\n"))
+            };
+            let plan = fixture.db.write_blocking(Class::Interactive, plan).unwrap();
+            assert!(plan.contains("versions_by_activity"), "{}: {plan}", fixture.name);
+        }
+    }
 
     fn event(at: i64, seq: i64, undo: bool, activity: &str) -> Event {
         let version = Version { at: Timestamp::from_ms(at), seq: Id(seq) };

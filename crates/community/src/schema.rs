@@ -14,6 +14,22 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration { number: 8, name: "places of events", sql: include_str!("schema/008.sql") },
 ];
 
+/// How the database would run `sql` with these values.
+#[cfg(test)]
+pub(crate) fn plan(
+    tx: &mut weir_db::Tx,
+    sql: &str,
+    values: &[weir_db::Value<'_>],
+) -> Result<String, weir_db::Error> {
+    let (explain, column) = match tx.dialect() {
+        weir_db::Dialect::Sqlite => ("EXPLAIN QUERY PLAN", 3),
+        weir_db::Dialect::Postgres => ("EXPLAIN", 0),
+    };
+    let steps: Vec<String> =
+        tx.query(&format!("{explain} {sql}"), values, |row| row.get(column))?;
+    Ok(steps.join("\n"))
+}
+
 #[cfg(test)]
 mod tests {
     use weir_db::{Class, Error, Tx};

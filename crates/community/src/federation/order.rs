@@ -324,7 +324,7 @@ pub(crate) fn hash(text: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use weir_db::{Class, Error as DbError};
+    use weir_db::Class;
     use weir_storm::fixture::databases;
 
     use super::*;
@@ -341,14 +341,7 @@ mod tests {
                     (1..1_000).map(|one| [Value::Text(one.to_string().into())]),
                 )?;
                 tx.run("ANALYZE versions", &[])?;
-                let (explain, column) = match tx.dialect() {
-                    Dialect::Sqlite => ("EXPLAIN QUERY PLAN", 3),
-                    Dialect::Postgres => ("EXPLAIN", 0),
-                };
-                let sql = format!("{explain} {FIND}");
-                let steps: Vec<String> =
-                    tx.query(&sql, params!["7", "a"], |row| row.get(column))?;
-                Ok::<_, DbError>(steps.join("\n"))
+                schema::plan(tx, FIND, params!["7", "a"])
             };
             let plan = fixture.db.write_blocking(Class::Interactive, plan).unwrap();
             assert!(plan.contains("versions_by_activity"), "{}: {plan}", fixture.name);

@@ -94,7 +94,7 @@ pub(super) fn look_each<'q>(
 
 #[cfg(test)]
 mod tests {
-    use weir_db::{Class, Dialect, Error as DbError};
+    use weir_db::{Class, Error as DbError};
     use weir_storm::fixture::databases;
 
     use super::*;
@@ -106,13 +106,7 @@ mod tests {
         let last = (1..=4).rev().find(|number| sql.contains(&format!("?{number}"))).unwrap_or(0);
         let of = |number| if sql == LOOK && number == 1 { "".to_value() } else { Value::Int(1) };
         let values: Vec<Value<'_>> = (1..=last).map(of).collect();
-        let steps: Vec<String> = match tx.dialect() {
-            Dialect::Sqlite => {
-                tx.query(&format!("EXPLAIN QUERY PLAN {sql}"), &values, |row| row.get(3))?
-            }
-            Dialect::Postgres => tx.query(&format!("EXPLAIN {sql}"), &values, |row| row.get(0))?,
-        };
-        Ok(steps.join("\n"))
+        schema::plan(tx, sql, &values)
     }
 
     #[test]

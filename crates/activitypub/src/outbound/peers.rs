@@ -1,10 +1,12 @@
 //! What is remembered of the servers that are delivered to: the form of signatures each takes,
 //! whether it answers, and how quickly. Written down when it changes, not with each delivery.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
+use quick_cache::sync::Cache;
 use weir_base::{Random, Timestamp};
 use weir_community::hosts::{self, Host};
 use weir_community::{Community, Error};
@@ -13,7 +15,7 @@ use weir_db::{Class, Tx};
 use crate::signature::Form;
 
 /// Servers held in memory.
-const PEERS_MAX: u64 = 50_000;
+const PEERS_MAX: usize = 50_000;
 /// How long an unchanged state is not written again, in ms.
 const WRITTEN_EVERY_MS: i64 = 10 * 60 * 1_000;
 /// How long it is believed that a server does not answer before its row is looked at again, in ms:
@@ -34,7 +36,7 @@ const SLOW_MS: i64 = 2_000;
 /// What is remembered of all.
 pub struct Peers {
     community: Community,
-    known: moka::sync::Cache<String, Arc<Peer>>,
+    known: Cache<String, Arc<Peer>>,
 }
 
 /// What is remembered of one.
@@ -106,7 +108,7 @@ impl Drop for WaitedFor<'_> {
 
 impl Peers {
     pub(super) fn new(community: Community) -> Self {
-        Self { community, known: moka::sync::Cache::new(PEERS_MAX) }
+        Self { community, known: Cache::new(PEERS_MAX) }
     }
 
     /// What is remembered of `host`.
@@ -129,9 +131,15 @@ impl Peers {
         let name = host.to_owned();
         let read = move |tx: &mut Tx, _: &_| hosts::by_domain(tx, &name);
         let row = self.community.read(Class::Outbound, read).await?;
-        let peer = self.known.get_with_by_ref(host, || Arc::new(Peer::new()));
+        let peer = self.peer(host);
         peer.learn(row.as_ref(), self.community.env().clock.now());
         Ok(peer)
+    }
+
+    fn peer(&self, host: &str) -> Arc<Peer> {
+        let new = || Ok::<_, Infallible>(Arc::new(Peer::new()));
+        let Ok(peer) = self.known.get_or_insert_with(host, new);
+        peer
     }
 
     /// The form of signature to try first with `host`.
@@ -145,7 +153,7 @@ impl Peers {
     /// Something came from `host`. Tells whether it is time to see if it answers again.
     pub fn heard(&self, host: &str) -> bool {
         let now = self.community.env().clock.now();
-        let peer = self.known.get_with_by_ref(host, || Arc::new(Peer::new()));
+        let peer = self.peer(host);
         let mut state = peer.state.lock();
         let is_time = now.since_ms(state.heard_at) >= HEARD_EVERY_MS;
         if is_time {
@@ -156,7 +164,7 @@ impl Peers {
 
     /// The server takes this form, as a fetch showed; written down with the next delivery.
     pub fn note_form(&self, host: &str, form: Form) {
-        let peer = self.known.get_with_by_ref(host, || Arc::new(Peer::new()));
+        let peer = self.peer(host);
         let mut state = peer.state.lock();
         state.form = Some(form);
         state.written_at = Timestamp::from_ms(0);

@@ -1,18 +1,17 @@
 //! With whom this server speaks, in memory for a moment.
 
-use std::time::Duration;
-
-use moka::sync::Cache;
+use quick_cache::sync::Cache;
+use weir_base::Timestamp;
 use weir_community::{Error, hosts};
 use weir_db::Class;
 
 use crate::ActivityPub;
 
 /// Servers remembered.
-const HOSTS_MAX: u64 = 20_000;
-/// How long a decision of staff takes at most to be followed by other nodes of a cluster; here it
-/// is followed at once.
-const LIFE: Duration = Duration::from_secs(10);
+const HOSTS_MAX: usize = 20_000;
+/// How long a decision of staff takes at most to be followed by other nodes of a cluster, in ms;
+/// here it is followed at once.
+const LIFE_MS: i64 = 10_000;
 
 /// How a server stands to this one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,12 +24,12 @@ pub(crate) enum Standing {
     Own,
 }
 
-/// Each with the number of decisions there were when it was read.
-pub(crate) struct Policies(Cache<String, (u64, Standing)>);
+/// Each with the number of decisions there were when it was read, and when that was.
+pub(crate) struct Policies(Cache<String, (u64, Timestamp, Standing)>);
 
 impl Default for Policies {
     fn default() -> Self {
-        Self(Cache::builder().max_capacity(HOSTS_MAX).time_to_live(LIFE).build())
+        Self(Cache::new(HOSTS_MAX))
     }
 }
 
@@ -41,9 +40,10 @@ impl ActivityPub {
         if authority == self.urls().origin().1 || authority == site.domain {
             return Ok(Standing::Own);
         }
-        let decisions = self.community().env().host_decisions.count();
-        if let Some((read_at, known)) = self.finder().policies.0.get(authority)
-            && read_at == decisions
+        let (decisions, now) = (self.community().env().host_decisions.count(), self.now());
+        if let Some((counted, read_at, known)) = self.finder().policies.0.get(authority)
+            && counted == decisions
+            && (0..LIFE_MS).contains(&now.since_ms(read_at))
         {
             return Ok(known);
         }
@@ -56,7 +56,7 @@ impl ActivityPub {
                 Ok(if refused { Standing::Refused } else { Standing::Welcome })
             })
             .await?;
-        self.finder().policies.0.insert(authority.to_owned(), (decisions, standing));
+        self.finder().policies.0.insert(authority.to_owned(), (decisions, now, standing));
         Ok(standing)
     }
 }

@@ -178,13 +178,16 @@ fn read_value(text: &str) -> Result<(String, &str), SignatureError> {
         return Ok((text[..end].trim().to_owned(), &text[end..]));
     };
     let mut value = String::new();
-    let mut chars = quoted.char_indices();
-    while let Some((at, char)) = chars.next() {
-        match char {
-            '"' => return Ok((value, &quoted[at + 1..])),
-            '\\' => value.extend(chars.next().map(|(_, escaped)| escaped)),
-            char => value.push(char),
+    let mut rest = quoted;
+    while let Some(at) = rest.find(['"', '\\']) {
+        let (plain, after) = rest.split_at(at);
+        value.push_str(plain);
+        if let Some(after) = after.strip_prefix('"') {
+            return Ok((value, after));
         }
+        let mut escaped = after.chars();
+        value.extend(escaped.by_ref().nth(1));
+        rest = escaped.as_str();
     }
     Err(malformed("a quote is not closed"))
 }

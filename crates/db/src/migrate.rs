@@ -43,6 +43,11 @@ pub(crate) fn run(
             return Err(Error::Newer { part: part.into(), number: done });
         }
         for migration in migrations.iter().filter(|migration| migration.number > done) {
+            if done > 0 {
+                // In a large database it takes a while, and nobody is answered meanwhile.
+                let Migration { number, name, .. } = migration;
+                tracing::info!(part, number, name, "the database is changed for this version");
+            }
             tx.batch(&dialect::migration(tx.dialect(), migration.sql))?;
             tx.execute(
                 "INSERT INTO schema_migrations (part, number, name) VALUES (?1, ?2, ?3)",

@@ -15,7 +15,7 @@ use weir_http::Query;
 
 use crate::{Error, Face, entities};
 
-/// Room for a list, in bytes; ten posts or so take as much.
+/// Room that a list is given from the beginning, in bytes; some eight posts take as much.
 const LIST_BYTES_USUAL: usize = 16 * KIB;
 const JSON: &str = "application/json";
 

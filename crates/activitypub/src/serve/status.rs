@@ -46,7 +46,7 @@ pub async fn send(
 ) -> Result<Response, Refusal> {
     let (kept, view) = seen(face, account, status, reader).await?;
     if wants_page(reader.headers()) {
-        return Err(Refusal::Page(view.status.url));
+        return Err(Refusal::Page(view.status.url.clone()));
     }
     let loaded = loaded(face, view).await?;
     let (env, urls, view) = (face.community().env(), face.urls(), &loaded.views[0]);

@@ -1,6 +1,6 @@
 //! Reading and clearing notifications.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use weir_base::Id;
@@ -25,7 +25,7 @@ pub struct Notification {
     /// Who did it.
     pub account: Arc<Account>,
     /// To which post.
-    pub status: Option<View>,
+    pub status: Option<Arc<View>>,
     /// About which report, warning or loss of follows, by its kind.
     pub subject_id: Option<Id>,
     /// Whether the reader's policy put it aside.
@@ -150,12 +150,13 @@ fn row(row: &weir_db::Row<'_>) -> Result<Bare, weir_db::Error> {
 
 fn fill(tx: &mut Tx, env: &Env, reader: Id, rows: Vec<Bare>) -> Result<Vec<Notification>, Error> {
     let from: Vec<Id> = rows.iter().map(|row| row.from).collect();
-    let about: Vec<Id> = rows.iter().filter_map(|row| row.status).collect();
+    let about: BTreeSet<Id> = rows.iter().filter_map(|row| row.status).collect();
+    let about: Vec<Id> = about.into_iter().collect();
     let mut accounts: HashMap<Id, Arc<Account>> = HashMap::new();
     let asked = vec![accounts::ask_by_ids(&mut accounts, &from)];
-    let views: HashMap<Id, View> = statuses::load_beside(tx, env, reader, &about, asked)?
+    let views: HashMap<Id, Arc<View>> = statuses::load_beside(tx, env, reader, &about, asked)?
         .into_iter()
-        .map(|view| (view.status.id, view))
+        .map(|view| (view.status.id, Arc::new(view)))
         .collect();
     let filled = rows.into_iter().filter_map(|row| {
         let status = match row.status {

@@ -20,7 +20,7 @@ use crate::{Env, Error};
 #[derive(Debug, Clone)]
 pub struct View {
     /// The post.
-    pub status: Status,
+    pub status: Arc<Status>,
     /// Its author.
     pub account: Arc<Account>,
     /// What it boosts.
@@ -213,13 +213,13 @@ pub fn load_one(tx: &mut Tx, env: &Env, reader: Option<Id>, id: Id) -> Result<Vi
     load(tx, env, reader, &[id])?.pop().ok_or(Error::NotFound("Status"))
 }
 
-fn ask_rows<'q>(rows: &'q mut HashMap<Id, Status>, list: &[Id]) -> Question<'q> {
+fn ask_rows<'q>(rows: &'q mut HashMap<Id, Arc<Status>>, list: &[Id]) -> Question<'q> {
     let sql = format!("SELECT {} FROM statuses WHERE id IN ids(?1)", Status::COLUMNS);
     Question::new(sql, [ids(list)], |row| keep(row, rows))
 }
 
 /// Of those of `list` that are boosts the posts that they are of.
-fn ask_boosted<'q>(rows: &'q mut HashMap<Id, Status>, list: &[Id]) -> Question<'q> {
+fn ask_boosted<'q>(rows: &'q mut HashMap<Id, Arc<Status>>, list: &[Id]) -> Question<'q> {
     let sql = format!(
         "SELECT {} FROM statuses b JOIN statuses s ON s.id = b.boost_of_id
          WHERE b.id IN ids(?1) AND b.boost_of_id IS NOT NULL",
@@ -228,20 +228,20 @@ fn ask_boosted<'q>(rows: &'q mut HashMap<Id, Status>, list: &[Id]) -> Question<'
     Question::new(sql, [ids(list)], |row| keep(row, rows))
 }
 
-fn keep(row: &Row<'_>, rows: &mut HashMap<Id, Status>) -> Result<(), weir_db::Error> {
+fn keep(row: &Row<'_>, rows: &mut HashMap<Id, Arc<Status>>) -> Result<(), weir_db::Error> {
     let status = Status::read(row, 0)?;
-    rows.insert(status.id, status);
+    rows.insert(status.id, Arc::new(status));
     Ok(())
 }
 
 /// Those of `rows` that are no boosts: what hangs on posts hangs on these.
-fn posts_of(rows: &HashMap<Id, Status>) -> Vec<Id> {
+fn posts_of(rows: &HashMap<Id, Arc<Status>>) -> Vec<Id> {
     rows.values().filter(|status| status.boost_of_id.is_none()).map(|status| status.id).collect()
 }
 
 fn assemble(
     id: Id,
-    rows: &HashMap<Id, Status>,
+    rows: &HashMap<Id, Arc<Status>>,
     accounts: &HashMap<Id, Arc<Account>>,
     parts: &Parts,
     reader: Option<Id>,
@@ -281,7 +281,7 @@ struct Parts {
 
 impl Parts {
     /// Everybody whom `rows` concern, once the mentions are loaded.
-    fn people(&self, rows: &HashMap<Id, Status>) -> Vec<Id> {
+    fn people(&self, rows: &HashMap<Id, Arc<Status>>) -> Vec<Id> {
         let of_rows = rows.values().flat_map(|status| {
             std::iter::once(status.account_id).chain(status.in_reply_to_account_id)
         });
@@ -290,7 +290,7 @@ impl Parts {
         people.into_iter().collect()
     }
 
-    fn ask_mentions(&mut self, rows: &HashMap<Id, Status>) -> Option<Question<'_>> {
+    fn ask_mentions(&mut self, rows: &HashMap<Id, Arc<Status>>) -> Option<Question<'_>> {
         let posts = posts_of(rows);
         let ask = Question::new(
             "SELECT m.status_id, a.id, a.username, a.domain, a.url, a.uri
@@ -317,7 +317,7 @@ impl Parts {
         &'q mut self,
         found: &'q mut Found,
         reader: Option<Id>,
-        rows: &HashMap<Id, Status>,
+        rows: &HashMap<Id, Arc<Status>>,
     ) -> Vec<Question<'q>> {
         let Self { media, tags, polls, cards, apps, .. } = self;
         let Found { votes, states } = found;
@@ -325,8 +325,9 @@ impl Parts {
         if posts.is_empty() {
             return Vec::new();
         }
-        let all =
-            |of: fn(&Status) -> Option<Id>| -> Vec<Id> { rows.values().filter_map(of).collect() };
+        let all = |of: fn(&Status) -> Option<Id>| -> Vec<Id> {
+            rows.values().filter_map(|row| of(row)).collect()
+        };
         let mut questions = vec![ask_tags(tags, &posts)];
         let wanted: Vec<Id> = rows.values().flat_map(|status| status.media_ids.0.clone()).collect();
         if !wanted.is_empty() {
@@ -350,7 +351,7 @@ impl Parts {
     }
 
     /// Puts what was found where it belongs.
-    fn settle(&mut self, found: Found, rows: &HashMap<Id, Status>) {
+    fn settle(&mut self, found: Found, rows: &HashMap<Id, Arc<Status>>) {
         for (poll, choice) in found.votes {
             if let Some(poll) = self.polls.get_mut(&poll) {
                 poll.own_votes.push(choice);
@@ -460,7 +461,7 @@ fn ask_apps<'q>(
 fn ask_states<'q>(
     found: &'q mut Vec<(i64, Id)>,
     reader: Id,
-    rows: &HashMap<Id, Status>,
+    rows: &HashMap<Id, Arc<Status>>,
     posts: &[Id],
 ) -> Question<'q> {
     let conversations: Vec<Id> = rows.values().map(|status| status.conversation_id).collect();

@@ -81,7 +81,7 @@ impl Docs {
     }
 
     /// Posts with what they boost and who wrote them, and what their reader did with them.
-    pub(crate) fn posts(&mut self, env: &Env, views: &[View]) {
+    pub(crate) fn posts<'v>(&mut self, env: &Env, views: impl IntoIterator<Item = &'v View>) {
         for view in views {
             self.post(env, view);
             if let Some(boost) = &view.boost {

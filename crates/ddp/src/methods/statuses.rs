@@ -180,9 +180,9 @@ pub(crate) async fn edit(call: Call<Face>, params: EditParams) -> Outcome {
         let view = statuses::load_one(tx, env, Some(by), params.id)?;
         let kept = view.media.iter().map(|media| media.id).collect();
         let old = view.status;
-        let spoiler = params.spoiler_text.clone().unwrap_or(old.spoiler);
+        let spoiler = params.spoiler_text.clone().unwrap_or_else(|| old.spoiler.clone());
         let edit = Edit {
-            text: params.text.clone().unwrap_or(old.source),
+            text: params.text.clone().unwrap_or_else(|| old.source.clone()),
             sensitive: params.sensitive.unwrap_or(old.sensitive) || !spoiler.is_empty(),
             spoiler,
             language: language(params.language.as_deref()),
@@ -218,7 +218,7 @@ pub(crate) async fn delete(call: Call<Face>, params: DeleteParams) -> Outcome {
                 media::delete(tx, env, by, one.id)?;
             }
         }
-        Ok(DeleteResult { id: params.id, text: view.status.source })
+        Ok(DeleteResult { id: params.id, text: view.status.source.clone() })
     })
     .await
 }

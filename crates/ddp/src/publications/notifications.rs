@@ -83,7 +83,7 @@ impl Query for Notifications {
                 };
                 docs.put("notifications", &one.id.to_string(), &document);
                 docs.account(env, &one.account);
-                docs.posts(env, one.status.as_slice());
+                docs.posts(env, one.status.as_deref());
             }
             Ok(())
         })

@@ -9,7 +9,7 @@ use weir_community::{Env, Error};
 use weir_db::Tx;
 
 use super::shapes::Shapes;
-use super::{Account, Status};
+use super::{Account, Shared, Status};
 
 /// Direct messages among some people.
 #[derive(Debug, Clone, Serialize)]
@@ -19,7 +19,7 @@ pub struct Conversation {
     /// Whether there is something new in it.
     pub unread: bool,
     /// The others in it; the reader in a conversation with oneself.
-    pub accounts: Vec<Account>,
+    pub accounts: Vec<Shared<Account>>,
     /// The newest post.
     pub last_status: Option<Status>,
 }
@@ -36,12 +36,12 @@ pub fn conversations(
 ) -> Result<Vec<Conversation>, Error> {
     let people: Vec<&accounts::Account> =
         list.iter().flat_map(|one| &one.accounts).map(AsRef::as_ref).collect();
-    let views: Vec<View> = list.iter().filter_map(|one| one.last_status.clone()).collect();
+    let views: Vec<&View> = list.iter().filter_map(|one| one.last_status.as_ref()).collect();
     let shapes = Shapes::load(tx, env, Some(reader), &people, &views)?;
     let shaped = list.iter().map(|one| {
         let last_status = one.last_status.as_ref().and_then(|view| shapes.status(view));
         let shown = one.accounts.iter().filter_map(|other| shapes.account(other.id));
-        let mut accounts: Vec<Account> = shown.collect();
+        let mut accounts: Vec<Shared<Account>> = shown.collect();
         if accounts.is_empty() {
             accounts.extend(last_status.as_ref().map(|post| post.account.clone()));
         }

@@ -21,6 +21,7 @@ mod relationship;
 mod report;
 mod scheduled;
 mod shapes;
+mod shared;
 mod status;
 mod tag;
 
@@ -53,5 +54,6 @@ pub use profile::{Profile, profile};
 pub use relationship::{Relationship, relationship, relationships};
 pub use report::{Report, reports};
 pub use scheduled::{ScheduledParams, ScheduledPoll, ScheduledStatus};
+pub use shared::Shared;
 pub use status::{Mention, PostingApp, ReaderPart, Status, StatusTag, status, statuses};
 pub use tag::{Tag, TagDay, tag, tags};

@@ -1,5 +1,7 @@
 //! Notifications as the API shows them, each for itself.
 
+use std::collections::HashMap;
+
 use serde::Serialize;
 use weir_base::{Id, Timestamp};
 use weir_community::accounts;
@@ -9,7 +11,7 @@ use weir_community::{Env, Error, reports};
 use weir_db::Tx;
 
 use super::shapes::Shapes;
-use super::{Account, Report, Status, accounts_by_id};
+use super::{Account, Report, Shared, Status, accounts_by_id};
 
 /// A notification.
 #[derive(Debug, Clone, Serialize)]
@@ -27,10 +29,10 @@ pub struct Notification {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filtered: Option<bool>,
     /// Who did it; of what staff did, the reader.
-    pub account: Account,
+    pub account: Shared<Account>,
     /// To which post.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub status: Option<Status>,
+    pub status: Option<Shared<Status>>,
     /// What else it is about.
     #[serde(flatten)]
     pub about: About,
@@ -105,10 +107,15 @@ pub fn notifications(
     list: &[notifications::Notification],
 ) -> Result<Vec<Notification>, Error> {
     let people: Vec<&accounts::Account> = list.iter().map(|one| one.account.as_ref()).collect();
-    let views: Vec<View> = list.iter().filter_map(|one| one.status.clone()).collect();
-    let shapes = Shapes::load(tx, env, Some(reader), &people, &views)?;
+    let about = list.iter().filter_map(|one| one.status.as_deref());
+    let views: HashMap<Id, &View> = about.map(|view| (view.status.id, view)).collect();
+    let each: Vec<&View> = views.values().copied().collect();
+    let shapes = Shapes::load(tx, env, Some(reader), &people, &each)?;
+    let shape = |(id, view)| Some((id, Shared::new(shapes.status(view)?)));
+    let statuses: HashMap<Id, Shared<Status>> = views.into_iter().filter_map(shape).collect();
     let mut shaped = Vec::with_capacity(list.len());
     for (one, (own, about)) in list.iter().zip(abouts(tx, env, reader, list)?) {
+        let own = own.map(Shared::new);
         let Some(account) = own.or_else(|| shapes.account(one.account.id)) else { continue };
         shaped.push(Notification {
             id: one.id,
@@ -117,7 +124,7 @@ pub fn notifications(
             group_key: one.group_key.clone(),
             filtered: one.filtered.then_some(true),
             account,
-            status: one.status.as_ref().and_then(|view| shapes.status(view)),
+            status: one.status.as_ref().and_then(|view| statuses.get(&view.status.id).cloned()),
             about,
         });
     }

@@ -1,6 +1,7 @@
 //! Notifications as the API shows them in groups, with what they share said once.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde::Serialize;
 use weir_base::{Id, Timestamp};
@@ -12,13 +13,13 @@ use weir_db::Tx;
 
 use super::notification::{About, abouts};
 use super::shapes::Shapes;
-use super::{Account, Status};
+use super::{Account, Shared, Status};
 
 /// Groups, and the accounts and posts they name.
 #[derive(Debug, Clone, Serialize)]
 pub struct GroupedNotifications {
     /// Accounts that the groups name.
-    pub accounts: Vec<Account>,
+    pub accounts: Vec<Shared<Account>>,
     /// Those of them of which only the picture is shown, when that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub partial_accounts: Option<Vec<PartialAccount>>,
@@ -47,16 +48,16 @@ pub struct PartialAccount {
     pub avatar_static: String,
 }
 
-impl From<Account> for PartialAccount {
-    fn from(account: Account) -> Self {
+impl From<&Account> for PartialAccount {
+    fn from(account: &Account) -> Self {
         Self {
             id: account.id,
-            acct: account.acct,
+            acct: account.acct.clone(),
             locked: account.locked,
             bot: account.bot,
-            url: account.url,
-            avatar: account.avatar,
-            avatar_static: account.avatar_static,
+            url: account.url.clone(),
+            avatar: account.avatar.clone(),
+            avatar_static: account.avatar_static.clone(),
         }
     }
 }
@@ -129,7 +130,7 @@ pub fn notification_groups(
         shaped.push(shape(group, sample, about, form));
     }
     let all: Vec<Id> = named.into_iter().collect();
-    let mut views: Vec<View> = Vec::new();
+    let mut views: Vec<Arc<View>> = Vec::new();
     for view in newest.into_iter().filter_map(|one| one.status) {
         if !views.iter().any(|known| known.status.id == view.status.id) {
             views.push(view);
@@ -137,14 +138,15 @@ pub fn notification_groups(
     }
     let people = accounts::by_ids(tx, &all)?;
     let people: Vec<&accounts::Account> = people.iter().collect();
-    let shapes = Shapes::load(tx, env, Some(reader), &people, &views)?;
-    let (accounts, others): (Vec<Account>, Vec<Account>) = all
+    let shown: Vec<&View> = views.iter().map(AsRef::as_ref).collect();
+    let shapes = Shapes::load(tx, env, Some(reader), &people, &shown)?;
+    let (accounts, others): (Vec<Shared<Account>>, Vec<Shared<Account>>) = all
         .iter()
         .filter_map(|id| shapes.account(*id))
         .partition(|one| !form.partial || whole.contains(&one.id));
     Ok(GroupedNotifications {
         accounts,
-        partial_accounts: form.partial.then(|| others.into_iter().map(Into::into).collect()),
+        partial_accounts: form.partial.then(|| others.iter().map(|one| (&**one).into()).collect()),
         statuses: views.iter().filter_map(|view| shapes.status(view)).collect(),
         notification_groups: shaped,
     })

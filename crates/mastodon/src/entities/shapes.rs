@@ -10,7 +10,7 @@ use weir_community::{Env, Error};
 use weir_db::Tx;
 
 use super::account::{self, AccountParts};
-use super::{Account, Emojis, status};
+use super::{Account, Emojis, Shared, status};
 
 /// Everybody who is shown, and what posts are shown with.
 pub(super) struct Shapes<'e> {
@@ -18,7 +18,7 @@ pub(super) struct Shapes<'e> {
     pub(super) reader: Option<Id>,
     pub(super) filters: Rules,
     pub(super) emojis: Emojis,
-    accounts: HashMap<Id, Account>,
+    accounts: HashMap<Id, Shared<Account>>,
 }
 
 impl<'e> Shapes<'e> {
@@ -34,10 +34,10 @@ impl<'e> Shapes<'e> {
         env: &'e Env,
         reader: Option<Id>,
         people: &[&accounts::Account],
-        views: &[View],
+        views: &[&View],
     ) -> Result<Self, Error> {
         let each =
-            || views.iter().flat_map(|view| std::iter::once(view).chain(view.boost.as_deref()));
+            || views.iter().flat_map(|view| std::iter::once(*view).chain(view.boost.as_deref()));
         let authors = each().map(|view| view.account.as_ref());
         let mut known = HashSet::new();
         let people: Vec<&accounts::Account> =
@@ -57,13 +57,14 @@ impl<'e> Shapes<'e> {
         tx.query_together(more.into_iter().collect())?;
         let filters = Rules::of_bare(tx, bare, env.clock.now())?;
 
-        let shaped = people.iter().map(|one| (one.id, account::shape(env, one, &parts, &emojis)));
+        let shape = |one: &accounts::Account| account::shape(env, one, &parts, &emojis);
+        let shaped = people.iter().map(|one| (one.id, Shared::new(shape(one))));
         let accounts = shaped.collect();
         Ok(Self { env, reader, filters, emojis, accounts })
     }
 
     /// One of those for whom this was loaded.
-    pub(super) fn account(&self, id: Id) -> Option<Account> {
+    pub(super) fn account(&self, id: Id) -> Option<Shared<Account>> {
         self.accounts.get(&id).cloned()
     }
 }

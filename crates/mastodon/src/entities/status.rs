@@ -7,7 +7,9 @@ use weir_community::{Env, Error};
 use weir_db::Tx;
 
 use super::shapes::Shapes;
-use super::{Account, CustomEmoji, FilterResult, MediaAttachment, Poll, PreviewCard, filter, poll};
+use super::{
+    Account, CustomEmoji, FilterResult, MediaAttachment, Poll, PreviewCard, Shared, filter, poll,
+};
 
 /// A post, or a boost of one.
 #[derive(Debug, Clone, Serialize)]
@@ -56,7 +58,7 @@ pub struct Status {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub application: Option<PostingApp>,
     /// Who wrote (or boosted) it.
-    pub account: Account,
+    pub account: Shared<Account>,
     /// Its media.
     pub media_attachments: Vec<MediaAttachment>,
     /// Whom it mentions.
@@ -147,7 +149,8 @@ pub fn statuses(
     if views.is_empty() {
         return Ok(Vec::new());
     }
-    let shapes = Shapes::load(tx, env, reader, &[], views)?;
+    let each: Vec<&View> = views.iter().collect();
+    let shapes = Shapes::load(tx, env, reader, &[], &each)?;
     Ok(views.iter().filter_map(|view| shapes.status(view)).collect())
 }
 

@@ -35,9 +35,9 @@ pub async fn put(
 fn edit(tx: &mut Tx, env: &Env, by: Id, id: Id, params: &Params) -> Result<Edit, CommunityError> {
     let view = statuses::load_one(tx, env, Some(by), id)?;
     let old = view.status;
-    let spoiler = params.spoiler_text.clone().unwrap_or(old.spoiler);
+    let spoiler = params.spoiler_text.clone().unwrap_or_else(|| old.spoiler.clone());
     Ok(Edit {
-        text: params.status.clone().unwrap_or(old.source),
+        text: params.status.clone().unwrap_or_else(|| old.source.clone()),
         sensitive: params.sensitive.unwrap_or(old.sensitive) || !spoiler.is_empty(),
         spoiler,
         language: params.language(),

@@ -48,12 +48,12 @@ use url::Url;
 use weir_base::Clock;
 
 use self::arrange::Arranged;
-use self::check::{Check, Misses, Truth};
+use self::check::{Check, Truth};
 use self::gauges::Gauges;
 use self::mix::Wanted;
 use self::outward::{Herald, Outgoing};
 use self::plan::Plan;
-use self::report::Measured;
+use self::report::{Measured, Settled};
 use self::send::{Flood, Progress, Sent};
 use self::sign::Signing;
 use self::watch::{Watch, Watched};
@@ -134,6 +134,9 @@ pub struct Options {
     /// For how long what has no effect yet is waited for, in seconds, once nothing more happens.
     #[arg(long, default_value_t = 30, value_name = "SECONDS")]
     pub patience: u64,
+    /// End once all is visible, without the look at everything: for rates that are measured again.
+    #[arg(long)]
+    pub no_check: bool,
     /// How the hosts of the fake fediverse are named.
     #[command(flatten)]
     #[serde(flatten)]
@@ -257,7 +260,10 @@ impl Storm {
         let mut measured = self.flood(&arranged, plan, flood, inbox, fresh, herald).await?;
         measured.idle = idle;
         measured.fetches = servers.fetches();
-        self.settle(&arranged, plan, &mut measured).await?;
+        measured.answers = report::answers(plan, &measured.sent.statuses);
+        if !self.options.no_check {
+            measured.settled = Some(self.settle(&arranged, plan, &measured).await?);
+        }
         Ok(measured)
     }
 
@@ -417,8 +423,7 @@ impl Storm {
             delivered: outgoing.came.load(std::sync::atomic::Ordering::Relaxed),
             undelivered: outgoing.missing(),
             signed_late: flood.requests.late(),
-            misses: Misses::default(),
-            settled_s: 0.0,
+            settled: None,
             rss_before_bytes,
             used_s,
             own_s,
@@ -435,27 +440,24 @@ impl Storm {
         &self,
         arranged: &Arranged,
         plan: &Plan,
-        measured: &mut Measured,
-    ) -> Result<()> {
+        measured: &Measured,
+    ) -> Result<Settled> {
         let accepted = |place: usize| send::is_taken(measured.sent.statuses[place]);
         let truth = Truth::of(plan, accepted);
         let (api, fediverse) = (&self.api, &*self.fediverse);
         let check = Check { api, fediverse, arranged, plan, truth: &truth };
-        measured.answers = report::answers(plan, &measured.sent.statuses);
         let mut better = Instant::now();
         let mut least = u64::MAX;
         loop {
             let misses = check.run().await?;
             let total = misses.total();
-            measured.settled_s = measured.began.elapsed().as_secs_f64();
             if total < least {
                 (least, better) = (total, Instant::now());
             }
             eprintln!("checked: {total} missed");
             let waited = better.elapsed().as_secs() >= self.options.patience;
-            measured.misses = misses;
             if total == 0 || waited {
-                return Ok(());
+                return Ok(Settled { misses, after_s: measured.began.elapsed().as_secs_f64() });
             }
             tokio::time::sleep(Duration::from_secs(1)).await;
         }

@@ -33,9 +33,8 @@ pub(super) struct Measured {
     pub(super) undelivered: u64,
     /// Activities that this tool had not signed when they were due.
     pub(super) signed_late: u64,
-    pub(super) misses: Misses,
-    /// From the first activity sent until the last look at everything ended.
-    pub(super) settled_s: f64,
+    /// None where not everything was looked at.
+    pub(super) settled: Option<Settled>,
     pub(super) rss_before_bytes: u64,
     /// Processor time of the server, and of this process.
     pub(super) used_s: f64,
@@ -46,6 +45,13 @@ pub(super) struct Measured {
     pub(super) unanswered: u64,
     /// What was answered to what: `create 202` and how often.
     pub(super) answers: Vec<(String, u64)>,
+}
+
+/// What was found when everything was looked at.
+pub(super) struct Settled {
+    pub(super) misses: Misses,
+    /// From the first activity sent until the last look ended.
+    pub(super) after_s: f64,
 }
 
 pub(super) fn latencies(samples: &[Sample]) -> Latencies {
@@ -129,11 +135,13 @@ impl Measured {
         put("turned_away", json!(self.turned_away));
         put("unanswered", json!(self.unanswered));
         put("documents_fetched", json!(self.fetches));
-        put("settled_s", rounded(self.settled_s));
-        for kind in KINDS {
-            put(kind, json!(self.misses.count(kind)));
+        if let Some(Settled { misses, after_s }) = &self.settled {
+            put("settled_s", rounded(*after_s));
+            for kind in KINDS {
+                put(kind, json!(misses.count(kind)));
+            }
+            put("missing", json!(misses.total()));
         }
-        put("missing", json!(self.misses.total()));
         results
     }
 }
@@ -149,7 +157,7 @@ pub(super) fn give(options: &Options, measured: &Measured) -> Result<()> {
         true => over_time::guests(measured),
         false => json!(measured.guests.iter().cloned().collect::<BTreeMap<_, _>>()),
     };
-    for (kind, (_, examples)) in &measured.misses.0 {
+    for (kind, (_, examples)) in measured.settled.iter().flat_map(|settled| &settled.misses.0) {
         eprintln!("{kind}: for example {}", examples.join(", "));
     }
     let answers: Map<String, Value> =

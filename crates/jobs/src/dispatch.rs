@@ -58,6 +58,8 @@ const SCAN_MAX: usize = 100_000;
 /// Tasks of one read. It holds a core for about a millisecond, and somebody who is more urgent may
 /// wait for that.
 const READ_MAX: usize = 1_024;
+/// The longest rest of a queue that steps back: a batch that takes longer waits for something.
+const REST_MAX: Duration = Duration::from_secs(1);
 /// The wait before the database is asked again after it failed.
 pub(crate) const AGAIN_AFTER: Duration = Duration::from_millis(500);
 
@@ -77,7 +79,7 @@ pub(crate) struct Worker {
     pub(crate) number: usize,
     /// What it gives way to, if to anything.
     pub(crate) yielding: Option<Yielding>,
-    /// Whether one batch at a time is to be on its way, for a queue of units.
+    /// Whether it steps back, for a queue of units.
     pub(crate) pressed: Option<Behind>,
     /// All queues that are served.
     pub(crate) beside: Arc<[(Queue, Arc<QueueState>)]>,
@@ -226,9 +228,19 @@ impl Worker {
         places.free() > 0 && (places.held() == 0 || !self.is_pressed())
     }
 
-    /// Whether the queue goes on by one batch at a time, so that others have more.
+    /// Whether the queue steps back, so that others have more.
     pub(crate) fn is_pressed(&self) -> bool {
         self.pressed.as_ref().is_some_and(|is_pressed| is_pressed())
+    }
+
+    /// Waits for as long as a batch `took`, where the queue is to have half of the time.
+    pub(crate) async fn rest_after(&self, took: Duration) {
+        if self.is_pressed() {
+            tokio::select! {
+                () = tokio::time::sleep(took.min(REST_MAX)) => {}
+                () = self.stop.cancelled() => {}
+            }
+        }
     }
 
     /// The most weight of a queue of units in this one's class that has work.

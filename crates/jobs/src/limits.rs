@@ -79,7 +79,7 @@ impl Display for LimitedBy {
             Self::Memory => "the memory budget is nearly used up",
             Self::Budget => "the running jobs of all queues reach their common budget",
             Self::Urgent => {
-                "it gives way to what is urgent; a few go on now and then, or one batch at a time"
+                "it gives way to what is urgent; a few go on now and then, or batches with rests"
             }
             Self::Lanes => "each lane has as many running as one lane may, or waits for its time",
         })

@@ -39,8 +39,8 @@ pub struct Registry {
     pub(crate) favours: BTreeMap<&'static str, Favours>,
     /// Which queues give way, and to what.
     pub(crate) yields: BTreeMap<&'static str, (usize, Behind)>,
-    /// Of which queues one batch at a time is on its way, and when.
-    pub(crate) singles: BTreeMap<&'static str, Behind>,
+    /// Which queues step back, and when.
+    pub(crate) steps: BTreeMap<&'static str, Behind>,
     pub(crate) faults: Vec<StartError>,
     /// Started with the first handler that needs it.
     pool: Option<Arc<Pool>>,
@@ -151,15 +151,16 @@ impl Registry {
         self.yields.insert(queue.name, (few, Arc::new(is_behind)));
     }
 
-    /// While `is_pressed` says so, one batch of `queue`, which holds units, is on its way at a
-    /// time, and not two: what somebody waits for at this moment has more of the processor and of
-    /// the database, and the queue goes on all the same. It is asked before each read, and has to
+    /// While `is_pressed` says so, `queue`, which holds units, has half of the time: one batch is
+    /// on its way, and not two, and after it the queue rests for as long as that took. What
+    /// somebody waits for at this moment has more of the processor and of the database, and the
+    /// queue goes on all the same. It is asked before each read and after each batch, and has to
     /// answer at once. Of queues on Redis it is not asked.
     pub fn step_back<F>(&mut self, queue: Queue, is_pressed: F)
     where
         F: Fn() -> bool + Send + Sync + 'static,
     {
-        self.singles.insert(queue.name, Arc::new(is_pressed));
+        self.steps.insert(queue.name, Arc::new(is_pressed));
     }
 
     /// The registered kinds, so that the program can check that none is missing.

@@ -55,10 +55,11 @@ pub(crate) fn start(
                 // Either committed or not at all: what is not stays in its rows.
                 () = worker.cut.cancelled() => {}
             }
-            metrics::histogram!("weir_jobs_run_seconds", "kind" => kind)
-                .record(started.elapsed().as_secs_f64());
+            let took = started.elapsed();
+            metrics::histogram!("weir_jobs_run_seconds", "kind" => kind).record(took.as_secs_f64());
+            drop(written);
+            worker.rest_after(took).await;
         }
-        drop(written);
         worker.state.places.give();
         worker.state.wake.notify_one();
     });

@@ -63,7 +63,7 @@ impl Jobs {
             return Err(StartError::NoRuntime);
         }
         let registry = registry.hooked();
-        let Registry { handlers, periodic, favours, mut yields, mut singles, .. } = registry;
+        let Registry { handlers, periodic, favours, mut yields, mut steps, .. } = registry;
         if self.inner.kinds.set(handlers.keys().copied().collect()).is_err() {
             return Err(StartError::Started);
         }
@@ -96,7 +96,7 @@ impl Jobs {
                 runs: runs.clone(),
                 line: line.clone(),
                 yielding: yields.remove(queue.name).map(|(few, behind)| Yielding::new(few, behind)),
-                pressed: singles.remove(queue.name),
+                pressed: steps.remove(queue.name),
                 number,
                 beside: beside.clone(),
                 stop: shutdown.clone(),

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use weir_base::Timestamp;
 use weir_community::federation::{self, BEHIND, Fetch, Forward, INBOUND_LATE, Patience};
 use weir_community::{Env, Error, search};
-use weir_db::{Class, Dialect, Tx};
+use weir_db::{Class, Tx};
 use weir_jobs::{Job, Registry};
 
 use super::unknown;
@@ -42,8 +42,8 @@ const FEW_PASSED_ON: usize = 1;
 /// others write as long as dozens. What is fetched because of a message is part of it, so fetches
 /// go on a little before nothing waits any more.
 ///
-/// On SQLite, whose one writer the door and the batches share, what came late steps back while
-/// senders crowd at the door: their messages are safe first, and people wait for fewer batches.
+/// What came late steps back while senders crowd at the door: their messages are safe first, and
+/// people wait for fewer batches.
 pub(super) fn register(registry: &mut Registry, face: &ActivityPub) {
     let few = [
         (unknown::QUEUE, FEW_UNKNOWN),
@@ -54,10 +54,8 @@ pub(super) fn register(registry: &mut Registry, face: &ActivityPub) {
         let face = face.clone();
         registry.give_way(queue, few, move || face.is_behind());
     }
-    if face.community().db().dialect() == Dialect::Sqlite {
-        let callers = face.inbox().callers.clone();
-        registry.step_back(INBOUND_LATE, move || callers.press());
-    }
+    let callers = face.inbox().callers.clone();
+    registry.step_back(INBOUND_LATE, move || callers.press());
     let env = face.community().env().clone();
     registry
         .give_way(Fetch::QUEUE, FEW_FETCHES, move || federation::unworked(&env) >= NEARLY_WORKED);

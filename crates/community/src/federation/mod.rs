@@ -280,7 +280,7 @@ pub const DEPTH_MAX: u32 = 20;
 
 /// Fetches at once. They wait for other servers and hold little meanwhile, so it is not what this
 /// one has left of the processor that limits them.
-const FETCHES_MAX: usize = 512;
+const FETCHES_MAX: usize = 256;
 
 /// The job that fetches; the `activitypub` face registers for it.
 #[derive(Debug, Clone, Serialize, Deserialize)]

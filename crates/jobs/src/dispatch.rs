@@ -222,7 +222,8 @@ impl Worker {
         turns.select(budget.min(self.state.claim_max()).min(most))
     }
 
-    /// Whether one more batch may be on its way. The end of one that is wakes the dispatcher.
+    /// Whether one more batch may be on its way. The end of one that is, and of the rest after it,
+    /// wakes the dispatcher.
     fn has_place(&self) -> bool {
         let places = &self.state.places;
         places.free() > 0 && (places.held() == 0 || !self.is_pressed())

@@ -57,6 +57,8 @@ async fn behind(place: &Place) -> (Peer, Running) {
     let running = place.start();
     place.jobs.pause(LATE).await.unwrap();
     send(place, &peer, "/posts/1", 5, None).await;
+    // A node that has just begun on PostgreSQL reads what waits slot by slot.
+    until("this node knows of it", async || place.jobs.depth(LATE) == 1).await;
     (peer, running)
 }
 

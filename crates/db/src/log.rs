@@ -2,9 +2,10 @@
 //!
 //! A passive checkpoint copies what it can without holding anybody up, but while the writer goes
 //! on it never reaches the end, so the log grows. Beyond its limit copies follow each other, and as
-//! soon as little is left the writer copies the rest itself, and the log starts again from its
-//! beginning; at twice the limit it does so however much is left. Everybody who writes waits for
-//! that, so it waits for no copy that is under way, but at twice the limit. A reader that holds an
+//! soon as little is left only what people wait for is written while that is copied too; then the
+//! writer copies the few pages that came meanwhile, and the log starts again from its beginning. At
+//! twice the limit it does so however much is left. Everybody who writes waits for the writer's
+//! copy, so it waits for no other that is under way, but at twice the limit. A reader that holds an
 //! old snapshot forbids the start; when it is so old that half the log was written since, it is
 //! cancelled.
 //!
@@ -24,7 +25,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 use rusqlite::ffi;
 
-use crate::sqlite::BUSY_WAIT;
+use crate::sqlite::{BUSY_WAIT, Queue};
 
 /// The shortest limit of the log (8 MiB), and what is written at least between two tries to cut it.
 const PAGES_MIN: i64 = 2_000;
@@ -32,9 +33,12 @@ const PAGE_BYTES: u64 = 4_096;
 /// What the writer copies itself when it cuts the log as soon as it may: half a MiB. Each page
 /// costs about 20 us, most of it until the disk has it, and those who write wait for that.
 const REST_PAGES_MAX: i64 = 128;
-/// A log that is longer by so many pages is cut with one more left: where the writer leaves copies
-/// no end, it waits longer in the end rather than for half the log at twice the limit.
+/// A log that is longer by so many pages may have one more left before its last copy: where the
+/// writer leaves copies no end, batches wait longer in the end rather than everybody for half the
+/// log at twice the limit.
 const REST_GROWS_EACH_PAGES: i64 = 8;
+/// How long batches are held back at most for the last copy: on a slow disk they go on.
+const HOLD_MAX: Duration = Duration::from_millis(500);
 /// How long the writer waits for short readers to leave the log before it goes on, …
 const CUT_WAIT: Duration = Duration::from_millis(50);
 /// … and how often it looks.
@@ -71,6 +75,16 @@ pub(crate) struct Log {
 struct Bell {
     rings: bool,
     closed: bool,
+    last: Last,
+}
+
+/// The last copy before a cut, for which batches are held back.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Last {
+    #[default]
+    None,
+    Asked,
+    Made,
 }
 
 /// What one reader holds.
@@ -108,6 +122,24 @@ impl Snapshot {
             self.interrupt.interrupt();
         }
         old
+    }
+}
+
+impl Bell {
+    /// A copy ended.
+    fn made(&mut self) {
+        if self.last == Last::Asked {
+            self.last = Last::Made;
+        }
+    }
+
+    /// Whether the last copy was made since it was last asked.
+    fn take_made(&mut self) -> bool {
+        let made = self.last == Last::Made;
+        if made {
+            self.last = Last::None;
+        }
+        made
     }
 }
 
@@ -159,8 +191,19 @@ impl Log {
         *begun_at = Some(self.pages.load(Ordering::Relaxed));
     }
 
-    /// Called by the writer between its transactions.
-    pub(crate) fn after_group(&self, writer: &mut rusqlite::Connection) {
+    /// Called by the writer before a transaction.
+    pub(crate) fn before_group(&self, writer: &mut rusqlite::Connection) {
+        if self.bell.lock().take_made() {
+            let pages = self.pages.load(Ordering::Relaxed);
+            if pages >= self.pages_max && self.rest(pages) <= self.rest_max(pages) {
+                self.cut_at.store(pages, Ordering::Relaxed);
+                self.start_again(writer, pages);
+            }
+        }
+    }
+
+    /// Called by the writer after a transaction; from `queue` it takes the next.
+    pub(crate) fn after_group(&self, writer: &mut rusqlite::Connection, queue: &Queue) {
         let pages = self.pages.load(Ordering::Relaxed);
         if pages < self.asked_at.load(Ordering::Relaxed) {
             // The log began again.
@@ -169,6 +212,11 @@ impl Log {
             self.copied.store(0, Ordering::Relaxed);
         }
         if pages >= self.pages_max && self.may_cut(pages) {
+            if self.rest(pages) > REST_PAGES_MAX && pages < 2 * self.pages_max {
+                queue.hold_back(HOLD_MAX);
+                self.bell.lock().last = Last::Asked;
+                return self.ring();
+            }
             self.cut_at.store(pages, Ordering::Relaxed);
             if self.start_again(writer, pages) {
                 return;
@@ -181,9 +229,14 @@ impl Log {
             || (pages >= self.pages_max && self.rest(pages) > self.rest_max(pages));
         if asks {
             self.asked_at.store(pages, Ordering::Relaxed);
-            self.bell.lock().rings = true;
-            self.rung.notify_one();
+            self.ring();
         }
+    }
+
+    /// Asks for a copy.
+    fn ring(&self) {
+        self.bell.lock().rings = true;
+        self.rung.notify_one();
     }
 
     /// Pages of the log that are not copied.
@@ -196,8 +249,11 @@ impl Log {
         REST_PAGES_MAX + (pages - self.pages_max).max(0) / REST_GROWS_EACH_PAGES
     }
 
-    /// Whether a cut takes little time now, or has to be. Each group waits for it.
+    /// Whether a cut takes little time now, or has to be.
     fn may_cut(&self, pages: i64) -> bool {
+        if self.bell.lock().last == Last::Asked && pages < 2 * self.pages_max {
+            return false;
+        }
         let tried_at = self.cut_at.load(Ordering::Relaxed);
         if tried_at > 0 && pages - tried_at < PAGES_MIN {
             return false;
@@ -244,8 +300,9 @@ impl Log {
         busy.map(|busy: i64| busy == 0)
     }
 
-    /// Copies the log into the database whenever it has grown, until it is closed.
-    pub(crate) fn run_checkpoints(&self, connection: &rusqlite::Connection) {
+    /// Copies the log into the database whenever it has grown, until it is closed. The writer takes
+    /// from `queue`.
+    pub(crate) fn run_checkpoints(&self, connection: &rusqlite::Connection, queue: &Queue) {
         loop {
             let mut bell = self.bell.lock();
             while !bell.rings && !bell.closed {
@@ -256,20 +313,26 @@ impl Log {
             }
             bell.rings = false;
             drop(bell);
-            if self.failed.load(Ordering::Acquire) {
-                continue;
+            let copying = self.copying.lock();
+            if !self.failed.load(Ordering::Acquire) {
+                self.copy(connection);
             }
-            let _copying = self.copying.lock();
-            let copied = |row: &rusqlite::Row<'_>| row.get::<_, i64>(2);
-            let started = Instant::now();
-            match connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], copied) {
-                Ok(copied) => self.copied_until(copied),
-                Err(error) => {
-                    self.refused(&error, "a checkpoint failed; the log grows until the next one");
-                }
-            }
-            self.copy_seconds.record(started.elapsed().as_secs_f64());
+            drop(copying);
+            self.bell.lock().made();
+            queue.release();
         }
+    }
+
+    fn copy(&self, connection: &rusqlite::Connection) {
+        let copied = |row: &rusqlite::Row<'_>| row.get::<_, i64>(2);
+        let started = Instant::now();
+        match connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], copied) {
+            Ok(copied) => self.copied_until(copied),
+            Err(error) => {
+                self.refused(&error, "a checkpoint failed; the log grows until the next one");
+            }
+        }
+        self.copy_seconds.record(started.elapsed().as_secs_f64());
     }
 
     /// SQLite could not copy: for now, or for good where the disk did not keep it.
@@ -305,5 +368,59 @@ impl Log {
     pub(crate) fn close(&self) {
         self.bell.lock().closed = true;
         self.rung.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Tx;
+    use crate::queue::{Class, ClassQueue};
+    use crate::unit::{Kind, Unit};
+
+    fn work() -> Box<dyn crate::unit::Work> {
+        Unit::boxed(|_: &mut Tx| Ok::<_, crate::Error>(()), Kind::Write).0
+    }
+
+    #[test]
+    fn batches_are_held_back_for_the_last_copy_and_then_the_log_begins_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("weir.db");
+        let mut writer = rusqlite::Connection::open(&path).unwrap();
+        writer.execute_batch("PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0").unwrap();
+        let beside = rusqlite::Connection::open(&path).unwrap();
+        let log = Log::new(&path, true, Arc::default(), Vec::new(), 1).unwrap();
+        log.follow(&mut writer).unwrap();
+        let queue: Queue = Arc::new(ClassQueue::new(1, "write"));
+        let fill = |writer: &rusqlite::Connection, pages: i64| {
+            let bytes = pages * PAGE_BYTES as i64;
+            writer.execute("INSERT INTO blocks (bytes) VALUES (zeroblob(?1))", [bytes]).unwrap();
+            log.pages.load(Ordering::Relaxed)
+        };
+        writer.execute_batch("CREATE TABLE blocks (bytes BLOB)").unwrap();
+        let pages = fill(&writer, PAGES_MIN + 10 * REST_GROWS_EACH_PAGES);
+        // More than the writer copies itself, and little enough for the end.
+        log.copied.store(pages - REST_PAGES_MAX - 5, Ordering::Relaxed);
+        log.after_group(&mut writer, &queue);
+        assert_eq!(log.bell.lock().last, Last::Asked);
+        queue.push(Class::Inbound, work()).unwrap();
+        queue.push(Class::Interactive, work()).unwrap();
+        let (turn, _) = queue.pop(None).unwrap();
+        assert_eq!(turn.class, Class::Interactive, "people go on");
+        log.before_group(&mut writer);
+        fill(&writer, 1);
+        log.after_group(&mut writer, &queue);
+        assert!(queue.pop_into_group(None, Class::Inbound).is_none(), "it is held back");
+        std::thread::scope(|scope| {
+            let (log, queue) = (&log, &queue);
+            scope.spawn(move || log.run_checkpoints(&beside, queue));
+            let (turn, _) = queue.pop(None).unwrap();
+            assert_eq!(turn.class, Class::Inbound);
+            log.close();
+        });
+        assert_eq!(log.bell.lock().last, Last::Made);
+        log.before_group(&mut writer);
+        assert_eq!(log.bell.lock().last, Last::None);
+        assert!(fill(&writer, 1) < PAGES_MIN, "it began again");
     }
 }

@@ -72,6 +72,8 @@ struct State<T> {
     owed_ns: [i64; 5],
     running: [usize; 5],
     threads: usize,
+    /// Until then only what somebody waits for is taken.
+    held_until: Option<Instant>,
     closed: bool,
 }
 
@@ -94,6 +96,7 @@ impl<T> ClassQueue<T> {
             owed_ns: [0; 5],
             running: [0; 5],
             threads,
+            held_until: None,
             closed: false,
         };
         Self {
@@ -139,6 +142,7 @@ impl<T> ClassQueue<T> {
     pub(crate) fn pop(&self, done: Option<Done>) -> Option<(Turn, T)> {
         let mut state = self.state.lock();
         state.settle(done);
+        state.look_at_clock();
         loop {
             if let Some(turn) = state.choose() {
                 return Some(self.take(&mut state, turn));
@@ -146,7 +150,11 @@ impl<T> ClassQueue<T> {
             if state.closed {
                 return None;
             }
-            self.wake.wait(&mut state);
+            match state.held_until {
+                Some(until) => drop(self.wake.wait_until(&mut state, until)),
+                None => self.wake.wait(&mut state),
+            }
+            state.look_at_clock();
         }
     }
 
@@ -197,9 +205,27 @@ impl<T> ClassQueue<T> {
         self.state.lock().lines.iter().map(VecDeque::len).sum()
     }
 
+    /// From now on only what somebody waits for is taken ([`Class::Interactive`] and
+    /// [`Class::Live`]), until [`release`](Self::release) or for `most`.
+    pub(crate) fn hold_back(&self, most: Duration) {
+        let mut state = self.state.lock();
+        if !state.closed {
+            state.held_until = Some(Instant::now() + most);
+        }
+    }
+
+    /// Everything is taken again.
+    pub(crate) fn release(&self) {
+        self.state.lock().held_until = None;
+        self.wake.notify_all();
+    }
+
     /// Lets waiting threads go once the queue is empty; refuses new work.
     pub(crate) fn close(&self) {
-        self.state.lock().closed = true;
+        let mut state = self.state.lock();
+        state.closed = true;
+        state.held_until = None;
+        drop(state);
         self.wake.notify_all();
     }
 }
@@ -219,6 +245,13 @@ impl<T> State<T> {
         }
     }
 
+    /// Nothing is held back for longer than was said.
+    fn look_at_clock(&mut self) {
+        if self.held_until.is_some_and(|until| Instant::now() >= until) {
+            self.held_until = None;
+        }
+    }
+
     fn choose(&self) -> Option<Turn> {
         let mut waiting = Class::ALL.into_iter().filter(|&class| self.may_run(class));
         let first = waiting.next()?;
@@ -230,13 +263,15 @@ impl<T> State<T> {
         })
     }
 
-    /// Whether work of `class` waits and leaves enough threads: one is always kept for people who
-    /// wait, and half of them for what is more urgent than deliveries and housekeeping.
+    /// Whether work of `class` waits, is not held back and leaves enough threads: one is always
+    /// kept for people who wait, and half of them for what is more urgent than deliveries and
+    /// housekeeping.
     fn may_run(&self, class: Class) -> bool {
         let running = |from: Class| self.running[from as usize..].iter().sum::<usize>();
         let others_max = (self.threads - 1).max(1);
         let background_max = (self.threads / 2).max(1);
         !self.lines[class as usize].is_empty()
+            && (class <= Class::Live || self.held_until.is_none())
             && (class < Class::Live || running(Class::Live) < others_max)
             && (class < Class::Outbound || running(Class::Outbound) < background_max)
     }
@@ -338,6 +373,36 @@ mod tests {
         assert!(queue.comes_until(past));
         queue.pop(None).unwrap();
         assert!(!queue.comes_until(past));
+    }
+
+    #[test]
+    fn what_is_held_back_waits_for_its_release_and_people_do_not() {
+        let queue = queue(1);
+        let long = Duration::from_secs(3_600);
+        queue.hold_back(long);
+        for class in Class::ALL {
+            queue.push(class, class as u32).unwrap();
+        }
+        let mut done = None;
+        let mut take = || {
+            let (turn, work) = queue.pop(done.take()).unwrap();
+            done = Some((turn, Duration::from_micros(10)));
+            work
+        };
+        assert_eq!([take(), take()], [Class::Interactive as u32, Class::Live as u32]);
+        assert_eq!(queue.pop_into_group(None, Class::Housekeeping), None);
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(&mut take);
+            queue.release();
+            assert_eq!(waits.join().unwrap(), Class::Inbound as u32);
+        });
+        queue.hold_back(Duration::ZERO);
+        assert_eq!(take(), Class::Outbound as u32, "the time was over");
+        queue.hold_back(long);
+        queue.close();
+        assert_eq!(take(), Class::Housekeeping as u32, "the end lets it go");
+        queue.hold_back(long);
+        assert!(queue.pop(None).is_none());
     }
 
     #[test]

@@ -75,11 +75,11 @@ pub(crate) fn open(path: &Path, options: &Options) -> Result<Opened, Error> {
         disk.clone(),
         failed,
     );
-    let beside = log.clone();
+    let (beside, held) = (log.clone(), writes.clone());
     let mut bodies: Vec<(String, Turns, Body)> = vec![(
         "db-checkpoint".into(),
         Turns::Usual,
-        Box::new(move || beside.run_checkpoints(&checkpoints)),
+        Box::new(move || beside.run_checkpoints(&checkpoints, &held)),
     )];
     for (number, (connection, snapshot)) in readers.into_iter().zip(snapshots).enumerate() {
         let (queue, log, progress) = (reads.clone(), log.clone(), progress.clone());
@@ -130,11 +130,13 @@ fn connect(path: &Path, options: &Options, writes: bool) -> rusqlite::Result<rus
     // Commits wait for the disk beside the writer; see `synced`.
     let sync = if options.sync { "NORMAL" } else { "OFF" };
     let cache_kib = if writes { 16_384 } else { 4_096 };
+    // A log that begins again is made shorter by its first commit, which takes dozens of ms: only
+    // where readers had it grow beyond what is usual.
+    let kept_bytes = options.log_bytes_max.saturating_mul(2);
     connection.execute_batch(&format!(
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = {sync}; PRAGMA wal_autocheckpoint = 0;
          PRAGMA cache_size = -{cache_kib}; PRAGMA temp_store = MEMORY; PRAGMA foreign_keys = ON;
-         PRAGMA journal_size_limit = {}; PRAGMA query_only = {};",
-        options.log_bytes_max,
+         PRAGMA journal_size_limit = {kept_bytes}; PRAGMA query_only = {};",
         u8::from(!writes)
     ))?;
     Ok(connection)

@@ -86,8 +86,9 @@ impl Writer {
     pub(crate) fn run(&mut self) {
         let mut done = None;
         while let Some((turn, work)) = self.queue.pop(done.take()) {
+            self.log.before_group(&mut self.connection);
             done = self.group(turn, work);
-            self.log.after_group(&mut self.connection);
+            self.log.after_group(&mut self.connection, &self.queue);
             if self.answered.get() >= CROWD_MIN {
                 self.queue.comes_until(Instant::now() + CROWD_WAIT);
             }

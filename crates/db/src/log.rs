@@ -212,7 +212,8 @@ impl Log {
             self.copied.store(0, Ordering::Relaxed);
         }
         if pages >= self.pages_max && self.may_cut(pages) {
-            if self.rest(pages) > REST_PAGES_MAX && pages < 2 * self.pages_max {
+            let is_last = self.bell.lock().take_made();
+            if !is_last && self.rest(pages) > REST_PAGES_MAX && pages < 2 * self.pages_max {
                 queue.hold_back(HOLD_MAX);
                 self.bell.lock().last = Last::Asked;
                 return self.ring();
@@ -317,9 +318,10 @@ impl Log {
             if !self.failed.load(Ordering::Acquire) {
                 self.copy(connection);
             }
-            drop(copying);
             self.bell.lock().made();
             queue.release();
+            // From now on it may be asked for the last copy again.
+            drop(copying);
         }
     }
 
@@ -384,6 +386,20 @@ mod tests {
 
     #[test]
     fn batches_are_held_back_for_the_last_copy_and_then_the_log_begins_again() {
+        cut_after_last_copy(|log, writer, _| log.before_group(writer));
+    }
+
+    #[test]
+    fn a_last_copy_that_ends_in_a_transaction_is_not_followed_by_another() {
+        cut_after_last_copy(|log, writer, queue| {
+            // It came meanwhile.
+            log.copied.fetch_sub(REST_PAGES_MAX + 4, Ordering::Relaxed);
+            log.after_group(writer, queue);
+        });
+    }
+
+    /// `cut` is what the writer does first after the last copy.
+    fn cut_after_last_copy(cut: impl FnOnce(&Log, &mut rusqlite::Connection, &Queue)) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("weir.db");
         let mut writer = rusqlite::Connection::open(&path).unwrap();
@@ -416,10 +432,12 @@ mod tests {
             scope.spawn(move || log.run_checkpoints(&beside, queue));
             let (turn, _) = queue.pop(None).unwrap();
             assert_eq!(turn.class, Class::Inbound);
+            while log.bell.lock().last != Last::Made {
+                std::thread::yield_now();
+            }
             log.close();
         });
-        assert_eq!(log.bell.lock().last, Last::Made);
-        log.before_group(&mut writer);
+        cut(&log, &mut writer, &queue);
         assert_eq!(log.bell.lock().last, Last::None);
         assert!(fill(&writer, 1) < PAGES_MIN, "it began again");
     }

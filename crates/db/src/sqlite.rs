@@ -131,7 +131,7 @@ fn connect(path: &Path, options: &Options, writes: bool) -> rusqlite::Result<rus
     let sync = if options.sync { "NORMAL" } else { "OFF" };
     let cache_kib = if writes { 16_384 } else { 4_096 };
     // A log that begins again is made shorter by its first commit, which takes dozens of ms: only
-    // where readers had it grow beyond what is usual.
+    // where it grew beyond what is usual, mostly because of readers.
     let kept_bytes = options.log_bytes_max.saturating_mul(2);
     connection.execute_batch(&format!(
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = {sync}; PRAGMA wal_autocheckpoint = 0;

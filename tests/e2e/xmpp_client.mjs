@@ -17,7 +17,12 @@ const say = (what) => process.stdout.write(JSON.stringify(what) + "\n");
 const xmpp = client({
   service, domain, username, password, resource: "node", timeout: 30_000,
 });
-xmpp.on("error", (error) => say({ event: "error", text: String(error) }));
+let stops = false;
+xmpp.on("error", (error) => {
+  // It acknowledges what comes in the moment between its end of the stream and the server's.
+  const isOwn = stops && error.code === "ERR_STREAM_WRITE_AFTER_END";
+  if (!isOwn) say({ event: "error", text: String(error) });
+});
 xmpp.on("stanza", (stanza) => {
   const { type, from } = stanza.attrs;
   say({ event: stanza.name, type, from, body: stanza.getChildText("body") });
@@ -31,6 +36,7 @@ createInterface({ input: process.stdin }).on("line", async (line) => {
   const [to, ...words] = line.split(" ");
   await xmpp.send(xml("message", { to, type: "chat" }, xml("body", {}, words.join(" "))));
 }).on("close", async () => {
+  stops = true;
   await xmpp.stop();
   process.exit(0);
 });

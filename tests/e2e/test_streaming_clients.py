@@ -79,11 +79,13 @@ def lines(server, token, since):
 
 
 def test_server_sent_events_go_on_where_the_client_was_cut_off(server):
-    carol, token = client(server, "carol"), server.person("dave")
+    carol_token, token = server.person("carol"), server.person("dave")
+    carol = Mastodon(access_token=carol_token, api_base_url=server.base, version_check_mode="none")
     dave = Mastodon(access_token=token, api_base_url=server.base, version_check_mode="none")
     dave.account_follow(carol.me())
-    stream = lines(server, token, None)
-    assert stream.stdout.readline().startswith(":")
+    own, stream = lines(server, carol_token, None), lines(server, token, None)
+    for one in (own, stream):
+        assert one.stdout.readline().startswith(":")
     first = carol.status_post("while dave listens")
     since = None
     for line in stream.stdout:
@@ -93,6 +95,11 @@ def test_server_sent_events_go_on_where_the_client_was_cut_off(server):
     stream.kill()
     stream.wait()
     missed = [carol.status_post(f"missed {number}")["id"] for number in range(3)]
+    # A post is told soon after its answer; one told only when dave is back is no longer missed.
+    assert any(line.startswith("data: {") and json.loads(line[6:])["id"] == str(missed[-1])
+               for line in own.stdout)
+    own.kill()
+    own.wait()
     stream = lines(server, token, since)
     told = []
     for line in stream.stdout:

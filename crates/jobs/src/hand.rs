@@ -16,8 +16,8 @@ use crate::turns::Pick;
 const BYTES_MAX: usize = 16 << 20;
 /// What one takes is about its payload, the job that it became and what that knows of it, …
 const PARTS: usize = 3;
-/// … and so much besides, in bytes.
-const ONE_BYTES: usize = 512;
+/// … and so much besides, in bytes: a payload may be packed, where what it became is not.
+const ONE_BYTES: usize = 2 * 1_024;
 
 /// A job in its own type, which is known to its handler.
 pub(crate) trait InHand: Send + Sync {

@@ -6,13 +6,15 @@ use axum::body::Bytes;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri as HttpUri, header};
-use weir_community::{Env, Error, federation};
+use weir_community::federation::AskOrigin;
+use weir_community::{Env, Error, accounts, federation};
 use weir_db::{Class, Tx};
 use weir_http::ClientIp;
 
 use super::Admitted;
 use super::bodies::{self, Unread};
 use super::callers::Callers;
+use super::compact::Compact;
 use super::full::Refusal;
 use super::hearsay;
 use super::seen;
@@ -176,14 +178,13 @@ impl Message<'_> {
         if !activity.actor.is_of_same_host(&key) {
             return self.hearsay(&checked, &key, &activity).await;
         }
-        let mark = seen::mark(key.as_str(), checked.signed_at, self.body);
+        let mark = seen::mark(key.as_str(), &checked, self.body);
         if self.face.inbox().seen.message(&mark) {
             return Ok(Verdict::Ignored("repeated"));
         }
         let verdict = self.decide(&checked, &key, &activity).await?;
         if matches!(verdict, Verdict::Accepted) {
             self.face.inbox().seen.note_message(mark);
-            self.face.heard_from(key.authority());
         }
         Ok(verdict)
     }
@@ -232,12 +233,13 @@ impl Message<'_> {
         if known.suspended && !is_farewell(activity.kind) {
             return forbidden("suspended", "the actor is suspended here");
         }
-        let Ok(body) = String::from_utf8(self.body.to_vec()) else {
+        let Ok(body) = std::str::from_utf8(self.body) else {
             return WireError::Json("it is not UTF-8".into()).into();
         };
+        let body = Compact::of(body);
         let (jobs, now) = (&face.community().env().jobs, face.now());
         let host = key.authority();
-        if let Some(refusal) = face.inbox().full.lock().inbound(jobs, now, host, body.len()) {
+        if let Some(refusal) = face.inbox().full.lock().inbound(jobs, now, host, body.len_bytes()) {
             return Verdict::Later(refusal);
         }
         let inbound = Inbound {
@@ -255,7 +257,10 @@ impl Message<'_> {
             false => Admitted::Known(inbound),
         };
         match face.inbox().admitted.ask(face.community(), admitted).await {
-            Some(()) => Verdict::Accepted,
+            Some(()) => {
+                face.heard_from(host);
+                Verdict::Accepted
+            }
             None => Verdict::Failed,
         }
     }
@@ -284,8 +289,15 @@ impl Message<'_> {
         if known.suspended {
             return Ok(forbidden("suspended", "the actor is suspended here"));
         }
+        self.ask(ask, "hearsay_of_no_concern").await
+    }
+
+    /// What was said is asked of its origin, whose answer alone has an effect; `of_no_concern` is
+    /// why it is not, where it is about nothing that is known here.
+    async fn ask(&self, ask: AskOrigin, of_no_concern: &'static str) -> Result<Verdict, Error> {
+        let face = self.face;
         let (jobs, now) = (&face.community().env().jobs, face.now());
-        if let Some(refusal) = face.inbox().full.lock().hearsay(jobs, now, key.authority()) {
+        if let Some(refusal) = face.inbox().full.lock().hearsay(jobs, now, &ask.told_by) {
             return Ok(Verdict::Later(refusal));
         }
         let write = move |tx: &mut Tx, env: &Env| {
@@ -297,7 +309,7 @@ impl Message<'_> {
             Ok(true)
         };
         let kept = face.community().write(Class::Inbound, write).await?;
-        Ok(if kept { Verdict::Accepted } else { Verdict::Ignored("hearsay_of_no_concern") })
+        Ok(if kept { Verdict::Accepted } else { Verdict::Ignored(of_no_concern) })
     }
 
     /// Whose key it is, if the signature fits; where it does not, the key is fetched again.
@@ -323,13 +335,29 @@ impl Message<'_> {
         Ok(None)
     }
 
+    /// Somebody is gone, signed with a key that is not known here: mostly nobody here knew them. Of
+    /// who was known the key may have been renewed, and can be fetched no more.
+    async fn farewell(&self, key: &Uri, activity: &Activity) -> Result<Verdict, Error> {
+        let (face, why) = (self.face, "unknown_gone");
+        let actor = [activity.actor.to_string()];
+        let read = move |tx: &mut Tx, _: &Env| accounts::senders(tx, &actor);
+        let known = !face.community().read(Class::Inbound, read).await?.is_empty();
+        let Some(ask) = hearsay::question(activity, key.authority()).filter(|_| known) else {
+            return Ok(Verdict::Ignored(why));
+        };
+        if face.inbox().sources.is_spent(self.client.source(), face.now()) {
+            return Ok(Verdict::Later(Refusal::Sender));
+        }
+        self.ask(ask, why).await
+    }
+
     /// A message whose sender is not known here, or whose key may have been renewed over there.
     async fn unknown(&self, key: &Uri, activity: &Activity) -> Result<Verdict, Error> {
         let face = self.face;
         // Most often: somebody gone whom nobody here knew.
         let of_itself = activity.object.id() == Some(&activity.actor);
         if activity.kind == Kind::Delete && of_itself {
-            return Ok(Verdict::Ignored("unknown_gone"));
+            return self.farewell(key, activity).await;
         }
         if face.finder().failed(activity.actor.as_str()) {
             let why = "the actor could not be found lately".to_owned();
@@ -350,7 +378,7 @@ impl Message<'_> {
             headers: headers
                 .filter_map(|(name, value)| Some((name.to_string(), text(value)?)))
                 .collect(),
-            body: String::from_utf8_lossy(self.body).into_owned(),
+            body: Compact::of(&String::from_utf8_lossy(self.body)),
             arrived: face.now(),
         };
         let (jobs, now) = (&face.community().env().jobs, face.now());

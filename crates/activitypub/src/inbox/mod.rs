@@ -15,6 +15,7 @@
 mod backlog;
 mod bodies;
 mod callers;
+mod compact;
 mod crowd;
 mod door;
 mod full;

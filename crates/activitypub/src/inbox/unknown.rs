@@ -14,6 +14,7 @@ use weir_community::Env;
 use weir_db::{Class, Error as DbError, Tx};
 use weir_jobs::{Claimed, Delay, Failure, Job, Last, Outcome, Prepared, Queue, Registry, Retry};
 
+use super::compact::{Compact, Damaged};
 use super::meet::Wanted;
 use super::work::{Inbound, Late, is_late, unread};
 use crate::signature::{self, Received, SignatureError};
@@ -44,7 +45,8 @@ pub struct Unverified {
     /// Its headers.
     pub(crate) headers: Vec<(String, String)>,
     /// Its body.
-    pub(crate) body: String,
+    #[serde(rename = "compact", alias = "body")]
+    pub(crate) body: Compact,
     /// When it came to the door.
     pub(crate) arrived: Timestamp,
 }
@@ -60,7 +62,7 @@ impl Unverified {
     pub(crate) fn len_bytes(&self) -> usize {
         let headers = self.headers.iter().map(|(name, value)| name.len() + value.len() + 8);
         let names = 2 * self.host.len() + self.key_id.len() + self.actor.len() + self.path.len();
-        ROW_BYTES + names + headers.sum::<usize>() + self.body.len()
+        ROW_BYTES + names + headers.sum::<usize>() + self.body.len_bytes()
     }
 }
 
@@ -162,6 +164,8 @@ enum Judged {
     Open(Uri),
     Forged(SignatureError),
     Broken(WireError),
+    /// Its body is not what was written.
+    Damaged(Damaged),
 }
 
 impl ActivityPub {
@@ -199,6 +203,10 @@ impl ActivityPub {
             Ok(actor) => actor,
             Err(error) => return Judged::Broken(error),
         };
+        let body = match job.body.text() {
+            Ok(body) => body,
+            Err(damaged) => return Judged::Damaged(damaged),
+        };
         let headers = headers(&job.headers);
         let (scheme, authority) = self.urls().origin();
         let received = Received {
@@ -208,13 +216,13 @@ impl ActivityPub {
             path_and_query: &job.path,
             headers: &headers,
         };
-        let checked = match signature::check(&received, job.body.as_bytes(), job.arrived) {
+        let checked = match signature::check(&received, body.as_bytes(), job.arrived) {
             Ok(checked) => checked,
             Err(error) => return Judged::Forged(error),
         };
         match known {
             Some(known) if checked.verify(&known.key).is_ok() => {
-                let late = wire::parse_activity(job.body.as_bytes())
+                let late = wire::parse_activity(body.as_bytes())
                     .is_ok_and(|activity| is_late(&activity, job.arrived));
                 Judged::Fits { signed_at: checked.signed_at, late }
             }
@@ -240,8 +248,12 @@ impl ActivityPub {
                 dropped("suspended");
                 return Err(Outcome::Done);
             }
-            Judged::Fits { signed_at, late } => (signed_at, late),
+            Judged::Fits { signed_at, late } => {
+                self.heard_from(&job.host);
+                (signed_at, late)
+            }
             Judged::Broken(error) => return Err(Outcome::Discard(error.to_string())),
+            Judged::Damaged(damaged) => return Err(Outcome::Dead(damaged.to_string())),
             Judged::Forged(error) => return Err(self.forged(&job, &error)),
             // The key is as new as the message.
             Judged::Open(_)

@@ -13,6 +13,7 @@ use weir_community::{Env, Error};
 use weir_db::{Class, Tx};
 use weir_jobs::{Claimed, Job, Outcome, Prepared, Queue, Registry, Retry};
 
+use super::compact::{Compact, Damaged};
 use super::look_up::LookUp;
 use crate::ActivityPub;
 use crate::deed::{self, Meaning};
@@ -32,7 +33,8 @@ pub struct Inbound {
     /// The sender.
     pub(crate) actor: String,
     /// The activity as it came.
-    pub(crate) body: String,
+    #[serde(rename = "compact", alias = "body")]
+    pub(crate) body: Compact,
     /// When it was signed.
     pub(crate) signed_at: Timestamp,
     /// When it came to the door.
@@ -172,6 +174,7 @@ fn alone(tx: &mut Tx, env: &Env, work: &[Work]) -> Result<Vec<Outcome>, weir_db:
 enum Parsed {
     Ready(Work),
     Nothing(String),
+    Damaged(Damaged),
 }
 
 impl ActivityPub {
@@ -215,6 +218,8 @@ fn prepared(parsed: Parsed) -> Prepared<Work> {
             tracing::debug!(why, "nothing to do");
             Prepared::Not(Outcome::Done)
         }
+        // It was let in: somebody is to see that it is lost, and why.
+        Parsed::Damaged(damaged) => Prepared::Not(Outcome::Dead(damaged.to_string())),
     }
 }
 
@@ -233,16 +238,24 @@ fn parse(claimed: &Claimed<Inbound>, known: &HashMap<String, Sender>, urls: &wir
             false => look_up(&job.actor, true),
         };
     };
-    let parsed = match &job.activity {
-        Some(activity) => Ok(activity.clone()),
-        None => wire::parse_activity(job.body.as_bytes()).map(Arc::new),
-    };
-    let activity = match parsed {
-        Ok(activity) => activity,
-        Err(error) => return Parsed::Nothing(error.to_string()),
+    let activity = match &job.activity {
+        Some(activity) => activity.clone(),
+        None => {
+            let text = match job.body.text() {
+                Ok(text) => text,
+                Err(damaged) => return Parsed::Damaged(damaged),
+            };
+            match wire::parse_activity(text.as_bytes()) {
+                Ok(activity) => Arc::new(activity),
+                Err(error) => return Parsed::Nothing(error.to_string()),
+            }
+        }
     };
     let message = |deed: Deed| {
-        let passable = passable(&activity, &job.body, &deed, urls);
+        let passable = match passable(&activity, &job.body, &deed, urls) {
+            Ok(passable) => passable,
+            Err(damaged) => return Parsed::Damaged(damaged),
+        };
         let incoming = Incoming {
             actor: job.actor.clone(),
             activity: activity.id.as_ref().map(ToString::to_string).unwrap_or_default(),
@@ -275,10 +288,10 @@ fn parse(claimed: &Claimed<Inbound>, known: &HashMap<String, Sender>, urls: &wir
 /// not say what they are of.
 fn passable(
     activity: &wire::Activity,
-    body: &str,
+    body: &Compact,
     deed: &Deed,
     urls: &wire::Urls,
-) -> Option<Passable> {
+) -> Result<Option<Passable>, Damaged> {
     let addressed: Vec<String> = activity
         .to
         .iter()
@@ -291,5 +304,10 @@ fn passable(
         Deed::Delete { .. } => true,
         _ => false,
     };
-    wanted.then(|| Passable { body: body.to_owned(), proven: wire::is_proven(body), addressed })
+    if !wanted {
+        return Ok(None);
+    }
+    let body = body.text()?;
+    let proven = wire::is_proven(&body);
+    Ok(Some(Passable { body, proven, addressed }))
 }

@@ -83,6 +83,11 @@ impl Checked {
         let fits = |base: &Vec<u8>| key.verifies(self.algorithm, base, &self.signature);
         if self.bases.iter().any(fits) { Ok(self.claim.form) } else { Err(SignatureError::Invalid) }
     }
+
+    /// The signature itself, whether it fits or not.
+    pub fn signature(&self) -> &[u8] {
+        &self.signature
+    }
 }
 
 /// Which key and form a request claims. Reads as little as it can: a door uses it to find the

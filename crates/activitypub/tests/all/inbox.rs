@@ -103,6 +103,57 @@ async fn a_message_of_an_unknown_sender_waits_until_its_signature_is_verified() 
 }
 
 #[tokio::test]
+async fn who_forges_what_another_one_says_keeps_nothing_of_theirs_away() {
+    for place in places() {
+        let peer = Peer::start().await;
+        let alice = place.person("alice").await;
+        let alice = actor_of(&place, alice).await;
+        let body = create(&peer, "carol", 1, &alice).to_string().into_bytes();
+        let key = PrivateKey::generate_rsa().unwrap();
+        let now = place.clock.now();
+        for key in [Some(&key), None, None] {
+            let headers = peer.sign_post(Form::Cavage, key, "carol", INBOX, &body, now);
+            assert_eq!(place.send("/inbox", headers, body.clone()).await, 202);
+        }
+        let waiting = place.count("jobs WHERE kind = 'unverified'").await;
+        assert_eq!(waiting, 2, "what came twice as it is waits once");
+        let running = place.start();
+        let uri = peer.at("/posts/1");
+        until("the post", async || content(&place, uri.clone()).await.is_some()).await;
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn who_is_known_and_gone_goes_though_their_key_was_renewed() {
+    for place in places() {
+        let peer = Peer::start().await;
+        let alice = place.person("alice").await;
+        let alice = actor_of(&place, alice).await;
+        place.stranger(&peer, "bob").await;
+        let running = place.start();
+        let post = create(&peer, "bob", 1, &alice);
+        assert_eq!(send(&place, &peer, Form::Cavage, "bob", &post).await, 202);
+        let uri = peer.at("/posts/1");
+        until("the post", async || content(&place, uri.clone()).await.is_some()).await;
+        let renewed = PrivateKey::generate_rsa().unwrap();
+        let now = place.clock.now();
+        for name in ["bob", "nobody"] {
+            peer.withhold(&format!("/users/{name}"), StatusCode::GONE);
+            let actor = peer.actor(name);
+            let id = format!("{actor}#gone");
+            let gone = json!({ "id": id, "type": "Delete", "actor": actor, "object": actor });
+            let gone = gone.to_string().into_bytes();
+            let headers = peer.sign_post(Form::Cavage, Some(&renewed), name, INBOX, &gone, now);
+            assert_eq!(place.send("/inbox", headers, gone).await, 202);
+        }
+        until("bob to be gone", async || place.count("statuses").await == 0).await;
+        assert!(!peer.fetched().contains(&"/users/nobody".to_owned()), "nobody here knew them");
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
 async fn what_waits_for_an_unknown_sender_costs_one_look_and_comes_together() {
     for place in places() {
         let peer = Peer::start().await;

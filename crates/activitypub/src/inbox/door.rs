@@ -29,6 +29,8 @@ use crate::{ActivityPub, Signer};
 /// When to come again, in s, where too much of one sender waits, and where too much waits in all.
 const SENDER_AGAIN_S: u32 = 300;
 const EVERYBODY_AGAIN_S: u32 = 60;
+/// The same where the memory for bodies is taken, which most hold for some ms.
+const BODY_AGAIN_S: u32 = 5;
 
 /// What becomes of a message.
 enum Verdict {
@@ -71,7 +73,7 @@ pub(crate) async fn receive(
     let bodies = &face.inbox().bodies;
     let kept = match bodies::read(bodies, client.source(), &headers, request.into_body()).await {
         Ok(kept) => kept,
-        Err(Unread::Later(refusal)) => return answer(Verdict::Later(refusal)),
+        Err(Unread::Later(refusal)) => return put_off(refusal, BODY_AGAIN_S),
         Err(Unread::Refused(status, kind)) => {
             return answer(Verdict::Refused(status, kind, kind.replace('_', " ")));
         }
@@ -113,17 +115,25 @@ fn answer(verdict: Verdict) -> Response {
             count(kind);
             (status, axum::Json(serde_json::json!({ "error": why }))).into_response()
         }
-        Verdict::Later(Refusal::Sender) => {
-            count("sender_full");
-            later(StatusCode::TOO_MANY_REQUESTS, SENDER_AGAIN_S)
-        }
-        Verdict::Later(Refusal::Everybody) => {
-            count("full");
-            later(StatusCode::SERVICE_UNAVAILABLE, EVERYBODY_AGAIN_S)
-        }
+        Verdict::Later(Refusal::Sender) => put_off(Refusal::Sender, SENDER_AGAIN_S),
+        Verdict::Later(Refusal::Everybody) => put_off(Refusal::Everybody, EVERYBODY_AGAIN_S),
         Verdict::Failed => {
             count("failed");
             later(StatusCode::SERVICE_UNAVAILABLE, EVERYBODY_AGAIN_S)
+        }
+    }
+}
+
+/// It is not taken now: who sends is told to come again after `seconds`.
+fn put_off(refusal: Refusal, seconds: u32) -> Response {
+    match refusal {
+        Refusal::Sender => {
+            count("sender_full");
+            later(StatusCode::TOO_MANY_REQUESTS, seconds)
+        }
+        Refusal::Everybody => {
+            count("full");
+            later(StatusCode::SERVICE_UNAVAILABLE, seconds)
         }
     }
 }

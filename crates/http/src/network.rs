@@ -4,7 +4,6 @@ use std::convert::Infallible;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
-use std::sync::Once;
 
 use axum::extract::FromRequestParts;
 use http::HeaderMap;
@@ -12,9 +11,6 @@ use http::request::Parts;
 
 /// The most hops of `X-Forwarded-For` that are looked at.
 const HOPS_MAX: usize = 16;
-
-/// That a proxy is not named in the configuration is told once.
-static UNNAMED: Once = Once::new();
 
 /// A network of addresses, `10.0.0.0/8`; a single address is a network of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,14 +39,6 @@ impl Network {
             IpAddr::V4(address) => address.into(),
             IpAddr::V6(address) => Ipv6Addr::from(u128::from(address) >> 64 << 64).into(),
         }
-    }
-}
-
-/// Whether a proxy of one's own may have this address: the machine's, or of a private network.
-fn is_near(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(address) => address.is_loopback() || address.is_private(),
-        IpAddr::V6(address) => address.is_loopback() || address.is_unique_local(),
     }
 }
 
@@ -108,14 +96,6 @@ impl ClientIp {
         let is_trusted = |address| trusted.iter().any(|network| network.contains(address));
         let mut client = peer.to_canonical();
         let values: Vec<_> = headers.get_all("x-forwarded-for").iter().collect();
-        if !values.is_empty() && is_near(client) && !is_trusted(client) {
-            UNNAMED.call_once(|| {
-                tracing::warn!(
-                    "{client} sends X-Forwarded-For and is not among http.trusted_proxies: all who \
-                     come through it count as one client; if it is your proxy, name it there"
-                );
-            });
-        }
         let hops = values.iter().rev().filter_map(|value| value.to_str().ok());
         for hop in hops.flat_map(|value| value.rsplit(',')).take(HOPS_MAX) {
             if !is_trusted(client) {
@@ -154,21 +134,6 @@ mod tests {
         }
         let trusted: Vec<_> = trusted.iter().map(|text| text.parse().unwrap()).collect();
         ClientIp::find(peer.parse().unwrap(), &headers, &trusted).0.to_string()
-    }
-
-    #[test]
-    fn a_proxy_of_ones_own_is_near() {
-        for (address, near) in [
-            ("127.0.0.1", true),
-            ("10.1.2.3", true),
-            ("172.17.0.1", true),
-            ("192.0.2.1", false),
-            ("::1", true),
-            ("fd00::1", true),
-            ("2001:db8::1", false),
-        ] {
-            assert_eq!(is_near(address.parse().unwrap()), near, "{address}");
-        }
     }
 
     #[test]

@@ -5,13 +5,14 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 use lz4_flex::block::{compress_with_dict, decompress_with_dict};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::wire::BYTES_MAX;
-
 /// How it was made small: by LZ4, beginning with [`COMMON`]. Another way, or other common words,
 /// get another number, and what waits is still read.
 const LZ4_COMMON: u8 = 1;
 /// Its way, and how long it is.
 const HEAD_BYTES: usize = 5;
+/// Longer bodies stay as they are: few are, and what takes little of the disk is to take no more
+/// than so many times as much of the memory of who works on many.
+const PACKED_BYTES_MAX: usize = 64 * 1_024;
 
 /// What messages say again and again, as the servers that are most common write it.
 const COMMON: &str = concat!(
@@ -54,7 +55,8 @@ const COMMON: &str = concat!(
     r#""type":"Collection","totalItems":0}}}"#,
 );
 
-/// A body, made small. In memory too: what is worked later has been parsed, or is parsed once.
+/// A body as it is kept, made small unless it is long. In memory too: what is worked later has been
+/// parsed, or is parsed once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Compact(String);
 
@@ -64,13 +66,16 @@ pub(crate) struct Compact(String);
 pub(crate) struct Damaged(&'static str);
 
 impl Compact {
-    /// `body`, which is JSON.
+    /// `body`, which is a JSON object.
     pub(crate) fn of(body: &str) -> Self {
+        if body.len() > PACKED_BYTES_MAX {
+            return Self(body.to_owned());
+        }
         let packed = compress_with_dict(body.as_bytes(), COMMON.as_bytes());
         let mut bytes = Vec::with_capacity(HEAD_BYTES + packed.len());
         bytes.push(LZ4_COMMON);
-        // What the door lets in is no longer than `BYTES_MAX`; longer ones are not read again.
-        bytes.extend_from_slice(&u32::try_from(body.len()).unwrap_or(u32::MAX).to_le_bytes());
+        // No longer than `PACKED_BYTES_MAX`.
+        bytes.extend_from_slice(&(body.len() as u32).to_le_bytes());
         bytes.extend_from_slice(&packed);
         Self(STANDARD_NO_PAD.encode(bytes))
     }
@@ -80,17 +85,23 @@ impl Compact {
     /// # Errors
     /// When a row says something else than what was written.
     pub(crate) fn text(&self) -> Result<String, Damaged> {
+        if is_json(&self.0) {
+            return Ok(self.0.clone());
+        }
         let bytes = STANDARD_NO_PAD.decode(&self.0).map_err(|_| Damaged("it is not Base64"))?;
         let Some((&[LZ4_COMMON, ref len @ ..], packed)) = bytes.split_first_chunk::<HEAD_BYTES>()
         else {
             return Err(Damaged("it was made small in a way that is not known here"));
         };
         let len = u32::from_le_bytes(*len) as usize;
-        if len > BYTES_MAX {
-            return Err(Damaged("it is longer than a body may be"));
+        if len > PACKED_BYTES_MAX {
+            return Err(Damaged("it is longer than what is packed"));
         }
         let text = decompress_with_dict(packed, len, COMMON.as_bytes());
         let text = text.map_err(|_| Damaged("it cannot be unpacked"))?;
+        if text.len() != len {
+            return Err(Damaged("a part of it is missing"));
+        }
         String::from_utf8(text).map_err(|_| Damaged("it is not UTF-8"))
     }
 
@@ -100,6 +111,11 @@ impl Compact {
     }
 }
 
+/// Whether it is a body as it came: it begins with what no Base64 has.
+fn is_json(kept: &str) -> bool {
+    kept.trim_start().starts_with('{')
+}
+
 impl Serialize for Compact {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.0)
@@ -107,12 +123,10 @@ impl Serialize for Compact {
 }
 
 impl<'de> Deserialize<'de> for Compact {
-    /// A body that waits since before bodies were made small begins as JSON does, with what no
-    /// Base64 has.
+    /// A body that waits since before bodies were made small lies there as it came.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        let is_json = text.trim_start().starts_with('{');
-        Ok(if is_json { Self::of(&text) } else { Self(text) })
+        Ok(if is_json(&text) { Self::of(&text) } else { Self(text) })
     }
 }
 
@@ -173,9 +187,31 @@ mod tests {
         let other = STANDARD_NO_PAD.encode(head(9, 1));
         let long = STANDARD_NO_PAD.encode(head(LZ4_COMMON, u32::MAX));
         let cut = STANDARD_NO_PAD.encode(head(LZ4_COMMON, 5));
-        for damaged in ["", "?", &short, &other, &long, &cut] {
-            let kept = Compact(damaged.to_owned());
-            assert!(kept.text().is_err(), "{damaged:?}");
+        let unknown = "it was made small in a way that is not known here";
+        for (damaged, why) in [
+            ("", unknown),
+            ("?", "it is not Base64"),
+            (&short, unknown),
+            (&other, unknown),
+            (&long, "it is longer than what is packed"),
+            (&cut, "it cannot be unpacked"),
+        ] {
+            assert_eq!(Compact(damaged.to_owned()).text(), Err(Damaged(why)), "{damaged:?}");
+        }
+        let whole = STANDARD_NO_PAD.decode(&Compact::of(&note()).0).unwrap();
+        for len in 0..whole.len() {
+            assert!(Compact(STANDARD_NO_PAD.encode(&whole[..len])).text().is_err(), "{len}");
+        }
+    }
+
+    #[test]
+    fn what_is_long_stays_as_it_is() {
+        for len in [PACKED_BYTES_MAX - 2, PACKED_BYTES_MAX - 1, 1024 * 1024] {
+            let body = format!("{{{}}}", "x".repeat(len));
+            let kept = json!(Compact::of(&body)).to_string();
+            assert_eq!(kept.len() > len, len + 2 > PACKED_BYTES_MAX);
+            let kept: Compact = serde_json::from_str(&kept).unwrap();
+            assert_eq!(kept.text(), Ok(body));
         }
     }
 

@@ -7,7 +7,7 @@ use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri as HttpUri, header};
 use weir_community::federation::AskOrigin;
-use weir_community::{Env, Error, accounts, federation};
+use weir_community::{Env, Error, federation};
 use weir_db::{Class, Tx};
 use weir_http::ClientIp;
 
@@ -18,7 +18,7 @@ use super::compact::Compact;
 use super::full::Refusal;
 use super::hearsay;
 use super::seen;
-use super::unknown::{RefetchKey, Unverified};
+use super::unknown::{ROW_BYTES, RefetchKey, Unverified};
 use super::work::{Inbound, Late, is_late};
 use crate::deed;
 use crate::resolver::Standing;
@@ -29,12 +29,19 @@ use crate::{ActivityPub, Signer};
 /// When to come again, in s, where too much of one sender waits, and where too much waits in all.
 const SENDER_AGAIN_S: u32 = 300;
 const EVERYBODY_AGAIN_S: u32 = 60;
-/// The same where the memory for bodies is taken, which most hold for some ms.
+/// The same where the memory for bodies is taken: most are read and judged within some ms, the
+/// slowest are given up after a minute.
 const BODY_AGAIN_S: u32 = 5;
+
+/// The longest body, in bytes, of which what it says stays with the message while that is in hand:
+/// it takes more memory than the payload, by which what is in hand is counted.
+const IN_HAND_BYTES_MAX: usize = 4 * 1_024;
 
 /// What becomes of a message.
 enum Verdict {
     Accepted,
+    /// The same, and its signature is verified later.
+    ToVerify,
     /// Without effect, and why.
     Ignored(&'static str),
     Refused(StatusCode, &'static str, String),
@@ -103,7 +110,7 @@ fn count(outcome: &'static str) {
 
 fn answer(verdict: Verdict) -> Response {
     match verdict {
-        Verdict::Accepted => {
+        Verdict::Accepted | Verdict::ToVerify => {
             count("accepted");
             StatusCode::ACCEPTED.into_response()
         }
@@ -188,13 +195,17 @@ impl Message<'_> {
         if !activity.actor.is_of_same_host(&key) {
             return self.hearsay(&checked, &key, &activity).await;
         }
-        let mark = seen::mark(key.as_str(), &checked, self.body);
-        if self.face.inbox().seen.message(&mark) {
+        let mark = seen::mark(key.as_str(), checked.signed_at, self.body);
+        let unverified = seen::mark_unverified(&mark, checked.signature());
+        let seen = &self.face.inbox().seen;
+        if seen.message(&mark) || seen.message(&unverified) {
             return Ok(Verdict::Ignored("repeated"));
         }
         let verdict = self.decide(&checked, &key, &activity).await?;
-        if matches!(verdict, Verdict::Accepted) {
-            self.face.inbox().seen.note_message(mark);
+        match verdict {
+            Verdict::Accepted => seen.note_message(mark),
+            Verdict::ToVerify => seen.note_message(unverified),
+            _ => {}
         }
         Ok(verdict)
     }
@@ -249,7 +260,8 @@ impl Message<'_> {
         let body = Compact::of(body);
         let (jobs, now) = (&face.community().env().jobs, face.now());
         let host = key.authority();
-        if let Some(refusal) = face.inbox().full.lock().inbound(jobs, now, host, body.len_bytes()) {
+        let bytes = ROW_BYTES + 2 * host.len() + known.uri.len() + body.len_bytes();
+        if let Some(refusal) = face.inbox().full.lock().inbound(jobs, now, host, bytes) {
             return Verdict::Later(refusal);
         }
         let inbound = Inbound {
@@ -260,7 +272,7 @@ impl Message<'_> {
             arrived: now,
             seq: None,
             looked_up: false,
-            activity: Some(activity.clone()),
+            activity: (self.body.len() <= IN_HAND_BYTES_MAX).then(|| activity.clone()),
         };
         let admitted = match is_late(activity, now) {
             true => Admitted::Late(Late(inbound)),
@@ -345,20 +357,30 @@ impl Message<'_> {
         Ok(None)
     }
 
-    /// Somebody is gone, signed with a key that is not known here: mostly nobody here knew them. Of
-    /// who was known the key may have been renewed, and can be fetched no more.
-    async fn farewell(&self, key: &Uri, activity: &Activity) -> Result<Verdict, Error> {
-        let (face, why) = (self.face, "unknown_gone");
-        let actor = [activity.actor.to_string()];
-        let read = move |tx: &mut Tx, _: &Env| accounts::senders(tx, &actor);
-        let known = !face.community().read(Class::Inbound, read).await?.is_empty();
-        let Some(ask) = hearsay::question(activity, key.authority()).filter(|_| known) else {
-            return Ok(Verdict::Ignored(why));
-        };
-        if face.inbox().sources.is_spent(self.client.source(), face.now()) {
+    /// Somebody is gone, by a signature that fits no key known here: mostly nobody here knew them.
+    /// Of who was known the key may have been renewed, and can be fetched no more: their server is
+    /// asked, at the expense of who says so, whose claim to be of that server proves nothing.
+    async fn farewell(&self, activity: &Activity) -> Result<Verdict, Error> {
+        let (face, source) = (self.face, self.client.source());
+        let ignored = Ok(Verdict::Ignored("unknown_gone"));
+        let Some(ask) = hearsay::question(activity, &source.to_string()) else { return ignored };
+        let (said, actor) = (ask.said, ask.actor.clone());
+        let read = move |tx: &mut Tx, _: &Env| federation::concerns(tx, said, &actor, &actor, None);
+        if !face.community().read(Class::Inbound, read).await? {
+            return ignored;
+        }
+        if face.inbox().sources.is_spent(source, face.now()) {
             return Ok(Verdict::Later(Refusal::Sender));
         }
-        self.ask(ask, why).await
+        if !face.inbox().seen.wants_again(activity.actor.as_str()) {
+            return ignored;
+        }
+        face.inbox().sources.forged(source, face.now());
+        match self.ask(ask, "unknown_gone").await? {
+            // Nothing is noted of it: it proves nothing.
+            Verdict::Accepted => Ok(Verdict::Ignored("farewell_asked")),
+            other => Ok(other),
+        }
     }
 
     /// A message whose sender is not known here, or whose key may have been renewed over there.
@@ -367,7 +389,7 @@ impl Message<'_> {
         // Most often: somebody gone whom nobody here knew.
         let of_itself = activity.object.id() == Some(&activity.actor);
         if activity.kind == Kind::Delete && of_itself {
-            return self.farewell(key, activity).await;
+            return self.farewell(activity).await;
         }
         if face.finder().failed(activity.actor.as_str()) {
             let why = "the actor could not be found lately".to_owned();
@@ -403,7 +425,7 @@ impl Message<'_> {
         let kept = face.inbox().admitted.ask(face.community(), admitted).await;
         face.inbox().full.lock().crowd.came(&lane, kept.is_some());
         Ok(match kept {
-            Some(()) => Verdict::Accepted,
+            Some(()) => Verdict::ToVerify,
             None => Verdict::Failed,
         })
     }

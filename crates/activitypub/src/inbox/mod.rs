@@ -6,7 +6,8 @@
 //! - Known key and bad signature: as if it were unknown, for the key may have been renewed over
 //!   there; 401 where it was fetched lately, or where this source forged too often.
 //! - Unknown key: a durable job in a bounded queue, with a lane for each server and source, 202;
-//!   the signature is verified before it has any effect.
+//!   the signature is verified before it has any effect. A farewell of somebody who is known here:
+//!   their server is asked; of anybody else: nothing, 202.
 //! - Handed on by another server than its author's: the origin is asked in the background, and its
 //!   answer alone has an effect; 202, or 401 where who hands it on is not known here or its
 //!   signature does not fit.

@@ -14,7 +14,6 @@ use weir_community::{Community, Error};
 use weir_db::Error as DbError;
 
 use crate::resolver::signer;
-use crate::signature::Checked;
 use crate::{ActivityPub, Signer};
 
 /// Messages remembered: at least half as many of the last ones, whoever sent them. What comes again
@@ -70,15 +69,22 @@ impl Marks {
 }
 
 /// What is the same when the same message comes again, unsigned anew. (Signed anew it may be said
-/// again on purpose: some servers follow, unfollow and follow by the same words.) The signature is
-/// part of it, so that who forges what another one will say keeps nothing of theirs away.
-pub(super) fn mark(key_id: &str, checked: &Checked, body: &[u8]) -> [u8; 32] {
+/// again on purpose: some servers follow, unfollow and follow by the same words.) To be noted where
+/// the signature fits: else who forges what another one will say would keep theirs away.
+pub(super) fn mark(key_id: &str, signed_at: Timestamp, body: &[u8]) -> [u8; 32] {
+    digest(&[key_id.as_bytes(), &signed_at.as_ms().to_be_bytes(), body])
+}
+
+/// The same with its signature, which may not fit.
+pub(super) fn mark_unverified(mark: &[u8; 32], signature: &[u8]) -> [u8; 32] {
+    digest(&[mark, signature])
+}
+
+fn digest(parts: &[&[u8]]) -> [u8; 32] {
     let mut context = Context::new(&SHA256);
-    context.update(key_id.as_bytes());
-    context.update(&checked.signed_at.as_ms().to_be_bytes());
-    context.update(&checked.signature().len().to_be_bytes());
-    context.update(checked.signature());
-    context.update(body);
+    for part in parts {
+        context.update(part);
+    }
     let mut mark = [0; 32];
     mark.copy_from_slice(context.finish().as_ref());
     mark

@@ -27,7 +27,7 @@ pub(super) const QUEUE: Queue = Queue::new("unverified", Class::Outbound).newest
 /// The longest name of a lane, of ASCII.
 const LANE_CHARACTERS_MAX: usize = 255;
 /// What a message takes on the disk besides its texts, about, in bytes.
-const ROW_BYTES: usize = 256;
+pub(super) const ROW_BYTES: usize = 256;
 
 /// A message whose signature could not be verified yet.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -20,6 +20,9 @@ use crate::wire::BYTES_MAX;
 const SOURCE_PART: usize = 4;
 /// How long a body may take to come.
 const WITHIN: Duration = Duration::from_secs(60);
+/// When to come again, in s, where the memory for bodies is taken: most are read and judged within
+/// some ms, the slowest are given up after [`WITHIN`].
+const AGAIN_S: u32 = 5;
 
 /// Why a body was not read.
 #[derive(Debug, PartialEq, Eq)]
@@ -54,10 +57,15 @@ impl Bodies {
         let mut held = self.held.lock();
         let of_source = held.sources.get(&source).copied().unwrap_or(0);
         if of_source + bytes > self.bytes_max / SOURCE_PART {
-            return Err(Refusal::Sender);
+            return Err(Refusal::Sender(AGAIN_S));
         }
-        if held.all + bytes > self.bytes_max {
-            return Err(Refusal::Everybody);
+        let free = self.bytes_max - held.all;
+        if bytes > free {
+            return Err(Refusal::Everybody(AGAIN_S));
+        }
+        // Who holds much is put off before who has little.
+        if of_source > 0 && of_source + bytes > free {
+            return Err(Refusal::Sender(AGAIN_S));
         }
         held.sources.insert(source, of_source + bytes);
         held.all += bytes;
@@ -186,7 +194,11 @@ mod tests {
         let pieces = get(&bodies, ONE, &[10, 20, 10]).await;
         assert_eq!((len(&whole), len(&pieces)), (Some(60), Some(40)));
         let more = get(&bodies, ONE, &[1]).await;
-        assert_eq!(more.err(), Some(Unread::Later(Refusal::Sender)), "a quarter is one network's");
+        assert_eq!(
+            more.err(),
+            Some(Unread::Later(Refusal::Sender(AGAIN_S))),
+            "a quarter is one network's"
+        );
         let others = get(&bodies, OTHER, &[100]).await;
         assert_eq!(len(&others), Some(100));
         drop(pieces);
@@ -194,6 +206,21 @@ mod tests {
         drop((whole, others));
         assert_eq!(bodies.held.lock().all, 0);
         assert!(bodies.held.lock().sources.is_empty());
+    }
+
+    #[tokio::test]
+    async fn who_holds_as_much_as_is_left_for_all_others_is_put_off_first() {
+        let bodies = Arc::new(Bodies::new(400));
+        let mut kept = Vec::new();
+        for last in 1..=3 {
+            let source = IpAddr::from([192, 0, 2, last]);
+            kept.push(get(&bodies, source, &[90]).await.expect("there is room"));
+        }
+        let fourth = IpAddr::from([192, 0, 2, 4]);
+        kept.push(get(&bodies, fourth, &[60]).await.expect("there is room"));
+        let more = get(&bodies, fourth, &[30]).await;
+        assert_eq!(more.err(), Some(Unread::Later(Refusal::Sender(AGAIN_S))));
+        assert_eq!(len(&get(&bodies, IpAddr::from([192, 0, 2, 5]), &[30]).await), Some(30));
     }
 
     #[tokio::test]
@@ -205,7 +232,7 @@ mod tests {
             kept.push(get(&bodies, source, &[90]).await.expect("there is room"));
         }
         let one_more = get(&bodies, IpAddr::from([192, 0, 2, 5]), &[30, 30]).await;
-        assert_eq!(one_more.err(), Some(Unread::Later(Refusal::Everybody)));
+        assert_eq!(one_more.err(), Some(Unread::Later(Refusal::Everybody(AGAIN_S))));
         assert_eq!(bodies.held.lock().all, 360, "of what was not read whole nothing is held");
         kept.pop();
         assert_eq!(len(&get(&bodies, IpAddr::from([192, 0, 2, 5]), &[30, 30]).await), Some(60));

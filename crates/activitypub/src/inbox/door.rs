@@ -26,12 +26,8 @@ use crate::signature::{self, Checked, Received, SignatureError};
 use crate::wire::{self, Activity, Kind, Uri, WireError};
 use crate::{ActivityPub, Signer};
 
-/// When to come again, in s, where too much of one sender waits, and where too much waits in all.
-const SENDER_AGAIN_S: u32 = 300;
-const EVERYBODY_AGAIN_S: u32 = 60;
-/// The same where the memory for bodies is taken: most are read and judged within some ms, the
-/// slowest are given up after a minute.
-const BODY_AGAIN_S: u32 = 5;
+/// When to come again, in s, where a message could not be made durable.
+const FAILED_AGAIN_S: u32 = 60;
 
 /// The longest body, in bytes, of which what it says stays with the message while that is in hand:
 /// it takes more memory than the payload, by which what is in hand is counted.
@@ -80,7 +76,7 @@ pub(crate) async fn receive(
     let bodies = &face.inbox().bodies;
     let kept = match bodies::read(bodies, client.source(), &headers, request.into_body()).await {
         Ok(kept) => kept,
-        Err(Unread::Later(refusal)) => return put_off(refusal, BODY_AGAIN_S),
+        Err(Unread::Later(refusal)) => return put_off(refusal),
         Err(Unread::Refused(status, kind)) => {
             return answer(Verdict::Refused(status, kind, kind.replace('_', " ")));
         }
@@ -122,23 +118,22 @@ fn answer(verdict: Verdict) -> Response {
             count(kind);
             (status, axum::Json(serde_json::json!({ "error": why }))).into_response()
         }
-        Verdict::Later(Refusal::Sender) => put_off(Refusal::Sender, SENDER_AGAIN_S),
-        Verdict::Later(Refusal::Everybody) => put_off(Refusal::Everybody, EVERYBODY_AGAIN_S),
+        Verdict::Later(refusal) => put_off(refusal),
         Verdict::Failed => {
             count("failed");
-            later(StatusCode::SERVICE_UNAVAILABLE, EVERYBODY_AGAIN_S)
+            later(StatusCode::SERVICE_UNAVAILABLE, FAILED_AGAIN_S)
         }
     }
 }
 
-/// It is not taken now: who sends is told to come again after `seconds`.
-fn put_off(refusal: Refusal, seconds: u32) -> Response {
+/// It is not taken now: who sends is told when to come again.
+fn put_off(refusal: Refusal) -> Response {
     match refusal {
-        Refusal::Sender => {
+        Refusal::Sender(seconds) => {
             count("sender_full");
             later(StatusCode::TOO_MANY_REQUESTS, seconds)
         }
-        Refusal::Everybody => {
+        Refusal::Everybody(seconds) => {
             count("full");
             later(StatusCode::SERVICE_UNAVAILABLE, seconds)
         }
@@ -370,7 +365,7 @@ impl Message<'_> {
             return ignored;
         }
         if face.inbox().sources.is_spent(source, face.now()) {
-            return Ok(Verdict::Later(Refusal::Sender));
+            return Ok(Verdict::Later(Refusal::SENDER));
         }
         if !face.inbox().seen.wants_again(activity.actor.as_str()) {
             return ignored;
@@ -397,7 +392,7 @@ impl Message<'_> {
         }
         let source = self.client.source();
         if face.inbox().sources.is_spent(source, face.now()) {
-            return Ok(Verdict::Later(Refusal::Sender));
+            return Ok(Verdict::Later(Refusal::SENDER));
         }
         let text = |value: &HeaderValue| value.to_str().ok().map(str::to_owned);
         let headers = self.headers.iter();

@@ -1,5 +1,7 @@
 //! How much may wait behind the door: in all, of one server, from one network, and on the disk.
-//! Whoever brings too much is told to come again, before anybody else is.
+//! Whoever brings too much is told to come again, before anybody else is: nobody may hold more than
+//! is still free for all others, so that the deepest are put off first, and who has little waiting
+//! is taken until nothing is left at all.
 
 use std::collections::HashMap;
 
@@ -8,6 +10,7 @@ use weir_community::federation::{AskOrigin, INBOUND, INBOUND_LATE};
 use weir_jobs::Jobs;
 
 use super::crowd::Crowd;
+use super::pace::Pace;
 
 /// What the messages of one server that wait to be worked may take, in bytes, where that is less
 /// than an eighth of the free disk.
@@ -35,6 +38,13 @@ const HEARSAY_PER_HOST_MAX: u64 = 500;
 const DISK_RESERVE_BYTES: u64 = 512 << 20;
 /// What messages of unknown senders leave free, in bytes: they shut the door to nobody else.
 const UNKNOWN_RESERVE_BYTES: u64 = DISK_RESERVE_BYTES + (256 << 20);
+/// When to come again, in s, where too much of one sender waits, and where too much waits in all,
+/// while it is not known how fast it is worked.
+const SENDER_AGAIN_S: u32 = 300;
+const EVERYBODY_AGAIN_S: u32 = 60;
+/// Where nobody can tell what is free on the database's disk (PostgreSQL's may be another
+/// machine's), what waits is taken to have had so much, in bytes: 32 GiB.
+const FAR_DISK_BYTES: u64 = 32 << 30;
 /// How old what is known of the queues may be, in ms.
 const AGE_MAX_MS: i64 = 200;
 /// Deepest lanes looked at.
@@ -74,13 +84,15 @@ pub(crate) struct Full {
     limits: InboxLimits,
     at: Timestamp,
     free_disk: FreeDisk,
-    free_bytes: Option<u64>,
+    free_bytes: u64,
     inbound: Depths,
+    pace: Pace,
     /// Of unknown senders.
     pub(super) crowd: Crowd,
     hearsay: Depths,
-    /// How long a message of a server with a deep lane is, in bytes, smoothed.
+    /// How long a message of a server with a deep lane is, in bytes, smoothed; and one of anybody.
     mean_bytes: HashMap<String, u64>,
+    mean_of_all_bytes: u64,
 }
 
 /// What waits in a queue: what was seen, and what was taken since.
@@ -119,13 +131,33 @@ impl Depths {
     }
 }
 
-/// Why a message is not taken now.
+/// Why a message is not taken now, and when to come again, in s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// Too much waits in all, or the disk is nearly full.
-    Everybody,
+    Everybody(u32),
     /// Too much of this sender waits.
-    Sender,
+    Sender(u32),
+}
+
+impl Refusal {
+    /// Nobody is taken for a while.
+    pub(super) const EVERYBODY: Self = Self::Everybody(EVERYBODY_AGAIN_S);
+    /// This sender is not.
+    pub(super) const SENDER: Self = Self::Sender(SENDER_AGAIN_S);
+}
+
+/// Whether one of whom `depth` messages wait brings too much, where each may have `each`, and all
+/// together `all`, of which `total` wait.
+fn crowded(depth: u64, each: u64, total: u64, all: u64) -> Option<Refusal> {
+    let free = all.saturating_sub(total);
+    if depth > 0 && depth >= each.min(free) {
+        Some(Refusal::SENDER)
+    } else if free == 0 {
+        Some(Refusal::EVERYBODY)
+    } else {
+        None
+    }
 }
 
 impl Full {
@@ -135,11 +167,13 @@ impl Full {
             limits,
             at: Timestamp::default(),
             free_disk,
-            free_bytes: None,
+            free_bytes: u64::MAX,
             inbound: Depths::default(),
+            pace: Pace::default(),
             crowd: Crowd::default(),
             hearsay: Depths::default(),
             mean_bytes: HashMap::new(),
+            mean_of_all_bytes: 0,
         }
     }
 
@@ -153,12 +187,19 @@ impl Full {
             Depths::look(jobs, name, total, lane_max)
         };
         let per_host = self.limits.waiting_per_host_max;
+        let (known, elapsed_ms) = (self.at != Timestamp::default(), now.since_ms(self.at));
+        let before = self.inbound.total;
         self.at = now;
-        self.free_bytes = (self.free_disk)();
         self.inbound = look(INBOUND.name, per_host);
         self.inbound.add(look(INBOUND_LATE.name, per_host));
         self.inbound.add(look(super::look_up::QUEUE.name, per_host));
+        if known {
+            self.pace.saw(before.saturating_sub(self.inbound.total), elapsed_ms);
+        }
         self.hearsay = look(AskOrigin::QUEUE_NAME, HEARSAY_PER_HOST_MAX);
+        self.free_bytes = (self.free_disk)().unwrap_or_else(|| {
+            FAR_DISK_BYTES.saturating_sub(self.inbound.total.saturating_mul(self.mean_of_all_bytes))
+        });
         let inbound = &self.inbound.lanes;
         self.mean_bytes.retain(|host, _| inbound.contains_key(host));
     }
@@ -168,7 +209,7 @@ impl Full {
     }
 
     fn is_below(&self, reserve_bytes: u64) -> bool {
-        self.free_bytes.is_some_and(|free| free < reserve_bytes)
+        self.free_bytes < reserve_bytes
     }
 
     /// Whether a message of `bytes` bytes of a known sender at `host` is not taken.
@@ -180,16 +221,30 @@ impl Full {
         bytes: usize,
     ) -> Option<Refusal> {
         self.look(jobs, now);
-        let depth = self.inbound.of(host);
-        let is_deep = depth >= self.limits.waiting_per_host_max;
-        if is_deep || self.holds_too_much(host, depth, bytes as u64) {
-            return Some(Refusal::Sender);
+        let (depth, total) = (self.inbound.of(host), self.inbound.total);
+        let InboxLimits { waiting_max, waiting_per_host_max, .. } = self.limits;
+        let refusal = if self.holds_too_much(host, depth, bytes as u64) {
+            Some(Refusal::SENDER)
+        } else if self.disk_is_full() {
+            Some(Refusal::EVERYBODY)
+        } else {
+            crowded(depth, waiting_per_host_max, total, waiting_max)
+        };
+        let lanes = self.inbound.lanes.len();
+        match refusal {
+            Some(Refusal::Sender(otherwise)) => {
+                Some(Refusal::Sender(self.pace.again_s(depth, lanes, otherwise)))
+            }
+            Some(Refusal::Everybody(otherwise)) => {
+                Some(Refusal::Everybody(self.pace.again_s(total, 1, otherwise)))
+            }
+            None => {
+                self.inbound.taken(host);
+                let (mean, bytes) = (self.mean_of_all_bytes, bytes as u64);
+                self.mean_of_all_bytes = if mean == 0 { bytes } else { (mean * 63 + bytes) / 64 };
+                None
+            }
         }
-        if self.inbound.total >= self.limits.waiting_max || self.disk_is_full() {
-            return Some(Refusal::Everybody);
-        }
-        self.inbound.taken(host);
-        None
     }
 
     /// Whether what waits of `host` takes more of the disk than one server may.
@@ -199,7 +254,7 @@ impl Full {
         }
         let mean = self.mean_bytes.entry(host.to_owned()).or_insert(bytes);
         *mean = (*mean * 15 + bytes) / 16;
-        let free = self.free_bytes.unwrap_or(u64::MAX);
+        let free = self.free_bytes.saturating_sub(DISK_RESERVE_BYTES);
         let most = (free / 8).clamp(INBOUND_PER_HOST_BYTES_MIN, INBOUND_PER_HOST_BYTES_MAX);
         depth.saturating_mul(*mean) > most
     }
@@ -207,14 +262,15 @@ impl Full {
     /// Whether what the server `host` says of a third party is not taken.
     pub(super) fn hearsay(&mut self, jobs: &Jobs, now: Timestamp, host: &str) -> Option<Refusal> {
         self.look(jobs, now);
-        if self.hearsay.of(host) >= HEARSAY_PER_HOST_MAX {
-            return Some(Refusal::Sender);
+        if self.disk_is_full() {
+            return Some(Refusal::EVERYBODY);
         }
-        if self.hearsay.total >= HEARSAY_MAX || self.disk_is_full() {
-            return Some(Refusal::Everybody);
+        let (depth, total) = (self.hearsay.of(host), self.hearsay.total);
+        let refusal = crowded(depth, HEARSAY_PER_HOST_MAX, total, HEARSAY_MAX);
+        if refusal.is_none() {
+            self.hearsay.taken(host);
         }
-        self.hearsay.taken(host);
-        None
+        refusal
     }
 
     /// Whether a message of `bytes` bytes of an unknown sender is not taken, that would wait in
@@ -227,15 +283,15 @@ impl Full {
         bytes: usize,
     ) -> Option<Refusal> {
         self.look(jobs, now);
-        let of_source = self.crowd.of_source(lane);
-        if self.crowd.of_lane(lane) >= UNKNOWN_PER_LANE_MAX || of_source >= UNKNOWN_PER_SOURCE_MAX {
-            return Some(Refusal::Sender);
+        let (of_source, total) = (self.crowd.of_source(lane), self.crowd.total());
+        if self.crowd.of_lane(lane) >= UNKNOWN_PER_LANE_MAX {
+            return Some(Refusal::SENDER);
         }
-        let total = self.crowd.total();
-        if total >= UNKNOWN_MAX || self.is_below(UNKNOWN_RESERVE_BYTES) {
-            return Some(Refusal::Everybody);
+        if self.is_below(UNKNOWN_RESERVE_BYTES) {
+            return Some(Refusal::EVERYBODY);
         }
-        let refusal = too_large(self.free_bytes, bytes as u64, of_source, total);
+        let refusal = crowded(of_source, UNKNOWN_PER_SOURCE_MAX, total, UNKNOWN_MAX)
+            .or_else(|| too_large(self.free_bytes, bytes as u64, of_source, total));
         if refusal.is_none() {
             self.crowd.comes(lane);
         }
@@ -246,14 +302,13 @@ impl Full {
 /// Whether a message of an unknown sender is larger than what is left for it, with so many that
 /// wait of its source and in all. So no sizes need be kept, and a large one finds room where few
 /// wait; sizes that fall as the number grows may come to a few times the bound.
-fn too_large(free: Option<u64>, bytes: u64, of_source: u64, total: u64) -> Option<Refusal> {
-    let free = free.unwrap_or(u64::MAX);
+fn too_large(free: u64, bytes: u64, of_source: u64, total: u64) -> Option<Refusal> {
     let source = (free / 64).clamp(UNKNOWN_PER_SOURCE_BYTES_MIN, UNKNOWN_PER_SOURCE_BYTES_MAX);
     let all = (free / 4).clamp(UNKNOWN_BYTES_MIN, UNKNOWN_BYTES_MAX);
     if bytes.saturating_mul(of_source + 1) > source {
-        Some(Refusal::Sender)
+        Some(Refusal::SENDER)
     } else if bytes.saturating_mul(total + 1) > all {
-        Some(Refusal::Everybody)
+        Some(Refusal::EVERYBODY)
     } else {
         None
     }
@@ -264,14 +319,32 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_deepest_are_put_off_first_and_who_has_little_waiting_is_taken_to_the_end() {
+        let (each, all) = (500_000, 2_000_000);
+        let mut depths = [0_u64; 8];
+        for at in 0..depths.len() {
+            while crowded(depths[at], each, depths.iter().sum(), all).is_none() {
+                depths[at] += 1_000;
+            }
+        }
+        let total: u64 = depths.iter().sum();
+        assert_eq!(depths[..4], [500_000, 500_000, 500_000, 250_000]);
+        assert_eq!(crowded(500_000, each, total, all), Some(Refusal::SENDER));
+        assert_eq!(crowded(0, each, total, all), None, "eight greedy ones leave some to others");
+        assert_eq!(crowded(1_000, each, total, all), None);
+        assert_eq!(crowded(0, each, all, all), Some(Refusal::EVERYBODY));
+        assert_eq!(crowded(1, each, all, all), Some(Refusal::SENDER));
+    }
+
+    #[test]
     fn large_messages_of_unknown_senders_find_room_while_few_wait() {
-        let (disk, mib, kib) = (Some(100 << 30), 1 << 20, 1 << 10);
+        let (disk, mib, kib) = (100 << 30, 1 << 20, 1 << 10);
         assert_eq!(too_large(disk, mib, 63, 63), None);
-        assert_eq!(too_large(disk, mib, 64, 64), Some(Refusal::Sender));
+        assert_eq!(too_large(disk, mib, 64, 64), Some(Refusal::SENDER));
         assert_eq!(too_large(disk, 6 * kib, 9_999, 99_999), None);
-        assert_eq!(too_large(disk, mib, 1, 1_024), Some(Refusal::Everybody));
+        assert_eq!(too_large(disk, mib, 1, 1_024), Some(Refusal::EVERYBODY));
         // A small disk has room for small ones.
-        assert_eq!(too_large(Some(600 << 20), mib, 8, 8), None);
-        assert_eq!(too_large(Some(600 << 20), mib, 9, 9), Some(Refusal::Sender));
+        assert_eq!(too_large(600 << 20, mib, 8, 8), None);
+        assert_eq!(too_large(600 << 20, mib, 9, 9), Some(Refusal::SENDER));
     }
 }

@@ -23,6 +23,7 @@ mod full;
 mod hearsay;
 mod look_up;
 mod meet;
+mod pace;
 mod seen;
 mod sources;
 mod unknown;

@@ -31,36 +31,63 @@ async fn wait(place: &Place, count: u64) {
 
 #[tokio::test]
 async fn of_whom_too_much_waits_comes_again_later_and_others_are_taken_until_all_is_full() {
-    let limits = InboxLimits { waiting_max: 5, waiting_per_host_max: 3, ..InboxLimits::default() };
+    let limits = InboxLimits { waiting_max: 6, waiting_per_host_max: 3, ..InboxLimits::default() };
     for place in small_places(limits) {
-        let (loud, calm) = (Peer::start().await, Peer::start().await);
+        let peers = [Peer::start().await, Peer::start().await, Peer::start().await];
+        let [loud, calm, quiet] = &peers;
         let alice = place.person("alice").await;
         let alice = actor_of(&place, alice).await;
-        place.stranger(&loud, "bob").await;
-        place.stranger(&calm, "bob").await;
+        for peer in &peers {
+            place.stranger(peer, "bob").await;
+        }
         let running = place.start();
         place.jobs.pause("inbound").await.unwrap();
         place.jobs.pause("inbound_late").await.unwrap();
         for number in 0..3 {
-            assert_eq!(send(&place, &loud, number, &alice).await.0, 202);
+            assert_eq!(send(&place, loud, number, &alice).await.0, 202);
         }
         wait(&place, 3).await;
-        let (status, after) = send(&place, &loud, 3, &alice).await;
+        let (status, after) = send(&place, loud, 3, &alice).await;
         assert_eq!((status.as_u16(), after.as_deref()), (429, Some("300")));
         for number in 0..2 {
-            assert_eq!(send(&place, &calm, number, &alice).await.0, 202, "it sent little");
+            assert_eq!(send(&place, calm, number, &alice).await.0, 202, "it sent little");
+            wait(&place, 4 + number as u64).await;
         }
-        wait(&place, 5).await;
-        let (status, after) = send(&place, &calm, 2, &alice).await;
-        assert_eq!((status.as_u16(), after.as_deref()), (503, Some("60")));
+        // It has as much waiting as is left for all others.
+        assert_eq!(send(&place, calm, 2, &alice).await.0, 429);
+        assert_eq!(send(&place, quiet, 0, &alice).await.0, 202, "nothing of it waits");
+        wait(&place, 6).await;
+        let (status, after) = send(&place, &Peer::start().await, 0, &alice).await;
+        // Nobody knows who that is: it takes nothing of what known senders have.
+        assert_eq!((status.as_u16(), after), (202, None));
         for queue in ["inbound", "inbound_late"] {
             place.jobs.resume(queue).await.unwrap();
         }
-        until("what was taken is here", async || place.count("statuses").await == 5).await;
+        until("what was taken is here", async || place.count("statuses").await == 6).await;
         wait(&place, 0).await;
         // What was refused comes again, and is no repetition.
-        assert_eq!(send(&place, &loud, 3, &alice).await.0, 202);
-        until("it is here, too", async || place.count("statuses").await == 6).await;
+        assert_eq!(send(&place, loud, 3, &alice).await.0, 202);
+        until("it is here, too", async || place.count("statuses").await == 7).await;
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn where_nothing_is_left_everybody_comes_again_later() {
+    let limits = InboxLimits { waiting_max: 1, ..InboxLimits::default() };
+    for place in small_places(limits) {
+        let (first, second) = (Peer::start().await, Peer::start().await);
+        let alice = place.person("alice").await;
+        let alice = actor_of(&place, alice).await;
+        place.stranger(&first, "bob").await;
+        place.stranger(&second, "bob").await;
+        let running = place.start();
+        place.jobs.pause("inbound").await.unwrap();
+        place.jobs.pause("inbound_late").await.unwrap();
+        assert_eq!(send(&place, &first, 0, &alice).await.0, 202);
+        wait(&place, 1).await;
+        let (status, after) = send(&place, &second, 0, &alice).await;
+        assert_eq!((status.as_u16(), after.as_deref()), (503, Some("60")));
         running.stop().await;
     }
 }

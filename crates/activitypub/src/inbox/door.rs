@@ -100,7 +100,8 @@ pub(crate) async fn receive(
     }
 }
 
-fn count(outcome: &'static str) {
+/// Counts what became of a message.
+pub(super) fn count(outcome: &'static str) {
     metrics::counter!("weir_activitypub_inbox_total", "outcome" => outcome).increment(1);
 }
 
@@ -119,11 +120,14 @@ fn answer(verdict: Verdict) -> Response {
             (status, axum::Json(serde_json::json!({ "error": why }))).into_response()
         }
         Verdict::Later(refusal) => put_off(refusal),
-        Verdict::Failed => {
-            count("failed");
-            later(StatusCode::SERVICE_UNAVAILABLE, FAILED_AGAIN_S)
-        }
+        Verdict::Failed => failed(),
     }
+}
+
+/// It could not be made durable, or not even be judged.
+pub(super) fn failed() -> Response {
+    count("failed");
+    later(StatusCode::SERVICE_UNAVAILABLE, FAILED_AGAIN_S)
 }
 
 /// It is not taken now: who sends is told when to come again.

@@ -1,5 +1,6 @@
 //! The inbox: the door that decides at once, and the work behind it.
 //!
+//! - To a person who is not here: 404, or 410 where they were.
 //! - Too large, no JSON, bad digest or date, speaks for others, blocked: 400, 401, 403 or 413 at
 //!   once.
 //! - Known key and good signature: a durable job in the lane of its server, 202.
@@ -24,6 +25,7 @@ mod hearsay;
 mod look_up;
 mod meet;
 mod pace;
+mod personal;
 mod seen;
 mod sources;
 mod unknown;
@@ -133,8 +135,8 @@ pub(crate) fn router() -> Router<ActivityPub> {
     Router::new()
         .route("/inbox", post(door::receive))
         .route("/actor/inbox", post(door::receive))
-        .route("/ap/users/{account}/inbox", post(door::receive))
-        .route("/users/{account}/inbox", post(door::receive))
+        .route("/ap/users/{account}/inbox", post(personal::receive))
+        .route("/users/{account}/inbox", post(personal::receive))
 }
 
 /// Registers the jobs behind the door.

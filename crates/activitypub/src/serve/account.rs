@@ -52,10 +52,19 @@ pub async fn actor(face: &ActivityPub, account: Account) -> Result<wire::Actor, 
 /// # Errors
 /// [`Refusal::NotFound`], [`Refusal::Gone`].
 pub async fn find(face: &ActivityPub, account: &str) -> Result<Account, Refusal> {
-    let Ok(id) = account.parse::<Id>() else { return find_named(face, account).await };
-    let found = face
-        .community()
-        .read(Class::Interactive, move |tx: &mut Tx, _| Ok(accounts::by_ids(tx, &[id])?.pop()));
+    find_as(face, Class::Interactive, account).await
+}
+
+/// The same for work of `class`.
+///
+/// # Errors
+/// As [`find`].
+pub async fn find_as(face: &ActivityPub, class: Class, account: &str) -> Result<Account, Refusal> {
+    let (id, name) = (account.parse::<Id>(), account.to_owned());
+    let found = face.community().read(class, move |tx: &mut Tx, _| match id {
+        Ok(id) => Ok(accounts::by_ids(tx, &[id])?.pop()),
+        Err(_) => accounts::by_address(tx, &name, ""),
+    });
     there(face, found.await?)
 }
 

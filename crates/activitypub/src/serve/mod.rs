@@ -22,6 +22,8 @@ use axum::Router;
 use axum::routing::get;
 
 use crate::{ActivityPub, inbox};
+pub(crate) use account::find_as as find_account;
+pub(crate) use answer::Refusal;
 pub use host_meta::alone as host_meta_alone;
 pub(crate) use nodeinfo::Usage;
 

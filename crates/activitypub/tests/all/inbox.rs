@@ -233,6 +233,33 @@ async fn who_forges_is_asked_for_once_and_then_refused_but_nobody_else() {
 }
 
 #[tokio::test]
+async fn who_writes_to_nobody_is_told_so() {
+    for place in places() {
+        let peer = Peer::start().await;
+        let alice = place.person("alice").await;
+        let bob = place.person("bob").await;
+        place.stranger(&peer, "bob").await;
+        let running = place.start();
+        place.write(move |tx, env| accounts::delete(tx, env, bob)).await.unwrap();
+        let to = actor_of(&place, alice).await;
+        let write = async |number: usize, path: String| {
+            let body = create(&peer, "bob", number, &to).to_string().into_bytes();
+            let url = format!("http://weir.test{path}");
+            let now = place.clock.now();
+            let headers = peer.sign_post(Form::Cavage, None, "bob", &url, &body, now);
+            place.send(&path, headers, body).await.as_u16()
+        };
+        assert_eq!(write(1, format!("/ap/users/{alice}/inbox")).await, 202);
+        assert_eq!(write(2, "/users/alice/inbox".into()).await, 202);
+        assert_eq!(write(3, "/ap/users/1/inbox".into()).await, 404);
+        assert_eq!(write(4, "/users/nobody/inbox".into()).await, 404);
+        assert_eq!(write(5, format!("/ap/users/{bob}/inbox")).await, 410);
+        until("what was taken is here", async || place.count("statuses").await == 2).await;
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
 async fn what_cannot_be_right_is_refused_at_once_in_the_protocols_form() {
     for place in places() {
         let peer = Peer::start().await;

@@ -268,6 +268,8 @@ weir_db::record! {
         pub severity: String,
         /// Whether media from there is not taken.
         pub reject_media: bool,
+        /// Whether reports from there are dropped.
+        pub reject_reports: bool,
         /// Why, for staff.
         pub private_comment: String,
         /// Why, for everybody.
@@ -305,11 +307,8 @@ pub(crate) fn silenced_since(tx: &mut Tx, domain: &str) -> Result<Option<Timesta
     Ok(silence.map(|block| block.id.time()))
 }
 
-/// Blocks `domain`, or changes how severely.
-///
-/// # Errors
-/// [`Error::Invalid`] when it is no domain, or this server's own.
-pub fn block(tx: &mut Tx, env: &Env, domain: &str, severity: Severity) -> Result<(), Error> {
+/// That `domain` is one, and another server's.
+fn check_domain(env: &Env, domain: &str) -> Result<(), Error> {
     let fits = !domain.is_empty()
         && domain.len() <= 255
         && domain.chars().all(|c| c.is_alphanumeric() || matches!(c, '.' | '-' | ':' | '[' | ']'));
@@ -319,6 +318,15 @@ pub fn block(tx: &mut Tx, env: &Env, domain: &str, severity: Severity) -> Result
     if domain == env.site.domain {
         return Err(Error::invalid("domain", "ERR_INVALID", "is this server's own"));
     }
+    Ok(())
+}
+
+/// Blocks `domain`, or changes how severely; what was said besides is forgotten.
+///
+/// # Errors
+/// [`Error::Invalid`] when it is no domain, or this server's own.
+pub fn block(tx: &mut Tx, env: &Env, domain: &str, severity: Severity) -> Result<(), Error> {
+    check_domain(env, domain)?;
     let lifted = end_block(tx, domain)?;
     tx.run(
         "INSERT INTO domain_blocks (id, domain, severity) VALUES (?1, ?2, ?3)",
@@ -347,23 +355,65 @@ pub fn unblock(tx: &mut Tx, env: &Env, domain: &str) -> Result<bool, Error> {
     Ok(lifted.is_some())
 }
 
-/// Why a server is blocked: words for staff and for everybody; and whether its media is taken.
+/// What a block says besides its severity.
+#[derive(Debug, Clone, Default)]
+pub struct BlockDetails {
+    /// Whether media from there is not taken.
+    pub reject_media: bool,
+    /// Whether reports from there are dropped.
+    pub reject_reports: bool,
+    /// Why, for staff.
+    pub private_comment: String,
+    /// Why, for everybody.
+    pub public_comment: String,
+}
+
+/// What else the block of `domain` says. To be called with [`block`], in one transaction.
 ///
 /// # Errors
 /// The database's.
-pub fn describe_block(
-    tx: &mut Tx,
-    domain: &str,
-    private_comment: &str,
-    public_comment: &str,
-    reject_media: bool,
-) -> Result<(), Error> {
+pub fn describe_block(tx: &mut Tx, domain: &str, details: &BlockDetails) -> Result<(), Error> {
+    let BlockDetails { reject_media, reject_reports, private_comment, public_comment } = details;
     tx.run(
-        "UPDATE domain_blocks SET private_comment = ?2, public_comment = ?3, reject_media = ?4
+        "UPDATE domain_blocks SET private_comment = ?2, public_comment = ?3, reject_media = ?4,
+           reject_reports = ?5
          WHERE domain = ?1",
-        params![domain, private_comment, public_comment, reject_media],
+        params![domain, private_comment, public_comment, *reject_media, *reject_reports],
     )?;
     Ok(())
+}
+
+/// Lets this server speak with `domain`, and those below it, where it speaks only with servers
+/// that are listed; false when it was listed before.
+///
+/// # Errors
+/// [`Error::Invalid`] when it is no domain, or this server's own.
+pub fn allow(tx: &mut Tx, env: &Env, domain: &str) -> Result<bool, Error> {
+    check_domain(env, domain)?;
+    let added = tx.execute(
+        "INSERT INTO domain_allows (id, domain) VALUES (?1, ?2) ON CONFLICT (domain) DO NOTHING",
+        params![env.ids.next(), domain],
+    )?;
+    env.host_decisions.changed(tx);
+    Ok(added > 0)
+}
+
+/// Takes `domain` from the list; false when it was not there.
+///
+/// # Errors
+/// The database's.
+pub fn disallow(tx: &mut Tx, env: &Env, domain: &str) -> Result<bool, Error> {
+    let removed = tx.execute("DELETE FROM domain_allows WHERE domain = ?1", params![domain])?;
+    env.host_decisions.changed(tx);
+    Ok(removed > 0)
+}
+
+/// The servers that are listed as allowed, in alphabetical order, at most 10,000.
+///
+/// # Errors
+/// The database's.
+pub fn allowed(tx: &mut Tx) -> Result<Vec<String>, Error> {
+    Ok(tx.column("SELECT domain FROM domain_allows ORDER BY domain LIMIT 10000", &[])?)
 }
 
 /// Those of the servers `hosts` that are not well.

@@ -245,6 +245,27 @@ fn other_servers_are_blocked_and_unblocked() {
     assert_eq!(run(&data, &["federation", "unblock", "spam.example"]).status.code(), Some(0));
     assert_eq!(run(&data, &["federation", "unblock", "spam.example"]).status.code(), Some(1));
     assert_eq!(run(&data, &["federation", "block", "not/a/domain"]).status.code(), Some(1));
+    let milder =
+        ["federation", "block", "loud.example", "--severity", "silence", "--reject-reports"];
+    assert_eq!(run(&data, &milder).status.code(), Some(0));
+    let shown = json(&run(&data, &["federation", "show", "loud.example", "--json"]));
+    assert_eq!((&shown["block"], &shown["reject_reports"]), (&"silence".into(), &true.into()));
+}
+
+#[test]
+fn the_list_of_servers_that_are_allowed_is_kept_by_commands() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    let _server = Server::start(&data, &[]);
+    for _ in 0..2 {
+        assert_eq!(run(&data, &["federation", "allow", "Friend.example"]).status.code(), Some(0));
+    }
+    let hosts = json(&run(&data, &["federation", "hosts", "--json"]));
+    let listed = (&hosts[0]["host"], &hosts[0]["allowed"], &hosts[0]["block"]);
+    assert_eq!(listed, (&"friend.example".into(), &true.into(), &serde_json::Value::Null));
+    assert_eq!(run(&data, &["federation", "disallow", "friend.example"]).status.code(), Some(0));
+    assert_eq!(run(&data, &["federation", "disallow", "friend.example"]).status.code(), Some(1));
+    assert_eq!(json(&run(&data, &["federation", "hosts", "--json"])), serde_json::json!([]));
 }
 
 #[test]

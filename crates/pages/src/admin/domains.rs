@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use http::StatusCode;
 use weir_community::Error;
-use weir_community::hosts::{self, Block, Severity};
+use weir_community::hosts::{self, Block, BlockDetails, Severity};
 use weir_db::Class;
 
 use super::{frame, staff};
@@ -70,9 +70,13 @@ pub async fn act(
                     let severity = Severity::parse(given.get("severity"))
                         .ok_or(Error::NotFound("Severity"))?;
                     hosts::block(tx, env, &domain, severity)?;
-                    let (private, public) = (given.get("private"), given.get("public"));
-                    let reject_media = given.ticked("reject_media");
-                    hosts::describe_block(tx, &domain, private, public, reject_media)?;
+                    let details = BlockDetails {
+                        reject_media: given.ticked("reject_media"),
+                        reject_reports: given.ticked("reject_reports"),
+                        private_comment: given.get("private").to_owned(),
+                        public_comment: given.get("public").to_owned(),
+                    };
+                    hosts::describe_block(tx, &domain, &details)?;
                     "blocked"
                 }
                 "unblock" => {

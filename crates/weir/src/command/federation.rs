@@ -1,19 +1,22 @@
 //! `weir federation`
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use clap::Subcommand;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use weir_base::Timestamp;
 use weir_community::federation::outgoing;
-use weir_community::hosts::{self, Host, Severity};
+use weir_community::hosts;
 use weir_community::{Env, Error};
 use weir_db::{Class, Tx};
 
 use crate::parts::Parts;
 
+mod policy;
 mod status;
+
+pub use policy::Terms;
 
 /// Servers read in one go when all are listed.
 const PAGE: usize = 500;
@@ -46,15 +49,31 @@ pub enum FederationCommand {
         /// Its domain.
         host: String,
     },
-    /// Have nothing to do with a server and those on it.
-    #[command(after_help = "Example:\n  weir federation block spam.example")]
+    /// Have nothing to do with a server and those on it, or less; instead of what was said before.
+    #[command(after_help = "Examples:\n  weir federation block spam.example\n  \
+        weir federation block loud.example --severity silence --reason \"much noise\"\n  \
+        weir federation block rude.example --severity noop --reject-media --reject-reports")]
     Block {
-        /// Its domain.
+        /// Its domain; servers below it count too.
         host: String,
+        #[command(flatten)]
+        terms: Terms,
     },
     /// Lift a block.
     #[command(after_help = "Example:\n  weir federation unblock spam.example")]
     Unblock {
+        /// Its domain.
+        host: String,
+    },
+    /// List a server as allowed, which counts where federation.mode is allowlist.
+    #[command(after_help = "Example:\n  weir federation allow friend.example")]
+    Allow {
+        /// Its domain; servers below it count too.
+        host: String,
+    },
+    /// Take a server from the list of those that are allowed.
+    #[command(after_help = "Example:\n  weir federation disallow friend.example")]
+    Disallow {
         /// Its domain.
         host: String,
     },
@@ -66,8 +85,12 @@ pub(super) async fn execute(parts: &Parts, command: FederationCommand) -> Result
         FederationCommand::Show { host } => show(parts, host.to_lowercase()).await,
         FederationCommand::Status { what } => status::status(parts, what).await,
         FederationCommand::Retry { host } => status::retry(parts, host.to_lowercase()).await,
-        FederationCommand::Block { host } => block(parts, host.to_lowercase()).await,
-        FederationCommand::Unblock { host } => unblock(parts, host.to_lowercase()).await,
+        FederationCommand::Block { host, terms } => {
+            policy::block(parts, host.to_lowercase(), terms).await
+        }
+        FederationCommand::Unblock { host } => policy::unblock(parts, host.to_lowercase()).await,
+        FederationCommand::Allow { host } => policy::allow(parts, host.to_lowercase()).await,
+        FederationCommand::Disallow { host } => policy::disallow(parts, host.to_lowercase()).await,
     };
     done.map_err(|error| match error {
         Error::NotFound(what) => format!("{error}; {}", remedy(what)),
@@ -112,23 +135,31 @@ async fn list(parts: &Parts) -> Result<Value, Error> {
             _ => break,
         }
     }
-    // A server may be blocked before it ever spoke with this one.
-    let blocks = parts.community.read(Class::Interactive, |tx, _| hosts::blocks(tx)).await?;
+    // A server may be blocked, or allowed, before it ever spoke with this one.
+    let unit = |tx: &mut Tx, _: &_| Ok((hosts::blocks(tx)?, hosts::allowed(tx)?));
+    let (blocks, allowed) = parts.community.read(Class::Interactive, unit).await?;
+    let mut listed: BTreeMap<String, Option<String>> =
+        allowed.iter().map(|domain| (domain.clone(), None)).collect();
+    listed.extend(blocks.into_iter().map(|block| (block.domain, Some(block.severity))));
     let known: HashSet<String> = rows.iter().map(name_of).collect();
-    let unknown = blocks.into_iter().filter(|block| !known.contains(&block.domain));
-    rows.extend(unknown.map(|block| {
+    let unknown = listed.into_iter().filter(|(domain, _)| !known.contains(domain));
+    rows.extend(unknown.map(|(domain, block)| {
         json!({
-            "host": block.domain,
+            "host": domain,
             "software": "",
-            "block": block.severity,
+            "block": block,
             // Nobody knows how deliveries to it would fare.
             "state": null,
-            "waiting": waiting(&block.domain),
+            "waiting": waiting(&domain),
             "delivered_at": null,
             "failing_since": null,
             "next_try_at": null,
         })
     }));
+    let allowed: HashSet<String> = allowed.into_iter().collect();
+    for row in &mut rows {
+        row["allowed"] = allowed.contains(&name_of(row)).into();
+    }
     rows.sort_by_key(name_of);
     Ok(Value::Array(rows))
 }
@@ -145,51 +176,43 @@ async fn show(parts: &Parts, domain: String) -> Result<Value, Error> {
     let name = domain.clone();
     let unit = move |tx: &mut Tx, env: &Env| {
         let host = hosts::by_domain(tx, &name)?;
-        let block = hosts::severity(tx, &name)?;
+        let policy = (hosts::covering_block(tx, &name)?, hosts::is_allowed(tx, &name)?);
         let backlog = outgoing::backlog(tx, &name)?;
         let counts = (hosts::accounts_count(tx, &name)?, backlog.waiting);
-        Ok((host, block, counts, env.clock.now()))
+        Ok((host, policy, counts, env.clock.now()))
     };
-    let (host, block, (accounts, waiting), now) =
+    let (host, (block, allowed), (accounts, waiting), now) =
         parts.community.read(Class::Interactive, unit).await?;
-    let Some(host) = host else {
-        return match block {
-            Some(block) => Ok(json!({ "host": domain, "block": block, "accounts": accounts })),
-            None => Err(Error::NotFound("Host")),
-        };
-    };
-    let state = host.condition(now).name();
-    let Host { software, signature_form, first_seen_at, delivered_at, .. } = host;
-    Ok(json!({
-        "host": domain,
-        "software": software,
-        "signature_form": signature_form,
-        "block": block,
-        "accounts": accounts,
-        "first_seen_at": first_seen_at.to_string(),
-        "state": state,
-        "waiting": waiting,
-        "delivered_at": shown(delivered_at),
-        "failed_at": shown(host.failed_at),
-        "failing_since": shown(host.failing_since),
-        "failures": host.failures,
-        "next_try_at": shown(host.next_try_at),
-        "failure": host.failure,
-    }))
-}
-
-async fn block(parts: &Parts, domain: String) -> Result<Value, Error> {
-    let answer = json!({ "host": domain, "block": Severity::Suspend.name() });
-    let unit = move |tx: &mut Tx, env: &_| hosts::block(tx, env, &domain, Severity::Suspend);
-    parts.community.write(Class::Interactive, unit).await?;
-    Ok(answer)
-}
-
-async fn unblock(parts: &Parts, domain: String) -> Result<Value, Error> {
-    let answer = json!({ "host": domain, "block": null });
-    let unit = move |tx: &mut Tx, env: &_| hosts::unblock(tx, env, &domain);
-    match parts.community.write(Class::Interactive, unit).await? {
-        true => Ok(answer),
-        false => Err(Error::NotFound("A block of this host")),
+    if host.is_none() && block.is_none() && !allowed {
+        return Err(Error::NotFound("Host"));
     }
+    let mut shows = json!({
+        "host": domain,
+        "block": null,
+        "allowed": allowed,
+        "accounts": accounts,
+    });
+    if let Some(block) = block {
+        shows["block"] = block.severity.into();
+        // It may be that of a domain above.
+        shows["block_of"] = block.domain.into();
+        shows["reject_media"] = block.reject_media.into();
+        shows["reject_reports"] = block.reject_reports.into();
+        shows["reason"] = block.public_comment.into();
+        shows["note"] = block.private_comment.into();
+    }
+    if let Some(host) = host {
+        shows["state"] = host.condition(now).name().into();
+        shows["waiting"] = waiting.into();
+        shows["software"] = host.software.into();
+        shows["signature_form"] = host.signature_form.into();
+        shows["first_seen_at"] = host.first_seen_at.to_string().into();
+        shows["delivered_at"] = shown(host.delivered_at).into();
+        shows["failed_at"] = shown(host.failed_at).into();
+        shows["failing_since"] = shown(host.failing_since).into();
+        shows["failures"] = host.failures.into();
+        shows["next_try_at"] = shown(host.next_try_at).into();
+        shows["failure"] = host.failure.into();
+    }
+    Ok(shows)
 }

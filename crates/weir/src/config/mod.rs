@@ -211,8 +211,8 @@ settings! {
 
     /// How this server speaks with others.
     section federation: Federation {
-        /// open: with everybody who is not blocked. allowlist: with listed domains. off: with
-        /// nobody.
+        /// open: with everybody who is not blocked. allowlist: with those that
+        /// `weir federation allow` lists. off: with nobody.
         mode: FederationMode = FederationMode::Open;
         /// Whether others must sign what they fetch, so that blocked servers can be refused.
         require_signed_fetch: bool = false;

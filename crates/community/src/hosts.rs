@@ -67,11 +67,16 @@ impl Condition {
     }
 }
 
+/// A server that has been failing since then, or longer, is dead.
+pub(crate) fn dead_if_failing_since(now: Timestamp) -> Timestamp {
+    now.plus_ms(-DEAD_AFTER_MS)
+}
+
 impl Host {
     /// How deliveries to it fare.
     pub fn condition(&self, now: Timestamp) -> Condition {
         match self.failing_since {
-            Some(since) if now.since_ms(since) >= DEAD_AFTER_MS => Condition::Dead,
+            Some(since) if since <= dead_if_failing_since(now) => Condition::Dead,
             Some(_) => Condition::Failing,
             None if self.behind => Condition::CatchingUp,
             None => Condition::Well,
@@ -500,7 +505,7 @@ pub fn ask_again(tx: &mut Tx, host: &str, now: Timestamp) -> Result<bool, Error>
         "UPDATE hosts SET next_try_at = ?2,
            failing_since = CASE WHEN failing_since <= ?3 THEN ?2 ELSE failing_since END
          WHERE domain = ?1 AND failing_since IS NOT NULL",
-        params![host, now, now.plus_ms(-DEAD_AFTER_MS)],
+        params![host, now, dead_if_failing_since(now)],
     )?;
     Ok(changed > 0)
 }

@@ -128,6 +128,14 @@ fn tell_of_memory(sheds: bool, permille: u32) {
     }
 }
 
+/// Shows whether the queue is limited `by` that.
+fn tell_of_limit(state: &QueueState, by: LimitedBy, holds: f64) {
+    if by != LimitedBy::Nothing {
+        let queue = state.name.to_string();
+        metrics::gauge!("weir_jobs_limited", "queue" => queue, "by" => by.name()).set(holds);
+    }
+}
+
 /// Gives `decision` to the queue, whose limit `gauge` shows.
 pub(crate) fn apply(state: &QueueState, decision: &Decision, gauge: &metrics::Gauge) {
     if state.places.most() != decision.limit {
@@ -138,6 +146,10 @@ pub(crate) fn apply(state: &QueueState, decision: &Decision, gauge: &metrics::Ga
     }
     state.lean.store(decision.lean, Ordering::Relaxed);
     let before = std::mem::replace(&mut *state.limited_by.lock(), decision.limited_by);
+    if before != decision.limited_by {
+        tell_of_limit(state, before, 0.0);
+        tell_of_limit(state, decision.limited_by, 1.0);
+    }
     if before != decision.limited_by && decision.limited_by == LimitedBy::Memory {
         tracing::info!(queue = %state.name, "the queue gives way to what needs memory");
     }

@@ -88,6 +88,11 @@ impl Inbox {
             door,
         }
     }
+
+    /// Where messages are judged, and what goes on as long as the face is there.
+    pub(crate) fn door(&self) -> &Handle {
+        &self.door
+    }
 }
 
 /// A message that the door let in, by where it waits.

@@ -25,6 +25,7 @@ mod send;
 mod ship;
 mod signer;
 mod subject;
+mod totals;
 
 use weir_base::Timestamp;
 use weir_community::federation::{Distribute, Forward};
@@ -126,4 +127,5 @@ pub(crate) fn register(registry: &mut Registry, face: &ActivityPub) {
         move |tx: &mut Tx, found: &[payloads::Idle]| payloads::prune(tx, &env, found),
     );
     registry.periodic("prune_payloads", PRUNE_EVERY_MS, PrunePayloads::default);
+    face.tell_totals();
 }

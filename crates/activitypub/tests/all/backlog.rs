@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use http::{StatusCode, header};
 use weir_activitypub::retry_host;
 use weir_base::Id;
-use weir_community::federation::outgoing::{self, Arrival, Arrivals, Shipment};
+use weir_community::federation::outgoing::{self, Arrival, Arrivals, Shipment, Totals};
 use weir_community::federation::{Inbox, Message, Reach, send};
 use weir_community::hosts::{self, Condition, Host};
 use weir_community::statuses::Visibility;
@@ -587,6 +587,9 @@ async fn what_became_of_a_post_is_told_host_by_host() {
         .await;
         let told = arrivals(&place, post).await;
         assert_eq!((told.inboxes, told.delivered, told.waiting, told.failed), (3, 1, 1, 1));
+        let totals = place.read(outgoing::totals).await.unwrap();
+        let busy_fails = Totals { waiting: 1, failed: 1, failing: 1, ..Totals::default() };
+        assert_eq!(totals, busy_fails);
         let hosts: BTreeMap<_, _> =
             told.hosts.iter().map(|host| (host.host.clone(), host.clone())).collect();
         let delivered = &hosts[&well.domain()];

@@ -20,8 +20,8 @@ use super::{Inbox, Reach, order};
 use crate::{Env, Error};
 
 pub use report::{
-    Arrival, Arrivals, HostArrival, HostBacklog, Overview, arrivals, arrivals_for, backlog,
-    backlogs, overview,
+    Arrival, Arrivals, HostArrival, HostBacklog, Overview, Totals, arrivals, arrivals_for, backlog,
+    backlogs, overview, totals,
 };
 
 /// How long delivery is tried, in ms: a week.

@@ -12,8 +12,9 @@ use crate::{Env, Error};
 
 /// Messages about one post that are looked at, the newest.
 const SHIPMENTS_MAX: usize = 20;
-/// Rows of inboxes that wait or failed that are read for one post.
-const ROWS_MAX: usize = 20_000;
+/// Servers where a post waits, and as many where it failed, that are named; the inboxes of all are
+/// counted.
+const NAMED_MAX: usize = 20_000;
 /// Servers of one overview.
 const HOSTS_MAX: usize = 1_000;
 
@@ -146,18 +147,10 @@ impl HostArrival {
         Self { host, arrival, inboxes: 0, since: None, next_try_at: None, reason }
     }
 
-    /// Counts an inbox that stands so.
-    fn count(&mut self, arrival: Arrival, since: Timestamp, reason: &str) {
-        if arrival < self.arrival {
-            *self = Self::new(&self.host, arrival);
-        }
-        if arrival == self.arrival {
-            self.inboxes += 1;
-            self.since = Some(self.since.map_or(since, |before| before.min(since)));
-            if self.reason.is_empty() {
-                self.reason = reason.to_owned();
-            }
-        }
+    /// So many of its inboxes stand so, which is worse than what was known of it.
+    fn stands(&mut self, arrival: Arrival, inboxes: usize, since: Timestamp, reason: &str) {
+        *self = Self::new(&self.host, arrival);
+        (self.inboxes, self.since, self.reason) = (inboxes, Some(since), reason.to_owned());
     }
 }
 
@@ -170,16 +163,18 @@ fn at<'h>(hosts: &'h mut Hosts, host: &str) -> &'h mut HostArrival {
 
 fn waiting(tx: &mut Tx, env: &Env, of: &[Id], hosts: &mut Hosts) -> Result<usize, Error> {
     let now = env.clock.now();
-    let rows: Vec<(String, Id, u32, Timestamp, String)> = tx.query(
-        "SELECT host, payload_id, tries, next_at, reason FROM deliveries
-         WHERE payload_id IN ids(?1) LIMIT ?2",
-        &[ids(of), weir_db::Value::Int(ROWS_MAX as i64)],
+    let rows: Vec<(String, usize, Id, Option<Timestamp>, String)> = tx.query(
+        "SELECT host, count(*), min(payload_id), min(CASE WHEN tries > 0 THEN next_at END),
+           max(reason)
+         FROM deliveries WHERE payload_id IN ids(?1) GROUP BY host ORDER BY host LIMIT ?2",
+        &[ids(of), weir_db::Value::Int(NAMED_MAX as i64)],
         |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?)),
     )?;
     let names = rows.iter().map(|(host, ..)| host.as_str()).collect();
     let troubled: BTreeMap<String, Host> =
         hosts::troubled(tx, &names)?.into_iter().map(|host| (host.domain.clone(), host)).collect();
-    for (host, payload, tries, next_at, reason) in &rows {
+    let mut counted = 0;
+    for (host, inboxes, payload, own, reason) in &rows {
         let trouble = troubled.get(host);
         let failing = trouble.filter(|host| host.failing_since.is_some());
         let reason = match failing {
@@ -187,26 +182,37 @@ fn waiting(tx: &mut Tx, env: &Env, of: &[Id], hosts: &mut Hosts) -> Result<usize
             _ => reason,
         };
         let entry = at(hosts, host);
-        entry.count(Arrival::Waiting, payload.time(), reason);
-        if entry.arrival == Arrival::Waiting {
-            let own = (*tries > 0).then_some(*next_at);
-            let next = failing.and_then(|failing| failing.next_try_at).or(own);
-            entry.next_try_at = next.map(|at| at.max(now)).or(entry.next_try_at);
-        }
+        entry.stands(Arrival::Waiting, *inboxes, payload.time(), reason);
+        let next = failing.and_then(|failing| failing.next_try_at).or(*own);
+        entry.next_try_at = next.map(|at| at.max(now));
+        counted += inboxes;
     }
-    Ok(rows.len())
+    if rows.len() < NAMED_MAX {
+        return Ok(counted);
+    }
+    count(tx, "SELECT count(*) FROM deliveries WHERE payload_id IN ids(?1)", of)
 }
 
 fn failed(tx: &mut Tx, of: &[Id], hosts: &mut Hosts) -> Result<usize, Error> {
-    let rows: Vec<(String, Timestamp, String)> = tx.query(
-        "SELECT host, failed_at, reason FROM undelivered WHERE payload_id IN ids(?1) LIMIT ?2",
-        &[ids(of), weir_db::Value::Int(ROWS_MAX as i64)],
-        |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+    let rows: Vec<(String, usize, Timestamp, String)> = tx.query(
+        "SELECT host, count(*), min(failed_at), max(reason) FROM undelivered
+         WHERE payload_id IN ids(?1) GROUP BY host ORDER BY host LIMIT ?2",
+        &[ids(of), weir_db::Value::Int(NAMED_MAX as i64)],
+        |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)),
     )?;
-    for (host, failed_at, reason) in &rows {
-        at(hosts, host).count(Arrival::Failed, *failed_at, reason);
+    let mut counted = 0;
+    for (host, inboxes, failed_at, reason) in &rows {
+        at(hosts, host).stands(Arrival::Failed, *inboxes, *failed_at, reason);
+        counted += inboxes;
     }
-    Ok(rows.len())
+    if rows.len() < NAMED_MAX {
+        return Ok(counted);
+    }
+    count(tx, "SELECT count(*) FROM undelivered WHERE payload_id IN ids(?1)", of)
+}
+
+fn count(tx: &mut Tx, sql: &'static str, of: &[Id]) -> Result<usize, Error> {
+    Ok(tx.value::<usize>(sql, &[ids(of)])?.unwrap_or(0))
 }
 
 /// What waits for a host.
@@ -287,5 +293,43 @@ pub fn overview(tx: &mut Tx, env: &Env) -> Result<Overview, Error> {
         oldest: backlogs.values().filter_map(|backlog| backlog.oldest).min(),
         failed: failed.unwrap_or(0),
         troubled: troubled.map(|(condition, host, backlog)| (host, condition, backlog)).collect(),
+    })
+}
+
+/// How many inboxes and servers stand how.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Inboxes that wait, each with every message.
+    pub waiting: i64,
+    /// Inboxes that a message about a post did not reach in the last eight days.
+    pub failed: i64,
+    /// Servers that do not answer, for less than a week,
+    pub failing: i64,
+    /// for longer,
+    pub dead: i64,
+    /// and those that answer again, and get what waits step by step.
+    pub catching_up: i64,
+}
+
+/// How many inboxes and servers stand how, counted.
+///
+/// # Errors
+/// The database's.
+pub fn totals(tx: &mut Tx, env: &Env) -> Result<Totals, Error> {
+    let waiting: Option<i64> = tx.value("SELECT count(*) FROM deliveries", &[])?;
+    let failed: Option<i64> = tx.value("SELECT count(*) FROM undelivered", &[])?;
+    let dead_since = hosts::dead_if_failing_since(env.clock.now());
+    let (not_well, silent, dead): (i64, i64, i64) = tx.query_one(
+        "SELECT count(*), count(failing_since), count(CASE WHEN failing_since <= ?1 THEN 1 END)
+         FROM hosts WHERE failing_since IS NOT NULL OR behind = 1",
+        params![dead_since],
+        |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+    )?;
+    Ok(Totals {
+        waiting: waiting.unwrap_or(0),
+        failed: failed.unwrap_or(0),
+        failing: silent - dead,
+        dead,
+        catching_up: not_well - silent,
     })
 }

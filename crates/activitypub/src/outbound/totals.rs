@@ -1,0 +1,43 @@
+//! How deliveries stand, as metrics.
+
+use std::time::Duration;
+
+use metrics::gauge;
+use weir_community::federation::outgoing::{self, Totals};
+use weir_db::Class;
+
+use crate::ActivityPub;
+use crate::face::Weak;
+
+/// How often it is counted: with a million deliveries that wait a count takes a good part of a
+/// second of a reader.
+const COUNT_EVERY: Duration = Duration::from_secs(60);
+
+impl ActivityPub {
+    /// Counts what waits for other servers, and how those fare, as long as the face is there.
+    pub(super) fn tell_totals(&self) {
+        let weak = self.downgrade();
+        self.inbox().door().spawn(count(weak));
+    }
+}
+
+async fn count(face: Weak) {
+    let mut ticks = tokio::time::interval(COUNT_EVERY);
+    loop {
+        ticks.tick().await;
+        let Some(face) = face.upgrade() else { return };
+        match face.community().read(Class::Housekeeping, outgoing::totals).await {
+            Ok(totals) => show(totals),
+            Err(error) => tracing::warn!(%error, "what waits for other servers was not counted"),
+        }
+    }
+}
+
+fn show(totals: Totals) {
+    let Totals { waiting, failed, failing, dead, catching_up } = totals;
+    gauge!("weir_activitypub_deliveries_waiting").set(waiting as f64);
+    gauge!("weir_activitypub_deliveries_failed").set(failed as f64);
+    for (state, count) in [("failing", failing), ("dead", dead), ("catching_up", catching_up)] {
+        gauge!("weir_activitypub_hosts", "state" => state).set(count as f64);
+    }
+}

@@ -16,6 +16,11 @@ use crate::inbox::{INBOX, actor_of, create, send};
 use crate::peer::Peer;
 use crate::place::{Place, hasty_places, narrow_places, patient_places, places, until};
 
+/// So many times as many messages where the full numbers are asked for.
+fn times() -> usize {
+    if std::env::var_os("WEIR_TEST_LONG").is_some() { 50 } else { 1 }
+}
+
 /// Sends notes `numbers` of `name`, signed with `key` (none: the peer's); each must be taken.
 async fn flood(
     place: &Place,
@@ -31,6 +36,16 @@ async fn flood(
         let headers = peer.sign_post(Form::Cavage, key, name, INBOX, &body, now);
         assert_eq!(place.send("/inbox", headers, body).await, 202, "{name}: {number}");
     }
+}
+
+/// Waits until so many posts are here. Time passes meanwhile: while many messages wait, others give
+/// way to them, and for a while after.
+async fn until_here(place: &Place, what: &str, count: usize) {
+    until(what, async || {
+        place.pass(1);
+        place.count("statuses").await as usize == count
+    })
+    .await;
 }
 
 /// A server elsewhere, and the actor here that it writes to.
@@ -62,20 +77,21 @@ fn actor_with(peer: &Peer, name: &str, pem: &str) -> Value {
 
 #[tokio::test]
 async fn a_key_that_is_renewed_in_mid_flood_costs_one_look_and_no_message() {
+    let each = 10 * times();
     for place in places() {
         let (peer, alice) = met(&place).await;
         place.stranger(&peer, "carol").await;
         let new = PrivateKey::generate_rsa().unwrap();
-        flood(&place, &peer, "bob", &alice, 0..10, None).await;
+        flood(&place, &peer, "bob", &alice, 0..each, None).await;
         peer.put("/users/bob", actor_with(&peer, "bob", &new.public().unwrap().to_pem()));
         // What is known of the old one is older than these.
         place.pass(1_000);
-        flood(&place, &peer, "bob", &alice, 10..20, Some(&new)).await;
-        flood(&place, &peer, "carol", &alice, 20..30, None).await;
+        flood(&place, &peer, "bob", &alice, each..2 * each, Some(&new)).await;
+        flood(&place, &peer, "carol", &alice, 2 * each..3 * each, None).await;
         let running = place.start();
-        until("what came before", async || place.count("statuses").await == 30).await;
-        flood(&place, &peer, "bob", &alice, 30..40, Some(&new)).await;
-        until("what came after", async || place.count("statuses").await == 40).await;
+        until_here(&place, "what came before", 3 * each).await;
+        flood(&place, &peer, "bob", &alice, 3 * each..4 * each, Some(&new)).await;
+        until_here(&place, "what came after", 4 * each).await;
         let looks = peer.fetched().iter().filter(|path| *path == "/users/bob").count();
         assert_eq!(looks, 1);
         running.stop().await;
@@ -84,27 +100,32 @@ async fn a_key_that_is_renewed_in_mid_flood_costs_one_look_and_no_message() {
 
 #[tokio::test]
 async fn actors_that_vanish_in_mid_flood_leave_nothing_waiting_and_harm_nobody() {
+    // Of one server, of which no more than 300 are looked for in a minute.
+    let (ghosts, each) = (5 * times().min(20), 10 * times());
     for place in places() {
         let (peer, alice) = met(&place).await;
         place.stranger(&peer, "eve").await;
-        for ghost in 0..5 {
+        for ghost in 0..ghosts {
             let name = format!("ghost{ghost}");
             flood(&place, &peer, &name, &alice, ghost..ghost + 1, None).await;
             peer.withhold(&format!("/users/{name}"), StatusCode::GONE);
         }
         // One that is known goes after it wrote, and says so.
-        flood(&place, &peer, "eve", &alice, 10..12, None).await;
+        flood(&place, &peer, "eve", &alice, 1_000..1_002, None).await;
         peer.withhold("/users/eve", StatusCode::GONE);
         let eve = peer.actor("eve");
         let id = format!("{eve}#gone");
         let gone = json!({ "id": id, "type": "Delete", "actor": eve, "object": eve });
         assert_eq!(send(&place, &peer, Form::Cavage, "eve", &gone).await, 202);
-        flood(&place, &peer, "bob", &alice, 20..30, None).await;
+        flood(&place, &peer, "bob", &alice, 2_000..2_000 + each, None).await;
         let running = place.start();
-        until("those of bob", async || place.count("statuses").await == 10).await;
-        until("an end", async || place.count("jobs").await + place.count("jobs_later").await == 0)
-            .await;
-        assert_eq!(place.count("statuses").await, 10, "eve's are gone");
+        until_here(&place, "those of bob", each).await;
+        until("an end", async || {
+            place.pass(1);
+            place.count("jobs").await + place.count("jobs_later").await == 0
+        })
+        .await;
+        assert_eq!(place.count("statuses").await as usize, each, "eve's are gone");
         assert_eq!(place.count("jobs_dead").await, 0);
         running.stop().await;
     }
@@ -151,16 +172,17 @@ impl Drip {
 
 #[tokio::test]
 async fn a_key_that_comes_a_byte_at_a_time_holds_up_nobody_else() {
+    let each = 5 * times();
     for place in places() {
         let (peer, alice) = met(&place).await;
         let mut drip = Drip::start().await;
         let running = place.start();
-        flood(&place, &peer.elsewhere(&drip.base), "drip", &alice, 0..5, None).await;
+        flood(&place, &peer.elsewhere(&drip.base), "drip", &alice, 0..each, None).await;
         drip.begun.recv().await.unwrap();
         // While that is open, those who are known and those who are not get through.
-        flood(&place, &peer, "bob", &alice, 10..20, None).await;
-        flood(&place, &peer, "carol", &alice, 20..25, None).await;
-        until("all others", async || place.count("statuses").await == 15).await;
+        flood(&place, &peer, "bob", &alice, 1_000..1_000 + 2 * each, None).await;
+        flood(&place, &peer, "carol", &alice, 2_000..2_000 + each, None).await;
+        until_here(&place, "all others", 3 * each).await;
         drip.stop();
         running.stop().await;
     }

@@ -147,6 +147,7 @@ mod tests {
             second_after_ms: 0,
             clients: 1,
             patience: 1,
+            seconds: 60,
             token: None,
             named: Named::default(),
             seed: 1,

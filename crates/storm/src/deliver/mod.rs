@@ -73,6 +73,9 @@ pub struct Options {
     /// For how long nothing may happen before what is missing is given up, in seconds.
     #[arg(long, default_value_t = 20, value_name = "SECONDS")]
     pub patience: u64,
+    /// For how long deliveries are measured at most, in seconds: what is missing then is told.
+    #[arg(long, default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub seconds: u64,
     /// The token of the one who writes, instead of an account made for this.
     #[arg(long)]
     #[serde(skip)]
@@ -179,6 +182,7 @@ impl Storm {
         });
         let writing: Vec<_> = writing.collect();
         let patience = Duration::from_secs(self.options.patience);
+        let most = Duration::from_secs(self.options.seconds);
         let mut looks = Vec::new();
         let mut last_change = Instant::now();
         let mut ticks = tokio::time::interval(LOOK_EACH);
@@ -198,7 +202,7 @@ impl Storm {
                     });
                     progress(&looks, &count);
                     let is_over = count.is_complete() && looks.len() > 5;
-                    if is_over || last_change.elapsed() > patience {
+                    if is_over || last_change.elapsed() > patience || began.elapsed() > most {
                         break;
                     }
                 }

@@ -413,12 +413,18 @@ pub fn disallow(tx: &mut Tx, env: &Env, domain: &str) -> Result<bool, Error> {
     Ok(removed > 0)
 }
 
-/// The servers that are listed as allowed, in alphabetical order, at most 10,000.
+/// The servers that are listed as allowed.
 ///
 /// # Errors
 /// The database's.
-pub fn allowed(tx: &mut Tx) -> Result<Vec<String>, Error> {
-    Ok(tx.column("SELECT domain FROM domain_allows ORDER BY domain LIMIT 10000", &[])?)
+pub fn allowed(tx: &mut Tx) -> Result<BTreeSet<String>, Error> {
+    let listed: Vec<String> = tx.column("SELECT domain FROM domain_allows", &[])?;
+    Ok(listed.into_iter().collect())
+}
+
+/// Whether `domain`, or one above it, is among those of a list.
+pub fn is_listed(list: &BTreeSet<String>, domain: &str) -> bool {
+    names_above(domain).into_iter().any(|name| list.contains(name))
 }
 
 /// Those of the servers `hosts` that are not well.

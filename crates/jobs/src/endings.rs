@@ -48,6 +48,10 @@ impl Totals {
         }
     }
 
+    pub(crate) fn done(&self, kind: &str) -> u64 {
+        self.kinds.lock().get(kind).map_or(0, |stats| stats.done)
+    }
+
     pub(crate) fn all(&self) -> Vec<KindStats> {
         self.kinds.lock().values().cloned().collect()
     }

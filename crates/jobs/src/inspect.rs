@@ -165,6 +165,11 @@ impl Jobs {
         self.inner.directory.find(queue).map_or(0, |state| state.turns.lock().depth_of(lane))
     }
 
+    /// Jobs of the kind `kind` that this process has done since it began.
+    pub fn done(&self, kind: &str) -> u64 {
+        self.inner.totals.done(kind)
+    }
+
     /// Those of them that nobody works on: a unit that asks is not among them.
     pub fn untaken_in(&self, queue: &str, lane: &str) -> u64 {
         self.inner.directory.find(queue).map_or(0, |state| state.turns.lock().untaken_of(lane))

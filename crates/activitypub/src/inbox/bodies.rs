@@ -18,6 +18,10 @@ use crate::wire::BYTES_MAX;
 /// One in so many of all bytes may be held by one network, so that who sends slowly shuts the door
 /// to nobody else.
 const SOURCE_PART: usize = 4;
+/// One in so many of all bytes is for networks that hold less than one in so many besides the body
+/// that comes.
+const LAST_PART: usize = 8;
+const FEW_PART: usize = 2_048;
 /// How long a body may take to come.
 const WITHIN: Duration = Duration::from_secs(60);
 /// When to come again, in s, where the memory for bodies is taken: most are read and judged within
@@ -53,23 +57,25 @@ impl Bodies {
         Self { bytes_max, within: WITHIN, held: Mutex::default(), gauge }
     }
 
-    fn take(&self, source: IpAddr, bytes: usize) -> Result<(), Refusal> {
-        let mut held = self.held.lock();
-        let of_source = held.sources.get(&source).copied().unwrap_or(0);
-        if of_source + bytes > self.bytes_max / SOURCE_PART {
+    /// Takes `bytes` more for a body of `source` that holds `held` of it.
+    fn take(&self, source: IpAddr, held: usize, bytes: usize) -> Result<(), Refusal> {
+        let mut all = self.held.lock();
+        let of_source = all.sources.get(&source).copied().unwrap_or(0);
+        let (free, others) = (self.bytes_max - all.all, of_source - held);
+        // Who holds much is put off before who has little: the last of it is for a single body.
+        let most = match others > self.bytes_max / FEW_PART {
+            true => free.saturating_sub(self.bytes_max / LAST_PART),
+            false => usize::MAX,
+        };
+        if of_source + bytes > (self.bytes_max / SOURCE_PART).min(most) {
             return Err(Refusal::Sender(AGAIN_S));
         }
-        let free = self.bytes_max - held.all;
         if bytes > free {
             return Err(Refusal::Everybody(AGAIN_S));
         }
-        // Who holds much is put off before who has little.
-        if of_source > 0 && of_source + bytes > free {
-            return Err(Refusal::Sender(AGAIN_S));
-        }
-        held.sources.insert(source, of_source + bytes);
-        held.all += bytes;
-        self.gauge.set(held.all as f64);
+        all.sources.insert(source, of_source + bytes);
+        all.all += bytes;
+        self.gauge.set(all.all as f64);
         Ok(())
     }
 
@@ -109,7 +115,7 @@ impl Kept {
         if self.held + piece.len() > BYTES_MAX {
             return Err(TOO_LARGE);
         }
-        self.bodies.take(self.source, piece.len()).map_err(Unread::Later)?;
+        self.bodies.take(self.source, self.held, piece.len()).map_err(Unread::Later)?;
         self.held += piece.len();
         // Most come whole.
         if self.bytes.is_empty() && pieces.is_empty() {

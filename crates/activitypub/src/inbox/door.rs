@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::extract::{Request, State};
+use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri as HttpUri, header};
 use weir_community::federation::AskOrigin;
@@ -22,6 +22,7 @@ use super::unknown::{ROW_BYTES, RefetchKey, Unverified};
 use super::work::{Inbound, Late, is_late};
 use crate::deed;
 use crate::resolver::Standing;
+use crate::serve::Refusal as Refused;
 use crate::signature::{self, Checked, Received, SignatureError};
 use crate::wire::{self, Activity, Kind, Uri, WireError};
 use crate::{ActivityPub, Signer};
@@ -65,9 +66,32 @@ fn forbidden(kind: &'static str, why: &str) -> Verdict {
     Verdict::Refused(StatusCode::FORBIDDEN, kind, why.to_owned())
 }
 
-/// The door.
+/// The door of the inbox that all share.
 pub(crate) async fn receive(
     State(face): State<ActivityPub>,
+    client: ClientIp,
+    uri: HttpUri,
+    headers: HeaderMap,
+    request: Request,
+) -> Response {
+    take_in(face, None, client, uri, headers, request).await
+}
+
+/// The door of one person's inbox: who sends to nobody is told so, and sends there no more.
+pub(crate) async fn receive_for(
+    State(face): State<ActivityPub>,
+    Path(account): Path<String>,
+    client: ClientIp,
+    uri: HttpUri,
+    headers: HeaderMap,
+    request: Request,
+) -> Response {
+    take_in(face, Some(account), client, uri, headers, request).await
+}
+
+async fn take_in(
+    face: ActivityPub,
+    account: Option<String>,
     client: ClientIp,
     uri: HttpUri,
     headers: HeaderMap,
@@ -87,7 +111,8 @@ pub(crate) async fn receive(
         let _caller = caller;
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
         let body = &kept.bytes;
-        Message { face: &face, client, path, headers: &headers, body }.judge().await
+        let account = account.as_deref();
+        Message { face: &face, client, account, path, headers: &headers, body }.judge().await
     });
     match judged.await {
         Ok(Ok(verdict)) => answer(verdict),
@@ -100,8 +125,7 @@ pub(crate) async fn receive(
     }
 }
 
-/// Counts what became of a message.
-pub(super) fn count(outcome: &'static str) {
+fn count(outcome: &'static str) {
     metrics::counter!("weir_activitypub_inbox_total", "outcome" => outcome).increment(1);
 }
 
@@ -120,14 +144,11 @@ fn answer(verdict: Verdict) -> Response {
             (status, axum::Json(serde_json::json!({ "error": why }))).into_response()
         }
         Verdict::Later(refusal) => put_off(refusal),
-        Verdict::Failed => failed(),
+        Verdict::Failed => {
+            count("failed");
+            later(StatusCode::SERVICE_UNAVAILABLE, FAILED_AGAIN_S)
+        }
     }
-}
-
-/// It could not be made durable, or not even be judged.
-pub(super) fn failed() -> Response {
-    count("failed");
-    later(StatusCode::SERVICE_UNAVAILABLE, FAILED_AGAIN_S)
 }
 
 /// It is not taken now: who sends is told when to come again.
@@ -153,6 +174,8 @@ fn later(status: StatusCode, seconds: u32) -> Response {
 struct Message<'m> {
     face: &'m ActivityPub,
     client: ClientIp,
+    /// Whose inbox it came to, where that is one person's.
+    account: Option<&'m str>,
     path: &'m str,
     headers: &'m HeaderMap,
     body: &'m Bytes,
@@ -184,6 +207,9 @@ impl Message<'_> {
                 return Ok(forbidden("forged", "this server does not write to itself"));
             }
         }
+        if let Some(verdict) = self.nobody().await {
+            return Ok(verdict);
+        }
         let activity = match wire::parse_activity(self.body) {
             Ok(activity) => Arc::new(activity),
             Err(error) => return Ok(error.into()),
@@ -207,6 +233,20 @@ impl Message<'_> {
             _ => {}
         }
         Ok(verdict)
+    }
+
+    /// What becomes of it where nobody has the inbox that it came to.
+    async fn nobody(&self) -> Option<Verdict> {
+        let refusal = self.face.check_resident(self.account?).await.err()?;
+        let (status, why) = match &*refusal {
+            Refused::NotFound => (StatusCode::NOT_FOUND, "nobody has this inbox"),
+            Refused::Gone(_) => (StatusCode::GONE, "nobody has this inbox any more"),
+            refused => {
+                tracing::warn!(?refused, "whose inbox it is could not be read");
+                return Some(Verdict::Failed);
+            }
+        };
+        Some(Verdict::Refused(status, "to_nobody", why.to_owned()))
     }
 
     async fn decide(

@@ -1,16 +1,18 @@
 //! How much may wait behind the door: in all, of one server, from one network, and on the disk.
 //! Whoever brings too much is told to come again, before anybody else is: nobody may hold more than
-//! is still free for all others, so that the deepest are put off first, and who has little waiting
-//! is taken until nothing is left at all.
+//! is still free for all others, so that the deepest are put off first, and the last of it is for
+//! those who have next to nothing waiting.
 
 use std::collections::HashMap;
 
 use weir_base::Timestamp;
-use weir_community::federation::{AskOrigin, INBOUND, INBOUND_LATE};
-use weir_jobs::Jobs;
+use weir_community::federation::AskOrigin;
+use weir_jobs::{Job, Jobs};
 
 use super::crowd::Crowd;
+use super::look_up::LookUp;
 use super::pace::Pace;
+use super::work::{Inbound, Late};
 
 /// What the messages of one server that wait to be worked may take, in bytes, where that is less
 /// than an eighth of the free disk.
@@ -45,13 +47,25 @@ const EVERYBODY_AGAIN_S: u32 = 60;
 /// Where nobody can tell what is free on the database's disk (PostgreSQL's may be another
 /// machine's), what waits is taken to have had so much, in bytes: 32 GiB.
 const FAR_DISK_BYTES: u64 = 32 << 30;
+/// How long a message is taken to be that waited before this process knew of it, in bytes.
+const TYPICAL_BYTES: u64 = 2 << 10;
+/// One in so many of all places is for those who have few waiting: no more than one in so many.
+const LAST_PART: u64 = 8;
+const FEW_PART: u64 = 20_000;
+/// Whoever is put off comes again when one in so many of what is in their way will have been
+/// worked.
+const AGAIN_PART: u64 = 8;
 /// How old what is known of the queues may be, in ms.
 const AGE_MAX_MS: i64 = 200;
-/// Deepest lanes looked at.
+/// Deepest lanes looked at; those of others are when something of them comes.
 const LANES: usize = 128;
 /// Lanes are looked at where so many wait in all, or as many as one may have: below, no lane is too
 /// deep.
 const LANES_FROM: u64 = 256;
+/// The queues of messages whose senders are known.
+const KNOWN: &[&str] = &[Inbound::QUEUE.name, Late::QUEUE.name, LookUp::QUEUE.name];
+/// What others say of third parties.
+const SAID: &[&str] = &[AskOrigin::QUEUE_NAME];
 
 /// What the door takes before it tells others to come again.
 #[derive(Debug, Clone, Copy)]
@@ -90,37 +104,54 @@ pub(crate) struct Full {
     /// Of unknown senders.
     pub(super) crowd: Crowd,
     hearsay: Depths,
-    /// How long a message of a server with a deep lane is, in bytes, smoothed; and one of anybody.
+    /// How long a message of a server with a deep lane is, in bytes, smoothed.
     mean_bytes: HashMap<String, u64>,
-    mean_of_all_bytes: u64,
+    /// What `inbound` takes.
+    weight: Weight,
 }
 
-/// What waits in a queue: what was seen, and what was taken since.
+/// What waits in some queues, with lanes of the same names: what was seen, and what was taken
+/// since.
 #[derive(Default)]
 struct Depths {
+    queues: &'static [&'static str],
     total: u64,
+    /// Whether so few wait that no lane is too deep.
+    is_shallow: bool,
     lanes: HashMap<String, u64>,
 }
 
 impl Depths {
-    fn look(jobs: &Jobs, name: &str, total: u64, lane_max: u64) -> Self {
+    fn look(
+        jobs: &Jobs,
+        depth: impl Fn(&str) -> u64,
+        queues: &'static [&'static str],
+        lane_max: u64,
+    ) -> Self {
+        let total = queues.iter().copied().map(depth).sum();
+        let is_shallow = total < LANES_FROM.min(lane_max);
         let mut lanes = HashMap::new();
-        if total >= LANES_FROM.min(lane_max) {
-            lanes.extend(jobs.lanes(name, LANES).into_iter().map(|one| (one.lane, one.depth)));
+        for queue in queues.iter().filter(|_| !is_shallow) {
+            for one in jobs.lanes(queue, LANES) {
+                *lanes.entry(one.lane).or_default() += one.depth;
+            }
         }
-        Self { total, lanes }
+        Self { queues, total, is_shallow, lanes }
     }
 
-    /// What waits in another queue with lanes of the same names counts too.
-    fn add(&mut self, other: Self) {
-        self.total += other.total;
-        for (lane, depth) in other.lanes {
-            *self.lanes.entry(lane).or_default() += depth;
+    /// How many wait in `lane`; none where no lane can be too deep.
+    fn of(&mut self, jobs: &Jobs, lane: &str) -> u64 {
+        if self.is_shallow {
+            return 0;
         }
-    }
-
-    fn of(&self, lane: &str) -> u64 {
-        self.lanes.get(lane).copied().unwrap_or(0)
+        match self.lanes.get(lane) {
+            Some(depth) => *depth,
+            None => {
+                let depth = self.queues.iter().map(|queue| jobs.depth_in(queue, lane)).sum();
+                self.lanes.insert(lane.to_owned(), depth);
+                depth
+            }
+        }
     }
 
     fn taken(&mut self, lane: &str) {
@@ -128,6 +159,40 @@ impl Depths {
         if let Some(depth) = self.lanes.get_mut(lane) {
             *depth += 1;
         }
+    }
+
+    /// How many are worked until `count` of the deepest lane are, as lanes take turns.
+    fn ahead(&self, count: u64) -> u64 {
+        self.lanes.values().map(|depth| (*depth).min(count)).sum::<u64>().max(count)
+    }
+}
+
+/// What messages that wait take, in bytes: what came is added, and what was worked is taken to have
+/// been as long as the others.
+#[derive(Debug, Default)]
+struct Weight {
+    bytes: u64,
+}
+
+impl Weight {
+    fn comes(&mut self, bytes: u64) {
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+
+    /// Of `before` that waited `now` are left; of those this process did not know of, all.
+    fn looks(&mut self, before: u64, now: u64) {
+        self.bytes = match before {
+            0 => now.saturating_mul(TYPICAL_BYTES),
+            before => {
+                let left = u128::from(self.bytes) * u128::from(now) / u128::from(before);
+                u64::try_from(left).unwrap_or(u64::MAX)
+            }
+        };
+    }
+
+    /// How long one of `count` is.
+    fn mean(&self, count: u64) -> u64 {
+        self.bytes.checked_div(count).unwrap_or(TYPICAL_BYTES)
     }
 }
 
@@ -151,7 +216,8 @@ impl Refusal {
 /// together `all`, of which `total` wait.
 fn crowded(depth: u64, each: u64, total: u64, all: u64) -> Option<Refusal> {
     let free = all.saturating_sub(total);
-    if depth > 0 && depth >= each.min(free) {
+    let most = free.saturating_sub(all / LAST_PART).max(all / FEW_PART).max(1);
+    if depth >= each.min(most) {
         Some(Refusal::SENDER)
     } else if free == 0 {
         Some(Refusal::EVERYBODY)
@@ -173,7 +239,7 @@ impl Full {
             crowd: Crowd::default(),
             hearsay: Depths::default(),
             mean_bytes: HashMap::new(),
-            mean_of_all_bytes: 0,
+            weight: Weight::default(),
         }
     }
 
@@ -182,24 +248,15 @@ impl Full {
             return;
         }
         let queues = jobs.queues();
-        let look = |name: &str, lane_max| {
-            let total = queues.iter().find(|queue| queue.name == name).map_or(0, |q| q.depth);
-            Depths::look(jobs, name, total, lane_max)
-        };
-        let per_host = self.limits.waiting_per_host_max;
-        let (known, elapsed_ms) = (self.at != Timestamp::default(), now.since_ms(self.at));
+        let depth = |name: &str| queues.iter().find(|it| it.name == name).map_or(0, |it| it.depth);
         let before = self.inbound.total;
+        self.inbound = Depths::look(jobs, depth, KNOWN, self.limits.waiting_per_host_max);
+        self.hearsay = Depths::look(jobs, depth, SAID, HEARSAY_PER_HOST_MAX);
+        self.weight.looks(before, self.inbound.total);
+        self.pace.saw(now, [Inbound::KIND, Late::KIND, LookUp::KIND].map(|kind| jobs.done(kind)));
+        let far = FAR_DISK_BYTES.saturating_sub(self.weight.bytes);
+        self.free_bytes = (self.free_disk)().unwrap_or(far);
         self.at = now;
-        self.inbound = look(INBOUND.name, per_host);
-        self.inbound.add(look(INBOUND_LATE.name, per_host));
-        self.inbound.add(look(super::look_up::QUEUE.name, per_host));
-        if known {
-            self.pace.saw(before.saturating_sub(self.inbound.total), elapsed_ms);
-        }
-        self.hearsay = look(AskOrigin::QUEUE_NAME, HEARSAY_PER_HOST_MAX);
-        self.free_bytes = (self.free_disk)().unwrap_or_else(|| {
-            FAR_DISK_BYTES.saturating_sub(self.inbound.total.saturating_mul(self.mean_of_all_bytes))
-        });
         let inbound = &self.inbound.lanes;
         self.mean_bytes.retain(|host, _| inbound.contains_key(host));
     }
@@ -221,27 +278,24 @@ impl Full {
         bytes: usize,
     ) -> Option<Refusal> {
         self.look(jobs, now);
-        let (depth, total) = (self.inbound.of(host), self.inbound.total);
+        let (depth, total) = (self.inbound.of(jobs, host), self.inbound.total);
         let InboxLimits { waiting_max, waiting_per_host_max, .. } = self.limits;
-        let refusal = if self.holds_too_much(host, depth, bytes as u64) {
-            Some(Refusal::SENDER)
-        } else if self.disk_is_full() {
-            Some(Refusal::EVERYBODY)
-        } else {
-            crowded(depth, waiting_per_host_max, total, waiting_max)
-        };
-        let lanes = self.inbound.lanes.len();
+        let mut refusal = crowded(depth, waiting_per_host_max, total, waiting_max);
+        if refusal != Some(Refusal::SENDER) && self.holds_too_much(host, depth, bytes as u64) {
+            refusal = Some(Refusal::SENDER);
+        }
         match refusal {
             Some(Refusal::Sender(otherwise)) => {
-                Some(Refusal::Sender(self.pace.again_s(depth, lanes, otherwise)))
+                let ahead = self.inbound.ahead(depth / AGAIN_PART);
+                Some(Refusal::Sender(self.pace.again_s(ahead, otherwise)))
             }
             Some(Refusal::Everybody(otherwise)) => {
-                Some(Refusal::Everybody(self.pace.again_s(total, 1, otherwise)))
+                Some(Refusal::Everybody(self.pace.again_s(total / AGAIN_PART, otherwise)))
             }
+            None if self.disk_is_full() => Some(Refusal::EVERYBODY),
             None => {
                 self.inbound.taken(host);
-                let (mean, bytes) = (self.mean_of_all_bytes, bytes as u64);
-                self.mean_of_all_bytes = if mean == 0 { bytes } else { (mean * 63 + bytes) / 64 };
+                self.weight.comes(bytes as u64);
                 None
             }
         }
@@ -252,7 +306,8 @@ impl Full {
         if depth == 0 {
             return false;
         }
-        let mean = self.mean_bytes.entry(host.to_owned()).or_insert(bytes);
+        let typical = self.weight.mean(self.inbound.total);
+        let mean = self.mean_bytes.entry(host.to_owned()).or_insert(typical);
         *mean = (*mean * 15 + bytes) / 16;
         let free = self.free_bytes.saturating_sub(DISK_RESERVE_BYTES);
         let most = (free / 8).clamp(INBOUND_PER_HOST_BYTES_MIN, INBOUND_PER_HOST_BYTES_MAX);
@@ -265,7 +320,7 @@ impl Full {
         if self.disk_is_full() {
             return Some(Refusal::EVERYBODY);
         }
-        let (depth, total) = (self.hearsay.of(host), self.hearsay.total);
+        let (depth, total) = (self.hearsay.of(jobs, host), self.hearsay.total);
         let refusal = crowded(depth, HEARSAY_PER_HOST_MAX, total, HEARSAY_MAX);
         if refusal.is_none() {
             self.hearsay.taken(host);
@@ -318,22 +373,58 @@ fn too_large(free: u64, bytes: u64, of_source: u64, total: u64) -> Option<Refusa
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_deepest_are_put_off_first_and_who_has_little_waiting_is_taken_to_the_end() {
-        let (each, all) = (500_000, 2_000_000);
-        let mut depths = [0_u64; 8];
-        for at in 0..depths.len() {
-            while crowded(depths[at], each, depths.iter().sum(), all).is_none() {
-                depths[at] += 1_000;
+    /// How many wait of each of so many greedy ones, which come one after the other.
+    fn greedy(count: usize, each: u64, all: u64) -> Vec<u64> {
+        let mut depths = vec![0_u64; count];
+        for at in 0..count {
+            let others: u64 = depths.iter().sum();
+            while crowded(depths[at], each, others + depths[at], all).is_none() {
+                depths[at] += 1;
             }
         }
-        let total: u64 = depths.iter().sum();
-        assert_eq!(depths[..4], [500_000, 500_000, 500_000, 250_000]);
-        assert_eq!(crowded(500_000, each, total, all), Some(Refusal::SENDER));
-        assert_eq!(crowded(0, each, total, all), None, "eight greedy ones leave some to others");
-        assert_eq!(crowded(1_000, each, total, all), None);
+        depths
+    }
+
+    #[test]
+    fn the_deepest_are_put_off_first_and_who_has_little_waiting_is_taken_to_the_end() {
+        let (each, all) = (5_000, 20_000);
+        // As many as the subdomains of one, each as deep as it may be.
+        for count in [4, 30, 300] {
+            let depths = greedy(count, each, all);
+            assert_eq!(depths[..3], [5_000, 5_000, 3_750]);
+            let total: u64 = depths.iter().sum();
+            assert!(all - total >= all / LAST_PART - count as u64, "{count}: {total}");
+            assert_eq!(crowded(5_000, each, total, all), Some(Refusal::SENDER));
+            assert_eq!(crowded(0, each, total, all), None, "{count} leave room to others");
+        }
         assert_eq!(crowded(0, each, all, all), Some(Refusal::EVERYBODY));
         assert_eq!(crowded(1, each, all, all), Some(Refusal::SENDER));
+        // Of two millions the last eighth is for those who have less than a hundred waiting.
+        assert_eq!(crowded(99, 500_000, 1_999_999, 2_000_000), None);
+        assert_eq!(crowded(100, 500_000, 1_999_999, 2_000_000), Some(Refusal::SENDER));
+    }
+
+    #[test]
+    fn a_few_large_messages_weigh_what_they_are_however_many_wait() {
+        let mut weight = Weight::default();
+        weight.looks(0, 1_000_000);
+        assert_eq!(weight.mean(1_000_000), TYPICAL_BYTES, "those from before a start");
+        weight.comes(1 << 20);
+        weight.comes(1 << 20);
+        assert_eq!(weight.bytes, 1_000_000 * TYPICAL_BYTES + (2 << 20));
+        weight.looks(1_000_002, 500_001);
+        assert_eq!(weight.bytes, 500_000 * TYPICAL_BYTES + (1 << 20));
+        weight.looks(500_001, 0);
+        assert_eq!((weight.bytes, weight.mean(0)), (0, TYPICAL_BYTES));
+    }
+
+    #[test]
+    fn what_is_in_the_way_is_no_more_of_each_other_lane_than_of_ones_own() {
+        let lanes =
+            [("deep", 500_000), ("other", 200_000)].map(|(name, depth)| (name.into(), depth));
+        let few = (0..100).map(|number| (format!("few{number}"), 2));
+        let depths = Depths { lanes: lanes.into_iter().chain(few).collect(), ..Depths::default() };
+        assert_eq!(depths.ahead(62_500), 62_500 + 62_500 + 200);
     }
 
     #[test]

@@ -25,7 +25,7 @@ mod hearsay;
 mod look_up;
 mod meet;
 mod pace;
-mod personal;
+mod people;
 mod seen;
 mod sources;
 mod unknown;
@@ -55,12 +55,14 @@ use bodies::Bodies;
 use callers::Callers;
 use full::Full;
 use meet::Meetings;
+use people::People;
 use seen::Seen;
 use sources::Sources;
 
 /// What the door remembers.
 pub(crate) struct Inbox {
     seen: Seen,
+    people: People,
     full: Mutex<Full>,
     pub(crate) sources: Sources,
     meetings: Meetings,
@@ -77,6 +79,7 @@ impl Inbox {
     pub(crate) fn new(limits: InboxLimits, free_disk: FreeDisk, door: Handle) -> Self {
         Self {
             seen: Seen::default(),
+            people: People::default(),
             full: Mutex::new(Full::new(limits, free_disk)),
             sources: Sources::default(),
             meetings: Meetings::default(),
@@ -140,8 +143,8 @@ pub(crate) fn router() -> Router<ActivityPub> {
     Router::new()
         .route("/inbox", post(door::receive))
         .route("/actor/inbox", post(door::receive))
-        .route("/ap/users/{account}/inbox", post(personal::receive))
-        .route("/users/{account}/inbox", post(personal::receive))
+        .route("/ap/users/{account}/inbox", post(door::receive_for))
+        .route("/users/{account}/inbox", post(door::receive_for))
 }
 
 /// Registers the jobs behind the door.

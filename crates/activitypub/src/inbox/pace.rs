@@ -1,38 +1,46 @@
 //! How fast what waits behind the door is worked, so that who is told to come again knows when.
 
-/// What was measured counts for about so long, in ms.
-const SMOOTHED_MS: f64 = 10_000.0;
-/// Whoever is put off comes again when one in so many of what waits will have been worked.
-const PART: f64 = 8.0;
-/// The earliest and the latest, in s.
-const AGAIN_S: std::ops::RangeInclusive<f64> = 10.0..=3_600.0;
-/// Below, in messages each second, nothing is known: a queue that was paused, or has just begun.
-const KNOWN_PER_S: f64 = 1.0;
+use std::ops::RangeInclusive;
 
-/// Messages worked each second, smoothed.
+use weir_base::Timestamp;
+
+/// For about so long it is counted how many were worked, in ms …
+const WINDOW_MS: i64 = 10_000;
+/// … and where nobody looked for so long, nothing is known.
+const WINDOW_MS_MAX: i64 = 60_000;
+/// The earliest and the latest time to come again, in s.
+const AGAIN_S: RangeInclusive<f64> = 10.0..=3_600.0;
+
+/// Messages that were worked.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
+    since: Timestamp,
+    done_before: u64,
     per_s: f64,
 }
 
 impl Pace {
-    /// In `elapsed_ms` so many were worked.
-    pub(super) fn saw(&mut self, worked: u64, elapsed_ms: i64) {
-        let elapsed_ms = elapsed_ms.max(1) as f64;
-        let part = (elapsed_ms / SMOOTHED_MS).min(1.0);
-        let now = worked as f64 * 1_000.0 / elapsed_ms;
-        self.per_s += (now - self.per_s) * part;
+    /// By `now` so many of each kind were worked since the process began.
+    pub(super) fn saw(&mut self, now: Timestamp, done: [u64; 3]) {
+        let (done, elapsed_ms) = (done.iter().sum::<u64>(), now.since_ms(self.since));
+        if (0..WINDOW_MS).contains(&elapsed_ms) {
+            return;
+        }
+        // Of a clock that was set back, or of the first look, nothing can be told.
+        let counts = (WINDOW_MS..WINDOW_MS_MAX).contains(&elapsed_ms);
+        let worked = done.saturating_sub(self.done_before) as f64;
+        self.per_s = if counts { worked * 1_000.0 / elapsed_ms as f64 } else { 0.0 };
+        (self.since, self.done_before) = (now, done);
     }
 
-    /// When to come again, in s, where `waiting` messages wait, of which one in `lanes` is worked,
-    /// as servers take turns; `otherwise` where nothing is known.
-    pub(super) fn again_s(&self, waiting: u64, lanes: usize, otherwise: u32) -> u32 {
-        if self.per_s < KNOWN_PER_S {
+    /// When to come again, in s, where so many messages are worked before; `otherwise` where none
+    /// are, or it is not known how fast.
+    pub(super) fn again_s(&self, ahead: u64, otherwise: u32) -> u32 {
+        if self.per_s <= 0.0 {
             return otherwise;
         }
-        let seconds = waiting as f64 / PART * lanes.max(1) as f64 / self.per_s;
         // It fits: it is no more than the end of the range.
-        seconds.clamp(*AGAIN_S.start(), *AGAIN_S.end()).ceil() as u32
+        (ahead as f64 / self.per_s).clamp(*AGAIN_S.start(), *AGAIN_S.end()).ceil() as u32
     }
 }
 
@@ -42,16 +50,24 @@ mod tests {
 
     #[test]
     fn who_is_put_off_comes_again_when_there_will_be_room() {
+        let at = |s: i64| Timestamp::from_ms(1_700_000_000_000 + s * 1_000);
         let mut pace = Pace::default();
-        assert_eq!(pace.again_s(500_000, 1, 300), 300, "nothing was worked yet");
-        pace.saw(40_000, 10_000);
-        assert_eq!(pace.again_s(500_000, 1, 300), 16, "an eighth, at 4,000 each second");
-        assert_eq!(pace.again_s(500_000, 4, 300), 63, "three others take turns with it");
-        assert_eq!(pace.again_s(5_000, 1, 300), 10);
-        assert_eq!(pace.again_s(500_000, 500, 300), 3_600);
-        pace.saw(0, 5_000);
-        assert_eq!(pace.again_s(500_000, 1, 300), 32, "it became slower");
-        pace.saw(0, 60_000);
-        assert_eq!(pace.again_s(500_000, 1, 300), 300, "nothing is worked any more");
+        pace.saw(at(0), [5_000, 0, 0]);
+        assert_eq!(pace.again_s(62_500, 300), 300, "nothing is known yet");
+        pace.saw(at(9), [41_000, 0, 0]);
+        assert_eq!(pace.again_s(62_500, 300), 300);
+        pace.saw(at(10), [30_000, 14_000, 1_000]);
+        assert_eq!(pace.again_s(62_500, 300), 16, "at 4,000 each second");
+        assert_eq!(pace.again_s(250_000, 300), 63);
+        assert_eq!(pace.again_s(500, 300), 10);
+        assert_eq!(pace.again_s(u64::MAX, 300), 3_600);
+        pace.saw(at(20), [30_000, 14_000, 1_000]);
+        assert_eq!(pace.again_s(62_500, 300), 300, "nothing was worked");
+        pace.saw(at(90), [30_000, 54_000, 1_000]);
+        assert_eq!(pace.again_s(62_500, 300), 300, "nobody knows in which of these seconds");
+        pace.saw(at(80), [30_000, 94_000, 1_000]);
+        assert_eq!(pace.again_s(62_500, 300), 300, "the clock was set back");
+        pace.saw(at(90), [30_000, 134_000, 1_000]);
+        assert_eq!(pace.again_s(62_500, 300), 16);
     }
 }

@@ -26,9 +26,6 @@ const KEYS_LIFE_MS: i64 = 60_000;
 /// Keys that are to be fetched again in the background, and for how long that is remembered.
 const WANTED_MAX: u64 = 20_000;
 const WANTED_LIFE: Duration = Duration::from_secs(60);
-/// People whose inboxes were written to, and for how long they are believed to be here.
-const PEOPLE_MAX: u64 = 20_000;
-const PEOPLE_LIFE: Duration = Duration::from_secs(60);
 
 /// See the module.
 pub(crate) struct Seen {
@@ -37,8 +34,6 @@ pub(crate) struct Seen {
     keys: quick_cache::sync::Cache<String, (Timestamp, Arc<Signer>)>,
     /// Keys that are to be fetched again in the background.
     wanted: Cache<String, ()>,
-    /// People who live here, as addresses name them.
-    people: Cache<String, ()>,
 }
 
 impl Default for Seen {
@@ -47,7 +42,6 @@ impl Default for Seen {
             messages: Mutex::default(),
             keys: quick_cache::sync::Cache::new(KEYS_MAX),
             wanted: Cache::builder().max_capacity(WANTED_MAX).time_to_live(WANTED_LIFE).build(),
-            people: Cache::builder().max_capacity(PEOPLE_MAX).time_to_live(PEOPLE_LIFE).build(),
         }
     }
 }
@@ -104,15 +98,6 @@ impl Seen {
     /// Whether nobody wanted the key to be fetched again within a minute; now somebody does.
     pub(super) fn wants_again(&self, key_id: &str) -> bool {
         self.wanted.entry_by_ref(key_id).or_insert(()).is_fresh()
-    }
-
-    /// Whether the person of this id or name was seen to live here.
-    pub(super) fn person(&self, account: &str) -> bool {
-        self.people.contains_key(account)
-    }
-
-    pub(super) fn note_person(&self, account: &str) {
-        self.people.insert(account.to_owned(), ());
     }
 
     pub(super) fn note_message(&self, mark: [u8; 32]) {

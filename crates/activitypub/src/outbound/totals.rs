@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use metrics::gauge;
+use tokio::time::MissedTickBehavior;
 use weir_community::federation::outgoing::{self, Totals};
 use weir_db::Class;
 
@@ -23,6 +24,7 @@ impl ActivityPub {
 
 async fn count(face: Weak) {
     let mut ticks = tokio::time::interval(COUNT_EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
         let Some(face) = face.upgrade() else { return };

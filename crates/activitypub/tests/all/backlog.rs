@@ -590,6 +590,22 @@ async fn what_became_of_a_post_is_told_host_by_host() {
         let totals = place.read(outgoing::totals).await.unwrap();
         let busy_fails = Totals { waiting: 1, failed: 1, failing: 1, ..Totals::default() };
         assert_eq!(totals, busy_fails);
+        let (busy_is, week_ago) = (busy.domain(), place.clock.now().plus_ms(-7 * 86_400_000));
+        let (dead, totals) = place
+            .write(move |tx, env| {
+                let before: Option<i64> = tx
+                    .value("SELECT failing_since FROM hosts WHERE domain = ?1", params![busy_is])?;
+                let since = "UPDATE hosts SET failing_since = ?2 WHERE domain = ?1";
+                tx.execute(since, params![busy_is, week_ago])?;
+                hosts::is_behind(tx, "back.test", env.clock.now())?;
+                let totals = outgoing::totals(tx, env)?;
+                tx.execute(since, params![busy_is, before])?;
+                hosts::is_behind_no_more(tx, "back.test")?;
+                Ok((Totals { failing: 0, dead: 1, catching_up: 1, ..busy_fails }, totals))
+            })
+            .await
+            .unwrap();
+        assert_eq!(totals, dead);
         let hosts: BTreeMap<_, _> =
             told.hosts.iter().map(|host| (host.host.clone(), host.clone())).collect();
         let delivered = &hosts[&well.domain()];

@@ -68,6 +68,17 @@ async fn of_whom_too_much_waits_comes_again_later_and_others_are_taken_until_all
         // What was refused comes again, and is no repetition.
         assert_eq!(send(&place, loud, 3, &alice).await.0, 202);
         until("it is here, too", async || place.count("statuses").await == 7).await;
+        // By now it is known how fast they are worked.
+        place.pass(10_000);
+        for queue in ["inbound", "inbound_late"] {
+            place.jobs.pause(queue).await.unwrap();
+        }
+        for number in 4..7 {
+            assert_eq!(send(&place, loud, number, &alice).await.0, 202);
+        }
+        wait(&place, 3).await;
+        let (status, after) = send(&place, loud, 7, &alice).await;
+        assert_eq!((status.as_u16(), after.as_deref()), (429, Some("10")));
         running.stop().await;
     }
 }

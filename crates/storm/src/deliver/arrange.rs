@@ -147,7 +147,7 @@ mod tests {
             second_after_ms: 0,
             clients: 1,
             patience: 1,
-            seconds: 60,
+            seconds: None,
             token: None,
             named: Named::default(),
             seed: 1,

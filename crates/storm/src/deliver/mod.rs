@@ -73,9 +73,9 @@ pub struct Options {
     /// For how long nothing may happen before what is missing is given up, in seconds.
     #[arg(long, default_value_t = 20, value_name = "SECONDS")]
     pub patience: u64,
-    /// For how long deliveries are measured at most, in seconds: what is missing then is told.
-    #[arg(long, default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=86_400))]
-    pub seconds: u64,
+    /// End after so many seconds also while deliveries go on: what is missing then is told.
+    #[arg(long)]
+    pub seconds: Option<u64>,
     /// The token of the one who writes, instead of an account made for this.
     #[arg(long)]
     #[serde(skip)]
@@ -182,7 +182,7 @@ impl Storm {
         });
         let writing: Vec<_> = writing.collect();
         let patience = Duration::from_secs(self.options.patience);
-        let most = Duration::from_secs(self.options.seconds);
+        let most = self.options.seconds.map_or(Duration::MAX, Duration::from_secs);
         let mut looks = Vec::new();
         let mut last_change = Instant::now();
         let mut ticks = tokio::time::interval(LOOK_EACH);

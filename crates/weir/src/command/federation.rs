@@ -25,7 +25,7 @@ const PAGE: usize = 500;
 #[derive(Debug, Clone, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FederationCommand {
-    /// List the servers this one knows, and those that are blocked.
+    /// List the servers this one knows, and those that are blocked or allowed.
     #[command(after_help = "Example:\n  weir federation hosts --json")]
     Hosts,
     /// Show what is known of one server.
@@ -104,7 +104,7 @@ fn remedy(what: &str) -> &'static str {
         status::POST | "Status" => "give the id or the address of a post",
         status::DELIVERY => "it went to no other server, or longer ago",
         status::WAITING => "`weir federation status` shows what waits",
-        _ => "`weir federation hosts` lists those that are known or blocked",
+        _ => "`weir federation hosts` lists those that are known, blocked or allowed",
     }
 }
 
@@ -156,9 +156,8 @@ async fn list(parts: &Parts) -> Result<Value, Error> {
             "next_try_at": null,
         })
     }));
-    let allowed: HashSet<String> = allowed.into_iter().collect();
     for row in &mut rows {
-        row["allowed"] = allowed.contains(&name_of(row)).into();
+        row["allowed"] = hosts::is_listed(&allowed, &name_of(row)).into();
     }
     rows.sort_by_key(name_of);
     Ok(Value::Array(rows))

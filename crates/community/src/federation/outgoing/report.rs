@@ -76,7 +76,7 @@ pub struct Arrivals {
     pub failed: usize,
     /// Host by host: first what failed, then what waits.
     pub hosts: Vec<HostArrival>,
-    /// Hosts that have it and are not named, for they are too many.
+    /// Hosts that are not named, for they are too many.
     pub unnamed_hosts: usize,
 }
 
@@ -187,9 +187,8 @@ fn waiting(tx: &mut Tx, env: &Env, of: &[Id], hosts: &mut Hosts) -> Result<usize
         entry.next_try_at = next.map(|at| at.max(now));
         counted += inboxes;
     }
-    if rows.len() < NAMED_MAX {
-        return Ok(counted);
-    }
+    let Some((last, ..)) = rows.get(NAMED_MAX - 1) else { return Ok(counted) };
+    forget_beyond(hosts, last);
     count(tx, "SELECT count(*) FROM deliveries WHERE payload_id IN ids(?1)", of)
 }
 
@@ -205,10 +204,14 @@ fn failed(tx: &mut Tx, of: &[Id], hosts: &mut Hosts) -> Result<usize, Error> {
         at(hosts, host).stands(Arrival::Failed, *inboxes, *failed_at, reason);
         counted += inboxes;
     }
-    if rows.len() < NAMED_MAX {
-        return Ok(counted);
-    }
+    let Some((last, ..)) = rows.get(NAMED_MAX - 1) else { return Ok(counted) };
+    forget_beyond(hosts, last);
     count(tx, "SELECT count(*) FROM undelivered WHERE payload_id IN ids(?1)", of)
+}
+
+/// Of hosts beyond the `last` that was read nobody knows that they have it.
+fn forget_beyond(hosts: &mut Hosts, last: &str) {
+    hosts.retain(|host, known| known.arrival != Arrival::Delivered || host.as_str() <= last);
 }
 
 fn count(tx: &mut Tx, sql: &'static str, of: &[Id]) -> Result<usize, Error> {

@@ -10,9 +10,9 @@ use weir_db::{Class, Tx};
 use crate::parts::Parts;
 
 /// What is not there: a block,
-pub(super) const BLOCK: &str = "A block of this host";
+const BLOCK: &str = "A block of this host";
 /// an entry in the list of those that are allowed.
-pub(super) const ALLOWED: &str = "This host in the list of those that are allowed";
+const ALLOWED: &str = "This host in the list of those that are allowed";
 
 /// What a block says.
 #[derive(Debug, Clone, Args, Serialize, Deserialize)]

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use http::{StatusCode, header};
 use weir_activitypub::retry_host;
+use weir_activitypub::signature::Form;
+use weir_activitypub::signature::key::PrivateKey;
 use weir_base::Id;
 use weir_community::federation::outgoing::{self, Arrival, Arrivals, Shipment, Totals};
 use weir_community::federation::{Inbox, Message, Reach, send};
@@ -17,6 +19,10 @@ use weir_db::{Tx, params};
 use crate::deliveries::follows;
 use crate::peer::Peer;
 use crate::place::{Place, patient_places, places, until};
+
+/// Messages whose signatures are not verified yet.
+const UNVERIFIED: &str = "(SELECT kind FROM jobs UNION ALL SELECT kind FROM jobs_later) AS waiting
+    WHERE kind = 'unverified'";
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 const NO: StatusCode = StatusCode::SERVICE_UNAVAILABLE;
@@ -445,9 +451,15 @@ async fn what_is_not_taken_for_a_week_is_given_up_and_a_dead_server_is_spared_un
             "object": format!("http://weir.test/ap/users/{alice}/statuses/{spared}"),
         });
         let (body, now) = (like.to_string().into_bytes(), place.clock.now());
-        let form = weir_activitypub::signature::Form::Cavage;
         let inbox = "http://weir.test/inbox";
-        let headers = peer.sign_post(form, None, "bob", inbox, &body, now);
+        let sign = |key| peer.sign_post(Form::Cavage, key, "bob", inbox, &body, now);
+        // What only claims to be from there is none.
+        let other = PrivateKey::generate_rsa().unwrap();
+        let forged = sign(Some(&other));
+        assert_eq!(place.send("/inbox", forged, body.clone()).await, StatusCode::ACCEPTED);
+        until("it was looked at", async || place.count(UNVERIFIED).await == 0).await;
+        assert_eq!(condition(&place, &peer).await, Condition::Dead);
+        let headers = sign(None);
         assert_eq!(place.send("/inbox", headers, body).await, StatusCode::ACCEPTED);
         until("it is forgiven", async || condition(&place, &peer).await == Condition::Failing)
             .await;

@@ -189,6 +189,16 @@ mod tests {
         read(bodies, source, &HeaderMap::new(), body(pieces)).await
     }
 
+    /// Bodies of 90 bytes, one from each of so many networks.
+    async fn held_by(bodies: &Arc<Bodies>, networks: u8) -> Vec<Kept> {
+        let mut kept = Vec::new();
+        for last in 1..=networks {
+            let source = IpAddr::from([192, 0, 2, last]);
+            kept.push(get(bodies, source, &[90]).await.expect("there is room"));
+        }
+        kept
+    }
+
     fn len(read: &Result<Kept, Unread>) -> Option<usize> {
         read.as_ref().ok().map(|kept| kept.bytes.len())
     }
@@ -217,11 +227,7 @@ mod tests {
     #[tokio::test]
     async fn who_holds_as_much_as_is_left_for_all_others_is_put_off_first() {
         let bodies = Arc::new(Bodies::new(400));
-        let mut kept = Vec::new();
-        for last in 1..=3 {
-            let source = IpAddr::from([192, 0, 2, last]);
-            kept.push(get(&bodies, source, &[90]).await.expect("there is room"));
-        }
+        let mut kept = held_by(&bodies, 3).await;
         let fourth = IpAddr::from([192, 0, 2, 4]);
         kept.push(get(&bodies, fourth, &[60]).await.expect("there is room"));
         let more = get(&bodies, fourth, &[30]).await;
@@ -232,11 +238,7 @@ mod tests {
     #[tokio::test]
     async fn where_all_is_taken_everybody_is_told_to_come_again() {
         let bodies = Arc::new(Bodies::new(400));
-        let mut kept = Vec::new();
-        for last in 1..=4 {
-            let source = IpAddr::from([192, 0, 2, last]);
-            kept.push(get(&bodies, source, &[90]).await.expect("there is room"));
-        }
+        let mut kept = held_by(&bodies, 4).await;
         let one_more = get(&bodies, IpAddr::from([192, 0, 2, 5]), &[30, 30]).await;
         assert_eq!(one_more.err(), Some(Unread::Later(Refusal::Everybody(AGAIN_S))));
         assert_eq!(bodies.held.lock().all, 360, "of what was not read whole nothing is held");

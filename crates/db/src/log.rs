@@ -68,6 +68,7 @@ pub(crate) struct Log {
     copy_seconds: metrics::Histogram,
     cuts: metrics::Counter,
     cut_seconds: metrics::Histogram,
+    held_seconds: metrics::Histogram,
     cancels: metrics::Counter,
 }
 
@@ -170,6 +171,7 @@ impl Log {
             copy_seconds: metrics::histogram!("weir_db_log_copy_seconds"),
             cuts: metrics::counter!("weir_db_log_cuts_total"),
             cut_seconds: metrics::histogram!("weir_db_log_cut_seconds"),
+            held_seconds: metrics::histogram!("weir_db_log_held_seconds"),
             cancels: metrics::counter!("weir_db_reads_cancelled_total"),
         })
     }
@@ -319,7 +321,9 @@ impl Log {
                 self.copy(connection);
             }
             self.bell.lock().made();
-            queue.release();
+            if let Some(held) = queue.release() {
+                self.held_seconds.record(held.min(HOLD_MAX).as_secs_f64());
+            }
             // From now on it may be asked for the last copy again.
             drop(copying);
         }

@@ -74,6 +74,8 @@ struct State<T> {
     threads: usize,
     /// Until then only what somebody waits for is taken.
     held_until: Option<Instant>,
+    /// When that was said, until it is released.
+    held_since: Option<Instant>,
     closed: bool,
 }
 
@@ -97,6 +99,7 @@ impl<T> ClassQueue<T> {
             running: [0; 5],
             threads,
             held_until: None,
+            held_since: None,
             closed: false,
         };
         Self {
@@ -210,21 +213,27 @@ impl<T> ClassQueue<T> {
     pub(crate) fn hold_back(&self, most: Duration) {
         let mut state = self.state.lock();
         if !state.closed {
-            state.held_until = Some(Instant::now() + most);
+            let now = Instant::now();
+            state.held_until = Some(now + most);
+            state.held_since.get_or_insert(now);
         }
     }
 
-    /// Everything is taken again.
-    pub(crate) fn release(&self) {
-        self.state.lock().held_until = None;
+    /// Everything is taken again. Gives how long ago it began that not everything was, if so.
+    pub(crate) fn release(&self) -> Option<Duration> {
+        let mut state = self.state.lock();
+        state.held_until = None;
+        let since = state.held_since.take();
+        drop(state);
         self.wake.notify_all();
+        since.map(|since| since.elapsed())
     }
 
     /// Lets waiting threads go once the queue is empty; refuses new work.
     pub(crate) fn close(&self) {
         let mut state = self.state.lock();
         state.closed = true;
-        state.held_until = None;
+        (state.held_until, state.held_since) = (None, None);
         drop(state);
         self.wake.notify_all();
     }
@@ -393,9 +402,10 @@ mod tests {
         assert_eq!(queue.pop_into_group(None, Class::Housekeeping), None);
         std::thread::scope(|scope| {
             let waits = scope.spawn(&mut take);
-            queue.release();
+            assert!(queue.release().is_some());
             assert_eq!(waits.join().unwrap(), Class::Inbound as u32);
         });
+        assert_eq!(queue.release(), None, "it was not held any more");
         queue.hold_back(Duration::ZERO);
         assert_eq!(take(), Class::Outbound as u32, "the time was over");
         queue.hold_back(long);

@@ -34,7 +34,12 @@ pub use outbound::{Deliver, DeliverRest, PrunePayloads, Redeliver, retry_host};
 pub use resolver::Signer;
 pub use serve::{host_meta_alone, router};
 
-use weir_jobs::Registry;
+use weir_jobs::{Jobs, Registry};
+
+/// Has people who look at jobs read what the messages say that wait.
+pub fn make_jobs_readable(jobs: &Jobs) {
+    inbox::make_readable(jobs);
+}
 
 /// Registers the handlers of all jobs of this face.
 pub fn register_jobs(registry: &mut Registry, face: &ActivityPub) {

@@ -1,5 +1,6 @@
 //! Looking at queues and sets.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -7,13 +8,16 @@ use weir_base::{Id, Timestamp};
 use weir_db::{Class, Dialect, Row, Tx, Value, params};
 
 use crate::rows::{State, enqueued_at};
-use crate::{Breaker, Error, Jobs, LimitedBy, views};
+use crate::{Breaker, Error, Job, Jobs, LimitedBy, views};
 
 /// The most entries of one list.
 const LIST_MAX: usize = 1_000;
 /// Rows that are counted: of the scheduled, of the retries, and on PostgreSQL for the depths of
 /// queues.
 const COUNTED_MAX: u64 = 100_000;
+
+/// A payload as people read it; none where that is as it is kept.
+pub type Readable = fn(&str) -> Option<String>;
 
 /// A set of jobs that can be listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +53,7 @@ pub struct Entry {
     pub at: Option<Timestamp>,
     /// Why the last attempt failed.
     pub reason: Option<String>,
-    /// The job as JSON.
+    /// The job as JSON, as it is kept: [`Jobs::readable`] is for people.
     pub payload: String,
 }
 
@@ -293,6 +297,19 @@ impl Jobs {
             (None, Some(redis)) => Ok(redis.find(id).await?.map(|found| found.entry)),
             (row, _) => Ok(row),
         }
+    }
+
+    /// Has people read payloads of type `J`, and search in them, by `readable`, whether its workers
+    /// run here or not: none where a payload reads as it is kept.
+    pub fn make_readable<J: Job>(&self, readable: Readable) {
+        self.inner.readable.lock().extend([(J::KIND, readable), (J::SIDEKIQ_CLASS, readable)]);
+    }
+
+    /// The payload of `entry` as people read it ([`make_readable`](Self::make_readable)).
+    pub fn readable<'a>(&self, entry: &'a Entry) -> Cow<'a, str> {
+        let readable = self.inner.readable.lock().get(&*entry.kind).copied();
+        let text = readable.and_then(|readable| readable(&entry.payload));
+        text.map_or(Cow::Borrowed(&entry.payload), Cow::Owned)
     }
 
     /// As [`show`](Self::show), of what lies in the database.

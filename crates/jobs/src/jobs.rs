@@ -17,6 +17,7 @@ use crate::endings::Totals;
 use crate::hand::Hand;
 use crate::history::{self, History};
 use crate::hooks::{Enqueuing, Hooks};
+use crate::inspect::Readable;
 use crate::journal::Journal;
 use crate::later::Later;
 use crate::load::DatabaseTimes;
@@ -82,6 +83,8 @@ pub(crate) struct Inner {
     pub(crate) running: Running,
     pub(crate) cursors: Cursors,
     pub(crate) hooks: Hooks,
+    /// How payloads read that are not kept as people read them, by kind and by class.
+    pub(crate) readable: Mutex<BTreeMap<&'static str, Readable>>,
     /// Where it is written down what runs, if it is.
     pub(crate) journal: OnceLock<Arc<Journal>>,
     /// What is tried alone before the others start.
@@ -142,6 +145,7 @@ impl Jobs {
             running: Running::default(),
             cursors: Cursors::default(),
             hooks: Hooks::default(),
+            readable: Mutex::default(),
             journal: OnceLock::new(),
             trials: Mutex::default(),
             quiet: AtomicBool::new(false),

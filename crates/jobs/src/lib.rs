@@ -106,7 +106,7 @@ pub use error::{Error, StartError};
 pub use gates::Breaker;
 pub use history::{HISTORY_MINUTES, Minute};
 pub use hooks::{Enqueuing, TaskRun, UnitRun};
-pub use inspect::{Entry, KindStats, LaneStats, QueueStats, Set, Stats};
+pub use inspect::{Entry, KindStats, LaneStats, QueueStats, Readable, Set, Stats};
 pub use job::{Failure, Job, Order, Outcome, Prepared, Queue};
 pub use jobs::{Jobs, Packed};
 pub use limits::LimitedBy;

@@ -5,6 +5,9 @@ use crate::{Entry, Error, Jobs, Set};
 /// Jobs of one look.
 pub(crate) const LOOK: usize = 1_000;
 
+/// Of which so many are read before others have the thread: a payload may take long to read.
+const TURN: usize = 50;
+
 /// Which jobs of a set are meant; what is not named does not matter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Search {
@@ -16,7 +19,7 @@ pub struct Search {
     pub kind: Option<String>,
     /// Their fairness key.
     pub lane: Option<String>,
-    /// What stands in their payload or in the reason of their failure.
+    /// What stands in their payload, as people read it, or in the reason of their failure.
     pub text: Option<String>,
 }
 
@@ -37,14 +40,14 @@ impl Search {
         Self { set, queue: None, kind: None, lane: None, text: None }
     }
 
-    /// Whether `entry` is meant.
-    pub fn is_for(&self, entry: &Entry) -> bool {
+    /// Whether `entry` of `jobs` is meant.
+    fn is_for(&self, jobs: &Jobs, entry: &Entry) -> bool {
         let is = |wanted: &Option<String>, value: &str| {
             wanted.as_ref().is_none_or(|wanted| wanted == value)
         };
         let has_text = |text: &String| {
             let reason = entry.reason.as_deref().unwrap_or_default();
-            entry.payload.contains(text.as_str()) || reason.contains(text.as_str())
+            reason.contains(text.as_str()) || jobs.readable(entry).contains(text.as_str())
         };
         is(&self.queue, &entry.queue)
             && is(&self.kind, &entry.kind)
@@ -59,7 +62,7 @@ impl Jobs {
     /// # Errors
     /// [`Error::Db`], [`Error::Redis`].
     pub async fn look(&self, search: &Search, after: Option<Entry>) -> Result<Look, Error> {
-        Ok(of(search, self.list(search.set, after, LOOK).await?, LOOK))
+        Ok(self.look_at(search, self.list(search.set, after, LOOK).await?, LOOK).await)
     }
 
     /// As [`look`](Self::look), at the next `count` of what lies in the database.
@@ -69,14 +72,32 @@ impl Jobs {
         after: Option<Entry>,
         count: usize,
     ) -> Result<Look, Error> {
-        Ok(of(search, self.list_here(search.set, after, count).await?, count))
+        Ok(self.look_at(search, self.list_here(search.set, after, count).await?, count).await)
     }
-}
 
-/// The part of `list`, of `count` at most, that is meant.
-fn of(search: &Search, list: Vec<Entry>, count: usize) -> Look {
-    let looked = list.len();
-    let last = if looked < count { None } else { list.last().cloned() };
-    let found = list.into_iter().filter(|entry| search.is_for(entry)).collect();
-    Look { found, looked: looked as u64, last }
+    /// Looks at `list`, of `count` at most.
+    async fn look_at(&self, search: &Search, list: Vec<Entry>, count: usize) -> Look {
+        let looked = list.len() as u64;
+        let last = if list.len() < count { None } else { list.last().cloned() };
+        Look { found: self.meant(search, list, |entry| entry).await, looked, last }
+    }
+
+    /// Those of `list` that are meant.
+    pub(crate) async fn meant<T>(
+        &self,
+        search: &Search,
+        list: Vec<T>,
+        entry: fn(&T) -> &Entry,
+    ) -> Vec<T> {
+        let mut found = Vec::new();
+        for (at, one) in list.into_iter().enumerate() {
+            if at % TURN == TURN - 1 {
+                tokio::task::yield_now().await;
+            }
+            if search.is_for(self, entry(&one)) {
+                found.push(one);
+            }
+        }
+        found
+    }
 }

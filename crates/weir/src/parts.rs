@@ -68,6 +68,7 @@ impl Parts {
         let db = Db::open(url, data, &options).map_err(failed)?;
         let (clock, random) = (Clock::system(), Random::system());
         let jobs = Jobs::open(db.clone(), clock.clone(), random.clone())?;
+        weir_activitypub::make_jobs_readable(&jobs);
         jobs.set_memory_budget(u64::from(config.memory.budget_mib) << 20);
         let community = Community::open(Setup {
             db: db.clone(),

@@ -4,6 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use lz4_flex::block::{compress_with_dict, decompress_with_dict};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
 
 /// How it was made small: by LZ4, beginning with [`COMMON`]. Another way, or other common words,
 /// get another number, and what waits is still read.
@@ -111,6 +112,18 @@ impl Compact {
     }
 }
 
+/// The payload of a job with what the message in it says; none where there is none, or where it is
+/// damaged. A message that waits for somebody to be looked up stands a level below.
+pub(super) fn readable(payload: &str) -> Option<String> {
+    let mut payload: Value = serde_json::from_str(payload).ok()?;
+    let place = if payload.get("then").is_some() { "/then" } else { "" };
+    let holder = payload.pointer_mut(place)?.as_object_mut()?;
+    let body = Compact::deserialize(holder.remove("compact")?).ok()?.text().ok()?;
+    let body = serde_json::from_str(&body).unwrap_or(Value::String(body));
+    holder.insert("body".into(), body);
+    Some(payload.to_string())
+}
+
 /// Whether it is a body as it came: it begins with what no Base64 has.
 fn is_json(kept: &str) -> bool {
     kept.trim_start().starts_with('{')
@@ -134,8 +147,11 @@ impl<'de> Deserialize<'de> for Compact {
 mod tests {
     use proptest::prelude::*;
     use serde_json::json;
+    use weir_base::Timestamp;
+    use weir_jobs::Job;
 
     use super::*;
+    use crate::inbox::{Inbound, Late, LookUp, Unverified};
 
     fn note() -> String {
         let (host, id) = ("https://social.example", "116423588471");
@@ -202,6 +218,65 @@ mod tests {
         for len in 0..whole.len() {
             assert!(Compact(STANDARD_NO_PAD.encode(&whole[..len])).text().is_err(), "{len}");
         }
+    }
+
+    /// `job`, the body of which is `text`, as rows had it before bodies were made small.
+    fn as_before<J: Job>(job: &J, text: &str) -> J {
+        let mut row = serde_json::to_value(job).unwrap();
+        let place = if row.get("then").is_some() { "/then" } else { "" };
+        let fields = row.pointer_mut(place).unwrap().as_object_mut().unwrap();
+        fields.remove("looked_up");
+        fields.remove("compact").unwrap();
+        fields.insert("body".into(), text.into());
+        serde_json::from_value(row).unwrap()
+    }
+
+    #[test]
+    fn whole_rows_of_before_are_read() {
+        let (text, at) = (note(), Timestamp::from_ms(1_700_000_000_000));
+        let (host, actor) = ("social.example".to_owned(), "https://social.example/a".to_owned());
+        let message = Inbound {
+            host: host.clone(),
+            actor: actor.clone(),
+            body: Compact::of(&text),
+            signed_at: at,
+            arrived: at,
+            seq: None,
+            looked_up: false,
+            activity: None,
+        };
+        let unverified = Unverified {
+            host: host.clone(),
+            source: "192.0.2.0".into(),
+            key_id: format!("{actor}#main-key"),
+            actor: actor.clone(),
+            path: "/inbox".into(),
+            headers: Vec::new(),
+            body: Compact::of(&text),
+            arrived: at,
+        };
+        let look_up = LookUp { host, account: actor, then: Some(message.clone()) };
+        let late = as_before(&Late(message.clone()), &text).0;
+        let then = as_before(&look_up, &text).then.unwrap();
+        let unverified = as_before(&unverified, &text);
+        for body in [as_before(&message, &text).body, late.body, then.body, unverified.body] {
+            assert_eq!(body, message.body);
+        }
+    }
+
+    #[test]
+    fn people_read_a_payload_with_the_message_as_it_came() {
+        let note: Value = serde_json::from_str(&note()).unwrap();
+        let message = json!({ "host": "a.example", "compact": Compact::of(&note.to_string()) });
+        let read =
+            |payload: &Value| serde_json::from_str::<Value>(&readable(&payload.to_string())?).ok();
+        let shown = json!({ "host": "a.example", "body": note });
+        assert_eq!(read(&message), Some(shown.clone()));
+        assert_eq!(read(&json!({ "then": message })), Some(json!({ "then": shown })));
+        for none in [json!({ "then": null }), json!({ "compact": "?" }), json!([])] {
+            assert_eq!(read(&none), None, "{none}");
+        }
+        assert_eq!(readable("no JSON"), None);
     }
 
     #[test]

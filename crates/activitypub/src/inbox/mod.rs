@@ -46,7 +46,7 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use weir_community::{Community, Env, Error};
 use weir_db::{Class, Tx};
-use weir_jobs::Registry;
+use weir_jobs::{Jobs, Registry};
 
 use crate::gather::Gather;
 use crate::{ActivityPub, Signer};
@@ -58,6 +58,14 @@ use meet::Meetings;
 use people::People;
 use seen::Seen;
 use sources::Sources;
+
+/// Has people read what a message says, where it waits.
+pub(crate) fn make_readable(jobs: &Jobs) {
+    jobs.make_readable::<Inbound>(compact::readable);
+    jobs.make_readable::<Late>(compact::readable);
+    jobs.make_readable::<Unverified>(compact::readable);
+    jobs.make_readable::<LookUp>(compact::readable);
+}
 
 /// What the door remembers.
 pub(crate) struct Inbox {

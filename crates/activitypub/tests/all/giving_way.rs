@@ -174,6 +174,20 @@ async fn a_post_is_not_asked_for_while_much_of_others_waits_among_which_it_may_c
     }
 }
 
+#[tokio::test]
+async fn people_read_and_find_a_message_that_waits_as_it_came() {
+    for place in places() {
+        let (_peer, running) = behind(&place).await;
+        let search = Search { text: Some("<p>Something</p>".into()), ..Search::all(Set::Ready) };
+        let found = place.jobs.look(&search, None).await.unwrap().found;
+        assert_eq!(found.len(), 1);
+        assert!(!found[0].payload.contains("Something"), "it is kept as small as it can be");
+        let shown: Value = serde_json::from_str(&place.jobs.readable(&found[0])).unwrap();
+        assert_eq!(shown["body"]["object"]["content"], "<p>Something</p>");
+        running.stop().await;
+    }
+}
+
 /// A message that stands in the way of others.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Earlier;

@@ -109,6 +109,7 @@ impl Place {
         let clock = Clock::manual(Timestamp::from_ms(1_700_000_000_000));
         let random = Random::seeded(7);
         let jobs = Jobs::open(fixture.db.clone(), clock.clone(), random.clone()).unwrap();
+        weir_activitypub::make_jobs_readable(&jobs);
         let data = tempfile::tempdir().unwrap();
         let community = Community::open(Setup {
             db: fixture.db.clone(),

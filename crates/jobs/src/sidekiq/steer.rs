@@ -47,7 +47,7 @@ impl Jobs {
                     break;
                 }
                 let looked = some.len();
-                let meant = some.into_iter().filter(|it| search.is_for(&it.entry)).collect();
+                let meant = self.meant(search, some, |it: &Found| &it.entry).await;
                 let changed = self.change_in_redis(redis, action, meant).await?;
                 left = left.saturating_sub(looked);
                 // What went makes room for the next at its place.

@@ -35,7 +35,7 @@ pub(in crate::command) async fn execute(
         JobsCommand::Show { id } => {
             let found = jobs.show(parse(&id)?).await.map_err(said)?;
             let none = || format!("there is no job {id}; `weir jobs list` shows them");
-            return found.as_ref().map(entry).ok_or_else(none);
+            return found.as_ref().map(|found| entry(jobs, found)).ok_or_else(none);
         }
         JobsCommand::History { minutes, queue } => {
             let history = jobs.history(minutes).await.map_err(said)?;
@@ -168,7 +168,8 @@ async fn list(jobs: &Jobs, which: List, told: Told) -> Result<Value, String> {
         let look = jobs.look(&search, after).await.map_err(said)?;
         looked += look.looked;
         told.send_replace(json!({ "looked": looked, "found": rows.len() }));
-        rows.extend(look.found.iter().take(which.limit - rows.len()).map(entry));
+        let some = look.found.iter().take(which.limit - rows.len());
+        rows.extend(some.map(|found| entry(jobs, found)));
         after = look.last;
         if after.is_none() {
             break;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use weir_jobs::{
-    BatchStats, Breaker, Entry, KindStats, LaneStats, Minute, PeriodicStats, QueueStats,
+    BatchStats, Breaker, Entry, Jobs, KindStats, LaneStats, Minute, PeriodicStats, QueueStats,
     RunningJob, Stats,
 };
 
@@ -126,7 +126,7 @@ pub(super) fn batch(batch: &BatchStats) -> Value {
     })
 }
 
-pub(super) fn entry(entry: &Entry) -> Value {
+pub(super) fn entry(jobs: &Jobs, entry: &Entry) -> Value {
     json!({
         "id": entry.id.to_string(),
         "queue": entry.queue,
@@ -136,6 +136,6 @@ pub(super) fn entry(entry: &Entry) -> Value {
         "enqueued_at": entry.enqueued_at.to_string(),
         "at": entry.at.map(|at| at.to_string()),
         "reason": entry.reason,
-        "payload": entry.payload,
+        "payload": jobs.readable(entry),
     })
 }

@@ -111,7 +111,7 @@ class Server:
         self.process = None
 
     def bytes(self):
-        """What the database takes on the disk."""
+        """What the database takes on the disk; SQLite's log is in it once the server stopped."""
         if self.kind == "postgres":
             return int(self.sql(f"SELECT pg_database_size('{self.name}')"))
         return sum(file.stat().st_size for file in self.place.glob("weir.db*"))

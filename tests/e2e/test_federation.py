@@ -333,6 +333,12 @@ def test_a_deleted_account_is_gone_everywhere(alice, bob):
     assert answer.status_code in (404, 410)
 
 
+def test_a_server_is_blocked_by_its_name_however_it_is_written(servers):
+    shown = servers[0].command("federation", "block", "Müller.Example")
+    assert shown["host"] == "xn--mller-kva.example"
+    servers[0].command("federation", "unblock", "xn--mller-kva.example")
+
+
 def test_a_blocked_server_is_not_spoken_with(alice, elsewhere, servers):
     mallory = elsewhere.actor("mallory")
     mallory.accept_follow_of(alice)

@@ -312,11 +312,38 @@ pub(crate) fn silenced_since(tx: &mut Tx, domain: &str) -> Result<Option<Timesta
     Ok(silence.map(|block| block.id.time()))
 }
 
-/// That `domain` is one, and another server's.
+/// The name of the server `domain` as it is kept and compared everywhere: in lower case, and what
+/// is not ASCII by IDNA (UTS #46), as in addresses of the web: `müller.example` and
+/// `xn--mller-kva.example` are one server. What cannot be a name is only put in lower case.
+pub fn name(domain: &str) -> String {
+    let (host, port) = parted(domain);
+    let host = idna::domain_to_ascii(host).unwrap_or_else(|_| host.to_lowercase());
+    host + port
+}
+
+/// The [`name`] of a server as people read it and chat writes it (RFC 7622, section 3.2).
+pub fn as_read(name: &str) -> String {
+    let (host, port) = parted(name);
+    match idna::domain_to_unicode(host) {
+        (host, Ok(())) => host + port,
+        _ => name.to_owned(),
+    }
+}
+
+/// A host, and its port with the colon before it.
+fn parted(domain: &str) -> (&str, &str) {
+    match domain.rfind(':') {
+        Some(at) if domain[at + 1..].bytes().all(|b| b.is_ascii_digit()) => domain.split_at(at),
+        _ => (domain, ""),
+    }
+}
+
+/// That `domain` is one as [`name`] gives it, and another server's.
 fn check_domain(env: &Env, domain: &str) -> Result<(), Error> {
     let fits = !domain.is_empty()
         && domain.len() <= 255
-        && domain.chars().all(|c| c.is_alphanumeric() || matches!(c, '.' | '-' | ':' | '[' | ']'));
+        && domain.bytes().all(|b| b.is_ascii_alphanumeric() || b".-:[]".contains(&b))
+        && name(domain) == domain;
     if !fits {
         return Err(Error::invalid("domain", "ERR_INVALID", "is not a domain"));
     }
@@ -514,4 +541,29 @@ pub fn ask_again(tx: &mut Tx, host: &str, now: Timestamp) -> Result<bool, Error>
         params![host, now, dead_if_failing_since(now)],
     )?;
     Ok(changed > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{as_read, name};
+
+    #[test]
+    fn a_server_has_one_name_however_it_is_written() {
+        for (written, kept) in [
+            ("Example.Social", "example.social"),
+            ("M\u{DC}ller.example", "xn--mller-kva.example"),
+            ("xn--mller-kva.example", "xn--mller-kva.example"),
+            ("\u{4F8B}\u{3002}example", "xn--fsq.example"),
+            ("m\u{FC}ller.test:8080", "xn--mller-kva.test:8080"),
+            ("x.\u{440}\u{444}:8080", "x.xn--p1ai:8080"),
+            ("127.0.0.1:8080", "127.0.0.1:8080"),
+            ("[::1]:8080", "[::1]:8080"),
+            ("", ""),
+        ] {
+            assert_eq!(name(written), kept);
+        }
+        assert_eq!(as_read("xn--mller-kva.example"), "m\u{FC}ller.example");
+        assert_eq!(as_read("x.xn--p1ai:8080"), "x.\u{440}\u{444}:8080");
+        assert_eq!(as_read("xn--a.example"), "xn--a.example", "what is none stays");
+    }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use weir_base::{Id, Timestamp};
 use weir_db::{Json, Tx, params};
 
-use crate::{Env, Error};
+use crate::{Env, Error, hosts};
 
 /// The longest rule, in characters.
 const RULE_CHARACTERS_MAX: usize = 1_000;
@@ -282,7 +282,7 @@ pub fn activity(tx: &mut Tx, env: &Env) -> Result<Vec<Week>, Error> {
 /// # Errors
 /// The database's.
 pub fn peers(tx: &mut Tx, prefix: &str, limit: usize) -> Result<Vec<String>, Error> {
-    let prefix = prefix.trim().to_lowercase();
+    let prefix = hosts::name(prefix.trim());
     Ok(tx.column(
         "SELECT domain FROM hosts WHERE domain >= ?1 AND domain < ?2 ORDER BY domain LIMIT ?3",
         params![prefix, format!("{prefix}\u{10FFFF}"), limit],

@@ -3,6 +3,7 @@
 use weir_base::{Id, Timestamp};
 use weir_community::accounts::{self, Account};
 use weir_community::federation::order::Version;
+use weir_community::hosts;
 use weir_db::{Class, Tx};
 
 use super::RemoteError;
@@ -115,7 +116,7 @@ impl ActivityPub {
 
     /// The account that `username@domain` names.
     pub(super) async fn named(&self, username: &str, domain: &str) -> Result<Id, RemoteError> {
-        let (name, at) = (username.to_owned(), domain.to_lowercase());
+        let (name, at) = (username.to_owned(), hosts::name(domain));
         let read = move |tx: &mut Tx, _: &_| accounts::by_address(tx, &name, &at);
         let known = self.community().read(Class::Interactive, read).await?;
         if let Some(account) = known {

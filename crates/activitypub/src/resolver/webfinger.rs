@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use url::Url;
 use weir_base::KIB;
+use weir_community::hosts;
 
 use super::RemoteError;
 use super::links;
@@ -81,7 +82,7 @@ impl ActivityPub {
         let subject = descriptor.subject.as_deref().unwrap_or_default();
         let subject = subject.strip_prefix("acct:").unwrap_or(subject);
         let (username, domain) = subject.split_once('@').unwrap_or((username, domain));
-        Ok(Answer { username: username.into(), domain: domain.to_lowercase(), actor })
+        Ok(Answer { username: username.into(), domain: hosts::name(domain), actor })
     }
 
     async fn descriptor(&self, address: &str, url: Url) -> Result<Descriptor, RemoteError> {
@@ -132,8 +133,9 @@ impl ActivityPub {
         username: &str,
         domain: &str,
     ) -> Result<Answer, RemoteError> {
+        let domain = &*hosts::name(domain);
         let first = self.webfinger(username, domain).await?;
-        if first.domain == domain.to_lowercase() {
+        if first.domain == domain {
             return Ok(first);
         }
         let second = self.webfinger(&first.username, &first.domain).await?;

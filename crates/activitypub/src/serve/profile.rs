@@ -3,6 +3,7 @@
 use axum::extract::{Path, State};
 use axum::response::Response;
 use weir_base::Id;
+use weir_community::hosts;
 
 use super::answer::Refusal;
 use super::reader::Reader;
@@ -39,7 +40,7 @@ async fn named(
     name: &str,
 ) -> Result<weir_community::accounts::Account, Refusal> {
     let (name, domain) = name.split_once('@').unwrap_or((name, ""));
-    if !domain.is_empty() && domain != face.community().env().site.domain {
+    if !domain.is_empty() && hosts::name(domain) != face.community().env().site.domain {
         return Err(Refusal::NotFound);
     }
     account::find_named(face, name).await

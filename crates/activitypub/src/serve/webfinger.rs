@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::json;
 use weir_community::accounts;
 use weir_community::accounts::Account;
+use weir_community::hosts;
 
 use super::account;
 use super::answer::{Kept, Refusal, open, typed};
@@ -63,10 +64,7 @@ async fn find(face: &ActivityPub, resource: &str) -> Result<Option<Account>, Ref
     if let Some(address) = resource.strip_prefix("acct:") {
         let (name, domain) = address.rsplit_once('@').ok_or(Refusal::NotFound)?;
         let (_, authority) = face.urls().origin();
-        let here = [env.site.domain.as_str(), authority]
-            .iter()
-            .any(|own| domain.eq_ignore_ascii_case(own));
-        if !here {
+        if ![env.site.domain.as_str(), authority].contains(&&*hosts::name(domain)) {
             return Err(Refusal::NotFound);
         }
         if name.eq_ignore_ascii_case(&accounts::instance_actor_name(env)) {

@@ -7,7 +7,7 @@ use weir_base::Id;
 use weir_db::{Dialect, Question, Record as _, Tx, ids, params};
 
 use super::Account;
-use crate::{Env, Error};
+use crate::{Env, Error, hosts};
 
 /// The account with this id, whatever its state.
 ///
@@ -123,8 +123,8 @@ pub fn senders(tx: &mut Tx, uris: &[String]) -> Result<HashMap<String, Sender>, 
     Ok(found.into_iter().map(|sender| (sender.uri.clone(), sender)).collect())
 }
 
-/// `alice`, `@alice`, `alice@example.social` as name and domain: in lower case, empty for this
-/// server.
+/// `alice`, `@alice`, `alice@example.social` as name, as it is written, and domain, as it is kept:
+/// empty for this server.
 pub fn parse_address(env: &Env, address: &str) -> Option<(String, String)> {
     let address = address.trim().strip_prefix("acct:").unwrap_or(address.trim());
     let address = address.strip_prefix('@').unwrap_or(address);
@@ -132,9 +132,9 @@ pub fn parse_address(env: &Env, address: &str) -> Option<(String, String)> {
     let named = !name.is_empty()
         && name.len() <= 2_048
         && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | '-'));
-    let domain = domain.to_lowercase();
+    let domain = hosts::name(domain);
     let placed = domain.len() <= 255
-        && domain.chars().all(|c| c.is_alphanumeric() || matches!(c, '.' | '-' | ':' | '[' | ']'));
+        && domain.bytes().all(|b| b.is_ascii_alphanumeric() || b".-:[]".contains(&b));
     let here = domain == env.site.domain;
     (named && placed).then(|| (name.to_owned(), if here { String::new() } else { domain }))
 }

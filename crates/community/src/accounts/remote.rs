@@ -116,7 +116,7 @@ impl RemoteAccount {
         if !clean::is_web_address(&self.uri) || !clean::is_web_address(&self.inbox) {
             return Err(Error::invalid("inbox", "ERR_INVALID", "is not a web address"));
         }
-        self.domain = self.domain.to_lowercase();
+        self.domain = hosts::name(&self.domain);
         self.display_name = clean::line(&self.display_name, NAME_CHARACTERS_MAX);
         self.note = clean::html(clean::cut(&self.note, NOTE_BYTES_MAX));
         self.fields.truncate(FIELDS_MAX);

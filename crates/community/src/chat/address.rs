@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use weir_base::Id;
 use weir_db::{Tx, params};
 
-use crate::{Env, Error};
+use crate::{Env, Error, hosts};
 
 /// The longest address, in bytes: three parts of 1023 and two separators (RFC 7622 §3.1).
 pub const BYTES_MAX: usize = 3071;
@@ -97,6 +97,6 @@ pub fn of_account(tx: &mut Tx, env: &Env, id: Id) -> Result<Option<String>, Erro
     )?;
     Ok(name.map(|(name, place)| match place.as_str() {
         "" => of(env, &name),
-        place => format!("{name}@{place}"),
+        place => format!("{name}@{}", hosts::as_read(place)),
     }))
 }

@@ -7,7 +7,7 @@ use weir_base::Id;
 use weir_db::{Tx, ids, params};
 
 use super::address;
-use crate::{Env, Error, accounts, relationships};
+use crate::{Env, Error, accounts, hosts, relationships};
 
 /// The most addresses that one person may block in chat alone.
 pub const BLOCKS_MAX: usize = 2_000;
@@ -25,21 +25,22 @@ pub fn list(tx: &mut Tx, env: &Env, owner: Id) -> Result<Vec<String>, Error> {
 /// # Errors
 /// The database's.
 pub fn lists(tx: &mut Tx, env: &Env, owners: &[Id]) -> Result<HashMap<Id, Vec<String>>, Error> {
-    let rows: Vec<(Id, String, Option<String>)> = tx.query(
+    let rows: Vec<(Id, Option<String>, Option<String>)> = tx.query(
         "SELECT account_id, jid, NULL FROM chat_blocks WHERE account_id IN ids(?1)
          UNION ALL SELECT b.account_id, a.username_key, a.domain
            FROM blocks b JOIN accounts a ON a.id = b.target_id WHERE b.account_id IN ids(?1)
-         UNION ALL SELECT account_id, domain, NULL FROM account_domain_blocks
+         UNION ALL SELECT account_id, NULL, domain FROM account_domain_blocks
            WHERE account_id IN ids(?1)",
         &[ids(owners)],
         |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
     )?;
     let mut found: HashMap<Id, BTreeSet<String>> = HashMap::new();
     for (owner, name, place) in rows {
-        let jid = match place.as_deref() {
-            None => name,
-            Some("") => address::of(env, &name),
-            Some(place) => format!("{name}@{place}"),
+        let place = place.map(|place| hosts::as_read(&place));
+        let jid = match (name, place.as_deref()) {
+            (Some(name), Some("")) => address::of(env, &name),
+            (Some(name), Some(place)) => format!("{name}@{place}"),
+            (name, place) => name.or(place.map(str::to_owned)).unwrap_or_default(),
         };
         found.entry(owner).or_default().insert(jid);
     }
@@ -62,15 +63,16 @@ pub fn who_blocks(tx: &mut Tx, env: &Env, owners: &[Id], jid: &str) -> Result<Ha
     let (name, place) = address::parts(jid);
     let server = jid.split_once('/').map(|(_, resource)| format!("{place}/{resource}"));
     let server = server.as_deref().unwrap_or(place);
-    let account_domain = if place == address::domain(env) { "" } else { place };
+    let domain = hosts::name(place);
+    let account_domain = if domain == address::domain(env) { "" } else { &*domain };
     let found: Vec<Id> = tx.column(
         "SELECT account_id FROM chat_blocks WHERE account_id IN ids(?1)
            AND jid IN (?2, ?3, ?4, ?5)
          UNION ALL SELECT b.account_id FROM blocks b WHERE b.account_id IN ids(?1)
            AND b.target_id = (SELECT id FROM accounts WHERE username_key = ?6 AND domain = ?7)
          UNION ALL SELECT account_id FROM account_domain_blocks WHERE account_id IN ids(?1)
-           AND domain = ?4",
-        params![ids(owners), jid, address::bare(jid), place, server, name, account_domain],
+           AND domain = ?8",
+        params![ids(owners), jid, address::bare(jid), place, server, name, account_domain, domain],
     )?;
     Ok(found.into_iter().collect())
 }
@@ -114,7 +116,7 @@ pub fn block(tx: &mut Tx, env: &Env, owner: Id, jid: &str) -> Result<(), Error> 
 pub fn unblock(tx: &mut Tx, env: &Env, owner: Id, jid: &str) -> Result<(), Error> {
     tx.run("DELETE FROM chat_blocks WHERE account_id = ?1 AND jid = ?2", params![owner, jid])?;
     let domains = "DELETE FROM account_domain_blocks WHERE account_id = ?1 AND domain = ?2";
-    tx.run(domains, params![owner, jid])?;
+    tx.run(domains, params![owner, hosts::name(jid)])?;
     env.streams.bonds_changed(tx, owner);
     match account(tx, env, jid)? {
         Some(account) => relationships::unblock(tx, env, owner, account),
@@ -140,7 +142,8 @@ fn account(tx: &mut Tx, env: &Env, jid: &str) -> Result<Option<Id>, Error> {
     if name.is_empty() || jid.contains('/') {
         return Ok(None);
     }
-    let place = if place == address::domain(env) { "" } else { place };
-    let found = accounts::by_address(tx, name, place)?;
+    let domain = hosts::name(place);
+    let domain = if domain == address::domain(env) { "" } else { &*domain };
+    let found = accounts::by_address(tx, name, domain)?;
     Ok(found.filter(|account| account.deleted_at.is_none()).map(|account| account.id))
 }

@@ -8,7 +8,7 @@ use weir_db::Class;
 
 use super::Resolver;
 use crate::text::{self, Piece};
-use crate::{Community, Error, accounts};
+use crate::{Community, Error, accounts, hosts};
 
 /// Unknown people one text may make us look for.
 const PEOPLE_MAX: usize = 20;
@@ -42,7 +42,7 @@ pub async fn meet_mentioned(
     text: &str,
 ) -> Result<(), Error> {
     let mentioned = text::pieces(text).into_iter().filter_map(|piece| match piece {
-        Piece::Mention { username, domain } => Some((username.to_owned(), domain.to_lowercase())),
+        Piece::Mention { username, domain } => Some((username.to_owned(), hosts::name(domain))),
         _ => None,
     });
     look_for(community, resolver, mentioned.take(PEOPLE_MAX * 5).collect()).await

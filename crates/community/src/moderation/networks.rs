@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use weir_base::Timestamp;
 use weir_db::{Tx, params, texts};
 
-use crate::{Env, Error};
+use crate::{Env, Error, hosts};
 
 /// Network blocks that are looked at for a sign-up.
 const NETWORKS_MAX: i64 = 10_000;
@@ -60,7 +60,7 @@ fn contains(network: &str, ip: IpAddr) -> bool {
 /// # Errors
 /// The database's.
 pub fn email_is_blocked(tx: &mut Tx, email: &str) -> Result<bool, Error> {
-    let domain = email.rsplit_once('@').map_or("", |(_, domain)| domain).to_lowercase();
+    let domain = hosts::name(email.rsplit_once('@').map_or("", |(_, domain)| domain));
     let labels = domain.match_indices('.').map(|(at, _)| domain[at + 1..].to_owned());
     let above: Vec<String> = std::iter::once(domain.clone()).chain(labels.take(20)).collect();
     let found: Option<i64> = tx.value(
@@ -83,7 +83,7 @@ pub fn blocked_email_domains(tx: &mut Tx) -> Result<Vec<String>, Error> {
 /// # Errors
 /// [`Error::Invalid`] when it is no domain.
 pub fn block_email_domain(tx: &mut Tx, env: &Env, domain: &str) -> Result<(), Error> {
-    let domain = domain.trim().trim_start_matches('@').to_lowercase();
+    let domain = hosts::name(domain.trim().trim_start_matches('@'));
     if domain.is_empty() || domain.len() > 253 || domain.contains(['@', ' ', '/']) {
         return Err(Error::invalid("domain", "ERR_INVALID", "is not a domain"));
     }
@@ -99,7 +99,7 @@ pub fn block_email_domain(tx: &mut Tx, env: &Env, domain: &str) -> Result<(), Er
 /// # Errors
 /// The database's.
 pub fn unblock_email_domain(tx: &mut Tx, domain: &str) -> Result<(), Error> {
-    tx.run("DELETE FROM email_domain_blocks WHERE domain = ?1", params![domain])?;
+    tx.run("DELETE FROM email_domain_blocks WHERE domain = ?1", params![hosts::name(domain)])?;
     Ok(())
 }
 

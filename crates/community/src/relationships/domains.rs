@@ -6,14 +6,14 @@ use weir_db::{Tx, Value, params};
 use super::follow;
 use crate::notifications::{self, Cause};
 use crate::timelines::Range;
-use crate::{Env, Error};
+use crate::{Env, Error, hosts};
 
 /// `domain` as it is kept, if it could be one of another server.
 fn parse(env: &Env, domain: &str) -> Result<String, Error> {
-    let domain = domain.trim().trim_start_matches('@').to_lowercase();
+    let domain = hosts::name(domain.trim().trim_start_matches('@'));
     let fits = (1..=255).contains(&domain.len())
         && domain.contains(['.', ':'])
-        && domain.chars().all(|c| c.is_alphanumeric() || matches!(c, '.' | '-' | ':' | '[' | ']'));
+        && domain.bytes().all(|b| b.is_ascii_alphanumeric() || b".-:[]".contains(&b));
     if fits && domain != env.site.domain {
         return Ok(domain);
     }
@@ -119,7 +119,7 @@ pub fn with_domain(tx: &mut Tx, by: Id, domain: &str) -> Result<(i64, i64), Erro
              WHERE f.account_id = ?1 AND a.domain = ?2),
            (SELECT count(*) FROM follows f JOIN accounts a ON a.id = f.account_id
              WHERE f.target_id = ?1 AND a.domain = ?2)",
-        params![by, domain.to_lowercase()],
+        params![by, hosts::name(domain)],
         |row| Ok((row.get(0)?, row.get(1)?)),
     )?)
 }

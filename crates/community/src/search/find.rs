@@ -13,7 +13,7 @@ use crate::relationships::{self, Bonds};
 use crate::statuses::{self, View};
 use crate::tags::Tag;
 use crate::timelines::Range;
-use crate::{Env, Error, text};
+use crate::{Env, Error, hosts, text};
 
 /// Rounds of reading candidates before a page is given short.
 const ROUNDS_MAX: usize = 10;
@@ -85,7 +85,7 @@ pub fn people(
 /// Those whose username begins so, and those in whose names all words begin so.
 fn people_candidates(tx: &mut Tx, env: &Env, address: &str) -> Result<Vec<Id>, Error> {
     let (name, domain) = address.split_once('@').unwrap_or((address, ""));
-    let (key, domain) = (name.to_lowercase(), domain.to_lowercase());
+    let (key, domain) = (name.to_lowercase(), hosts::name(domain));
     let mut found: Vec<Id> = Vec::new();
     if !key.is_empty() {
         let local = !domain.is_empty() && domain == env.site.domain;

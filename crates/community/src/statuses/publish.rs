@@ -13,7 +13,7 @@ use crate::federation::{self, Message};
 use crate::notifications::{self, Kind, Notice};
 use crate::streams::Noun;
 use crate::text::{self, Person, Piece};
-use crate::{Env, Error, cards, conversations, search, tags};
+use crate::{Env, Error, cards, conversations, hosts, search, tags};
 
 /// People a post may mention.
 const MENTIONS_MAX: usize = 100;
@@ -167,7 +167,7 @@ pub(crate) fn mentioned(
         if found.len() >= MENTIONS_MAX || found.iter().any(|(known, _)| *known == key) {
             continue;
         }
-        let domain = domain.to_lowercase();
+        let domain = hosts::name(domain);
         let domain = if domain == env.site.domain { String::new() } else { domain };
         let account = accounts::by_address(tx, username, &domain)?;
         found.extend(account.filter(Account::is_available).map(|account| (key, account)));

@@ -63,10 +63,9 @@ pub async fn act(
     let acted = pages
         .community
         .write(Class::Interactive, move |tx, env| {
-            let field = |name: &str| given.get(name).trim().to_lowercase();
+            let domain = hosts::name(given.get("domain").trim());
             let done = match given.get("action") {
                 "block" => {
-                    let domain = field("domain");
                     let severity = Severity::parse(given.get("severity"))
                         .ok_or(Error::NotFound("Severity"))?;
                     hosts::block(tx, env, &domain, severity)?;
@@ -80,7 +79,7 @@ pub async fn act(
                     "blocked"
                 }
                 "unblock" => {
-                    hosts::unblock(tx, env, &field("domain"))?;
+                    hosts::unblock(tx, env, &domain)?;
                     "unblocked"
                 }
                 _ => return Err(Error::NotFound("Action")),

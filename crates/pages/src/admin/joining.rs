@@ -95,7 +95,7 @@ pub async fn act(
 }
 
 fn carry_out(tx: &mut Tx, env: &Env, given: &Fields) -> Result<(), Error> {
-    let domain = given.get("mail_domain").trim().to_lowercase();
+    let domain = given.get("mail_domain").trim();
     match given.get("action") {
         "block_network" => {
             let days: Option<i64> = given.get("days").parse().ok();
@@ -112,8 +112,8 @@ fn carry_out(tx: &mut Tx, env: &Env, given: &Fields) -> Result<(), Error> {
             moderation::block_network(tx, env, &block)
         }
         "allow_network" => moderation::unblock_network(tx, given.get("network")),
-        "block_mail" => moderation::block_email_domain(tx, env, &domain),
-        "allow_mail" => moderation::unblock_email_domain(tx, &domain),
+        "block_mail" => moderation::block_email_domain(tx, env, domain),
+        "allow_mail" => moderation::unblock_email_domain(tx, domain),
         _ => Err(Error::NotFound("Action")),
     }
 }

@@ -82,15 +82,15 @@ pub enum FederationCommand {
 pub(super) async fn execute(parts: &Parts, command: FederationCommand) -> Result<Value, String> {
     let done = match command {
         FederationCommand::Hosts => list(parts).await,
-        FederationCommand::Show { host } => show(parts, host.to_lowercase()).await,
+        FederationCommand::Show { host } => show(parts, hosts::name(&host)).await,
         FederationCommand::Status { what } => status::status(parts, what).await,
-        FederationCommand::Retry { host } => status::retry(parts, host.to_lowercase()).await,
+        FederationCommand::Retry { host } => status::retry(parts, hosts::name(&host)).await,
         FederationCommand::Block { host, terms } => {
-            policy::block(parts, host.to_lowercase(), terms).await
+            policy::block(parts, hosts::name(&host), terms).await
         }
-        FederationCommand::Unblock { host } => policy::unblock(parts, host.to_lowercase()).await,
-        FederationCommand::Allow { host } => policy::allow(parts, host.to_lowercase()).await,
-        FederationCommand::Disallow { host } => policy::disallow(parts, host.to_lowercase()).await,
+        FederationCommand::Unblock { host } => policy::unblock(parts, hosts::name(&host)).await,
+        FederationCommand::Allow { host } => policy::allow(parts, hosts::name(&host)).await,
+        FederationCommand::Disallow { host } => policy::disallow(parts, hosts::name(&host)).await,
     };
     done.map_err(|error| match error {
         Error::NotFound(what) => format!("{error}; {}", remedy(what)),

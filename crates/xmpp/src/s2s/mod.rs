@@ -115,7 +115,8 @@ impl Servers {
 
     /// Whether staff lets us speak with `domain`; what cannot be asked now is no.
     async fn may_speak(&self, domain: &str) -> bool {
-        let (domain, allowlist) = (domain.to_owned(), self.allowlist);
+        // Chat writes what is not ASCII as it is read (RFC 7622, section 3.2).
+        let (domain, allowlist) = (hosts::name(domain), self.allowlist);
         let asked = self.xmpp.read(move |tx, _| {
             let is_allowed = !allowlist || hosts::is_allowed(tx, &domain)?;
             Ok(is_allowed && !hosts::policy(tx, &domain)?.suspended)

@@ -10,6 +10,7 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsStream;
+use weir_community::hosts;
 
 use super::lanes::{Pair, Waiting};
 use super::link::{Broken, Io, Link};
@@ -154,7 +155,7 @@ impl Servers {
     }
 
     async fn encrypt(&self, plain: TcpStream, to: &str) -> Result<Link, Broken> {
-        let name = ServerName::try_from(to.to_owned());
+        let name = ServerName::try_from(hosts::name(to));
         let name = name.map_err(|_| Broken::Refused("the domain cannot stand in TLS"))?;
         let tls = self.connector.connect(name, plain).await?;
         Ok(Link::new(Io::Tls(Box::new(TlsStream::Client(tls)))))

@@ -9,6 +9,7 @@ use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolverConfi
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::proto::rr::RData;
 use weir_base::Random;
+use weir_community::hosts;
 use weir_fetch::is_public;
 
 /// The port where servers are without SRV records.
@@ -98,6 +99,7 @@ impl Finder {
             return Ok(vec![Place { address: (address, PORT).into(), is_direct_tls: false }]);
         }
         let dns = self.dns.as_ref().ok_or(NotFound::Unknown)?;
+        let domain = &*hosts::name(domain);
         let (direct, usual) = tokio::join!(
             services(dns, format!("_xmpps-server._tcp.{domain}."), true),
             services(dns, format!("_xmpp-server._tcp.{domain}."), false)

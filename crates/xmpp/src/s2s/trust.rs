@@ -11,6 +11,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, Error, RootCertStore, SignatureScheme};
+use weir_community::hosts;
 
 /// Whom we believe to vouch for a domain.
 pub struct Trust {
@@ -36,7 +37,7 @@ impl Trust {
     /// Whether this chain proves to be `domain`'s.
     pub(crate) fn proves(&self, chain: Option<&[CertificateDer<'_>]>, domain: &str) -> bool {
         let (Some(judge), Some([own, others @ ..])) = (&self.judge, chain) else { return false };
-        let Ok(name) = ServerName::try_from(domain.to_owned()) else { return false };
+        let Ok(name) = ServerName::try_from(hosts::name(domain)) else { return false };
         // As the certificate of a server, for that is what it is, whichever side it takes here.
         judge.verify_server_cert(own, others, &name, &[], UnixTime::now()).is_ok()
     }

@@ -152,6 +152,26 @@ async fn a_block_in_chat_is_a_block_everywhere_and_shows_in_both() {
 }
 
 #[tokio::test]
+async fn a_server_is_blocked_however_its_name_is_written() {
+    for (place, alice, _) in two().await {
+        place.write(move |tx, env| blocks::block(tx, env, alice, "carol@far.test")).await.unwrap();
+        let everywhere = move |tx: &mut Tx, env: &Env| {
+            relationships::block_domain(tx, env, alice, "M\u{FC}ller.test")
+        };
+        place.write(everywhere).await.unwrap();
+        let list = move |tx: &mut Tx, env: &Env| blocks::list(tx, env, alice);
+        assert_eq!(place.read(list).await.unwrap(), ["carol@far.test", "m\u{FC}ller.test"]);
+        let asked = |jid| move |tx: &mut Tx, env: &Env| blocks::blocks(tx, env, alice, jid);
+        assert!(place.read(asked("x@m\u{FC}ller.test/y")).await.unwrap());
+        assert!(!place.read(asked("x@muller.test/y")).await.unwrap());
+        let unblock =
+            move |tx: &mut Tx, env: &Env| blocks::unblock(tx, env, alice, "m\u{FC}ller.test");
+        place.write(unblock).await.unwrap();
+        assert_eq!(place.read(list).await.unwrap(), ["carol@far.test"]);
+    }
+}
+
+#[tokio::test]
 async fn a_deleted_account_leaves_the_contacts_of_the_others() {
     for (place, alice, bob) in two().await {
         place.befriend(alice, bob).await;

@@ -33,7 +33,7 @@ impl Asked {
                 Self::Post(what)
             }
             Some(what) if what.parse::<Id>().is_ok() => Self::Post(what),
-            Some(what) => Self::Host(what.to_lowercase()),
+            Some(what) => Self::Host(hosts::name(&what)),
         }
     }
 }

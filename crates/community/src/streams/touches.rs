@@ -137,8 +137,8 @@ impl Touches {
     }
 
     /// Watches `nouns` from now on; each once more than before. Those that have changed since
-    /// `moment` count as changed now.
-    pub fn watch(&self, nouns: impl IntoIterator<Item = Noun>, moment: u64) {
+    /// `moment` count as changed now: true where there are any.
+    pub fn watch(&self, nouns: impl IntoIterator<Item = Noun>, moment: u64) -> bool {
         let mut state = self.0.state.lock();
         let nouns: HashSet<Noun> = nouns.into_iter().collect();
         for noun in &nouns {
@@ -153,10 +153,12 @@ impl Touches {
                 recent.copied().filter(|noun| nouns.contains(noun)).collect()
             }
         };
-        if !since.is_empty() {
+        let any = !since.is_empty();
+        if any {
             state.changed.extend(since);
             self.0.changed.notify_one();
         }
+        any
     }
 
     /// Watches them no longer.
@@ -212,8 +214,9 @@ mod tests {
         touches.touch(ONE);
         let moment = touches.now();
         touches.touch(TWO);
-        touches.watch([ONE, TWO], moment);
+        assert!(touches.watch([ONE, TWO], moment));
         assert_eq!(touches.take(), [TWO]);
+        assert!(!touches.watch([ONE, TWO], touches.now()));
     }
 
     #[test]

@@ -129,6 +129,8 @@ pub(crate) struct Live<Q> {
     marked: BTreeSet<Id>,
     // The whole result is to be read again.
     due: bool,
+    // What is watched now had changed since it was read: the shelf is about to tell.
+    behind: bool,
     ends_at: Option<Timestamp>,
     read_at: Option<Instant>,
 }
@@ -147,6 +149,7 @@ impl<Q: Query> Live<Q> {
             shown: Shown::default(),
             read_at: None,
             due: true,
+            behind: false,
             ends_at: None,
         }
     }
@@ -196,7 +199,7 @@ impl<Q: Query> Live<Q> {
         let new = without(&docs.nouns, &self.shown.nouns);
         let old = without(&self.shown.nouns, &docs.nouns);
         // What was watched all along has its news in the inbox if it changed meanwhile.
-        self.face.shelf.watch(&self.inbox, &new, moment);
+        self.behind |= self.face.shelf.watch(&self.inbox, &new, moment);
         self.face.shelf.unwatch(&self.inbox, &old);
         // Gives its room back first.
         self.shown.places = None;
@@ -379,7 +382,7 @@ impl<Q: Query> Live<Q> {
             let key = documents.key(collection, &id).ok()?;
             self.steps.insert(key.number(), Err(key));
         }
-        self.face.shelf.watch(&self.inbox, &new, with.moment);
+        self.behind |= self.face.shelf.watch(&self.inbox, &new, with.moment);
         self.face.shelf.unwatch(&self.inbox, &displaced.nouns);
         metrics::counter!("weir_ddp_posts_placed_total").increment(1);
         Some(())
@@ -462,11 +465,14 @@ impl<Q: Query> Source for Live<Q> {
     }
 
     fn is_due(&mut self) -> bool {
-        self.due || self.listen().now_or_never().is_some()
+        self.due || self.behind || self.listen().now_or_never().is_some()
     }
 
     fn update(&mut self) -> Work<'_, Result<Update, Trouble>> {
         Box::pin(async {
+            if std::mem::take(&mut self.behind) {
+                self.face.shelf.settled().await;
+            }
             if !self.due {
                 self.read_marked().await?;
             }
@@ -491,3 +497,6 @@ impl<Q> Drop for Live<Q> {
         self.face.shelf.unwatch(&self.inbox, &watched);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -88,15 +88,16 @@ impl Shelf {
         self.touches.now()
     }
 
-    /// From now on `inbox` gets news of `nouns`, and of what happened to them since `moment`.
-    pub(crate) fn watch(&self, inbox: &Arc<Inbox>, nouns: &[Noun], moment: u64) {
+    /// From now on `inbox` gets news of `nouns`, and of what happened to them since `moment`: true
+    /// where anything did, which it gets before the shelf has [`settled`](Self::settled).
+    pub(crate) fn watch(&self, inbox: &Arc<Inbox>, nouns: &[Noun], moment: u64) -> bool {
         let mut watchers = self.watchers.lock();
         for noun in nouns {
             watchers.entry(*noun).or_default().push(Arc::downgrade(inbox));
         }
         metrics::gauge!("weir_ddp_nouns_watched").set(watchers.len() as f64);
         drop(watchers);
-        self.touches.watch(nouns.iter().copied(), moment);
+        self.touches.watch(nouns.iter().copied(), moment)
     }
 
     /// No longer.

@@ -117,7 +117,7 @@ impl Truth {
 pub(super) struct Misses(pub(super) BTreeMap<&'static str, (u64, Vec<String>)>);
 
 /// The kinds, in the order they are shown.
-pub(super) const KINDS: [&str; 12] = [
+pub(super) const KINDS: [&str; 13] = [
     "notes_missing",
     "deletions_without_effect",
     "edits_not_shown",
@@ -130,6 +130,7 @@ pub(super) const KINDS: [&str; 12] = [
     "follows_wrong",
     "timeline_holes",
     "shown_unexpectedly",
+    "post_counts_wrong",
 ];
 
 impl Misses {
@@ -248,6 +249,12 @@ impl Check<'_> {
         };
         self.api.pages(token, &path, page).await?;
         let (notes, boosts) = own.map_or((&[][..], &[][..]), |(notes, boosts)| (notes, boosts));
+        let stand = notes.iter().filter(|note| self.truth.stands(self.plan, **note)).count()
+            + boosts.iter().filter(|boost| self.truth.boost_stands(self.plan, **boost)).count();
+        let profile = self.api.get(token, &format!("/api/v1/accounts/{id}")).await?;
+        let count = profile["statuses_count"].as_u64().unwrap_or_default();
+        let example = format!("a{actor} has {count} posts, not {stand}");
+        misses.add_many("post_counts_wrong", count.abs_diff(stand as u64), example);
         for note in notes.iter().copied() {
             let (uri, written) = (self.uri(note), &self.plan.notes[note]);
             match shown.remove(&uri) {

@@ -301,6 +301,7 @@ impl Storm {
         Ok(Flood {
             requests,
             sources: plan.items.iter().map(|item| item.source).collect(),
+            awaited: plan.items.iter().map(|item| item.deed.is_awaited()).collect(),
             target: self.address,
             addresses: addresses.filter(|_| self.address.ip().is_loopback()),
             connections: self.options.clients as usize,

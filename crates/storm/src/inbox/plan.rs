@@ -62,6 +62,12 @@ impl Deed {
     pub(super) fn is_acceptable(self) -> bool {
         !matches!(self, Self::Forged(_) | Self::Broken | Self::Oversized(_))
     }
+
+    /// Whether it is waited for until it was worked: whatever is accepted, but for what may be so
+    /// only until its signature is looked at.
+    pub(super) fn is_awaited(self) -> bool {
+        self.is_acceptable() && !matches!(self, Self::Unverifiable(_))
+    }
 }
 
 /// One activity.

@@ -34,6 +34,8 @@ pub(super) struct Flood {
     pub(super) requests: Requests,
     /// The number of the host that each comes from.
     pub(super) sources: Vec<usize>,
+    /// Whether each is waited for until it was worked.
+    pub(super) awaited: Vec<bool>,
     /// Where it goes.
     pub(super) target: SocketAddr,
     /// The addresses of the hosts, where connections can be made from them.
@@ -51,6 +53,8 @@ pub(super) struct Flood {
 pub(super) struct Progress {
     /// Answered with success.
     pub(super) accepted: AtomicU64,
+    /// Of these, what is waited for until it was worked.
+    pub(super) awaited: AtomicU64,
     /// Turned away for now (429, 503), counted each time.
     pub(super) turned_away: AtomicU64,
     /// Not answered at all, counted each time.
@@ -228,6 +232,8 @@ impl Worker {
                     if is_taken(answer.status) {
                         self.latencies.record(now - began, true);
                         self.progress.accepted.fetch_add(1, Ordering::Relaxed);
+                        let awaited = u64::from(flood.awaited[place]);
+                        self.progress.awaited.fetch_add(awaited, Ordering::Relaxed);
                         (self.last_accepted, self.last_progress) = (now, now);
                     }
                     return false;

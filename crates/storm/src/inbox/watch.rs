@@ -28,6 +28,8 @@ const LOOK_AT_ALL: Duration = Duration::from_millis(250);
 pub(super) struct Look {
     pub(super) at_s: f64,
     pub(super) accepted: u64,
+    /// Of these, those that are waited for until they were worked.
+    pub(super) awaited: u64,
     /// Of those that are accepted, as far as the accounts that are looked at tell.
     pub(super) visible: f64,
     pub(super) rss_bytes: u64,
@@ -40,9 +42,9 @@ pub(super) struct Look {
 }
 
 impl Look {
-    /// Activities that were accepted and are not visible yet.
+    /// Activities that were accepted and are not worked yet, as far as that is to be seen.
     pub(super) fn behind(&self) -> f64 {
-        (self.accepted as f64 - self.visible).max(0.0)
+        (self.awaited as f64 - self.visible).max(0.0)
     }
 }
 
@@ -54,7 +56,8 @@ pub(super) struct Watch {
     pub(super) accounts: Vec<(String, i64)>,
     /// How many activities are to be accepted.
     pub(super) acceptable: u64,
-    /// What is visible after each of them, where they are worked in order; else nothing.
+    /// What is visible after each of those that are waited for, where they are worked in order;
+    /// else nothing.
     pub(super) course: Vec<i64>,
     /// How long all of it takes, where that is known.
     pub(super) lasts: Duration,
@@ -85,12 +88,13 @@ pub(super) async fn run(mut watch: Watch, began: Instant) -> Watched {
     loop {
         ticks.tick().await;
         let accepted = watch.progress.accepted.load(Ordering::Relaxed);
+        let awaited = watch.progress.awaited.load(Ordering::Relaxed);
         let shown = watch.shown(&few).await.ok();
         let is_complete = shown.as_ref().is_some_and(|shown| watch.is_complete(&few, shown));
         let seen: i64 = shown.iter().flat_map(HashMap::values).sum();
         let before = looks.last().map_or(0.0, |look: &Look| look.visible);
         let visible = match shown.is_some() {
-            true => watch.visible(seen, wanted, accepted),
+            true => watch.visible(seen, wanted, awaited),
             false => before,
         };
         let is_over = watch.progress.is_over.load(Ordering::Relaxed);
@@ -108,6 +112,7 @@ pub(super) async fn run(mut watch: Watch, began: Instant) -> Watched {
         looks.push(Look {
             at_s,
             accepted,
+            awaited,
             visible,
             rss_bytes,
             outward: watch.outgoing.expected.load(Ordering::Relaxed),
@@ -136,12 +141,12 @@ pub(super) async fn run(mut watch: Watch, began: Instant) -> Watched {
 
 impl Watch {
     /// How many activities are visible, where `seen` posts of `wanted` are.
-    fn visible(&self, seen: i64, wanted: i64, accepted: u64) -> f64 {
+    fn visible(&self, seen: i64, wanted: i64, awaited: u64) -> f64 {
         if self.course.is_empty() {
             return seen as f64 / wanted.max(1) as f64 * self.acceptable as f64;
         }
         // Deletions aside it only grows.
-        self.course.partition_point(|standing| *standing <= seen).min(accepted as usize) as f64
+        self.course.partition_point(|standing| *standing <= seen).min(awaited as usize) as f64
     }
 
     /// Accounts that stand for all; where the course is known, all of them.

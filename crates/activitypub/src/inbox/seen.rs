@@ -1,12 +1,15 @@
 //! What came lately, in memory: for what is told to the door again and again.
 
-use std::collections::{HashMap, HashSet};
+use std::borrow::Borrow;
+use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
 use aws_lc_rs::digest::{Context, SHA256};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use metrics::Gauge;
 use moka::sync::Cache;
 use parking_lot::Mutex;
 use weir_base::Timestamp;
@@ -19,9 +22,10 @@ use crate::{ActivityPub, Signer};
 /// Messages remembered: at least half as many of the last ones, whoever sent them. What comes again
 /// later has no effect either, but costs more.
 const MESSAGES_MAX: usize = 100_000;
-/// Keys of remote accounts kept in memory.
+/// Keys of remote accounts kept in memory: at least half as many of those read last.
 const KEYS_MAX: usize = 20_000;
-/// How long a key is believed without looking at its row again, in ms.
+/// How long a key is believed without looking at its row again, in ms. It is kept for no more than
+/// twice as long: a key of RSA takes 2.5 KiB.
 const KEYS_LIFE_MS: i64 = 60_000;
 /// Keys that are to be fetched again in the background, and for how long that is remembered.
 const WANTED_MAX: u64 = 20_000;
@@ -29,9 +33,8 @@ const WANTED_LIFE: Duration = Duration::from_secs(60);
 
 /// See the module.
 pub(crate) struct Seen {
-    messages: Mutex<Marks>,
-    /// Each with when it was read.
-    keys: quick_cache::sync::Cache<String, (Timestamp, Arc<Signer>)>,
+    messages: Mutex<Lately<[u8; 32], ()>>,
+    keys: Mutex<Keys>,
     /// Keys that are to be fetched again in the background.
     wanted: Cache<String, ()>,
 }
@@ -39,32 +42,87 @@ pub(crate) struct Seen {
 impl Default for Seen {
     fn default() -> Self {
         Self {
-            messages: Mutex::default(),
-            keys: quick_cache::sync::Cache::new(KEYS_MAX),
+            messages: Mutex::new(Lately::new(MESSAGES_MAX)),
+            keys: Mutex::new(Keys::new()),
             wanted: Cache::builder().max_capacity(WANTED_MAX).time_to_live(WANTED_LIFE).build(),
         }
     }
 }
 
-/// The last messages. When as many are young as half of all that are remembered, they are the old
-/// ones, and those before them are forgotten: no order is kept, and no clock.
-#[derive(Default)]
-struct Marks {
-    young: HashSet<[u8; 32]>,
-    old: HashSet<[u8; 32]>,
+/// What came last. When as much is young as half of all that is remembered, it is the old one, and
+/// what came before that is forgotten: no order is kept.
+struct Lately<K, V> {
+    young: HashMap<K, V>,
+    old: HashMap<K, V>,
+    most: usize,
 }
 
-impl Marks {
-    fn has(&self, mark: &[u8; 32]) -> bool {
-        self.young.contains(mark) || self.old.contains(mark)
+impl<K: Eq + Hash, V> Lately<K, V> {
+    fn new(most: usize) -> Self {
+        Self { young: HashMap::new(), old: HashMap::new(), most }
     }
 
-    fn add(&mut self, mark: [u8; 32]) {
-        self.young.insert(mark);
-        if self.young.len() >= MESSAGES_MAX / 2 {
-            std::mem::swap(&mut self.young, &mut self.old);
-            self.young.clear();
+    fn get<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> Option<&V>
+    where
+        K: Borrow<Q>,
+    {
+        self.young.get(key).or_else(|| self.old.get(key))
+    }
+
+    fn add(&mut self, key: K, value: V) {
+        self.young.insert(key, value);
+        if self.young.len() >= self.most / 2 {
+            self.turn();
         }
+    }
+
+    fn remove<Q: Eq + Hash + ?Sized>(&mut self, key: &Q)
+    where
+        K: Borrow<Q>,
+    {
+        self.young.remove(key);
+        self.old.remove(key);
+    }
+
+    fn turn(&mut self) {
+        std::mem::swap(&mut self.young, &mut self.old);
+        self.young.clear();
+    }
+
+    fn len(&self) -> usize {
+        self.young.len() + self.old.len()
+    }
+}
+
+/// Whose keys these are, each with when that was read.
+struct Keys {
+    lately: Lately<String, (Timestamp, Arc<Signer>)>,
+    turned_at: Timestamp,
+    held: Gauge,
+}
+
+impl Keys {
+    fn new() -> Self {
+        let held = metrics::gauge!("weir_activitypub_keys_held");
+        Self { lately: Lately::new(KEYS_MAX), turned_at: Timestamp::from_ms(0), held }
+    }
+
+    fn get(&self, key_id: &str, now: Timestamp) -> Option<Arc<Signer>> {
+        let (read_at, known) = self.lately.get(key_id)?;
+        let is_believed = (0..KEYS_LIFE_MS).contains(&now.since_ms(*read_at));
+        is_believed.then(|| known.clone())
+    }
+
+    fn put(&mut self, key_id: &str, known: Option<&Arc<Signer>>, now: Timestamp) {
+        if !(0..KEYS_LIFE_MS).contains(&now.since_ms(self.turned_at)) {
+            self.lately.turn();
+            self.turned_at = now;
+        }
+        match known {
+            Some(known) => self.lately.add(key_id.to_owned(), (now, known.clone())),
+            None => self.lately.remove(key_id),
+        }
+        self.held.set(self.lately.len() as f64);
     }
 }
 
@@ -92,7 +150,7 @@ fn digest(parts: &[&[u8]]) -> [u8; 32] {
 
 impl Seen {
     pub(super) fn message(&self, mark: &[u8; 32]) -> bool {
-        self.messages.lock().has(mark)
+        self.messages.lock().get(mark).is_some()
     }
 
     /// Whether nobody wanted the key to be fetched again within a minute; now somebody does.
@@ -101,7 +159,7 @@ impl Seen {
     }
 
     pub(super) fn note_message(&self, mark: [u8; 32]) {
-        self.messages.lock().add(mark);
+        self.messages.lock().add(mark, ());
     }
 }
 
@@ -125,10 +183,9 @@ impl ActivityPub {
         &self,
         key_id: &str,
     ) -> Result<Option<Arc<Signer>>, Error> {
-        if let Some((read_at, known)) = self.inbox().seen.keys.get(key_id)
-            && (0..KEYS_LIFE_MS).contains(&self.now().since_ms(read_at))
-        {
-            return Ok(Some(known));
+        let known = self.inbox().seen.keys.lock().get(key_id, self.now());
+        if known.is_some() {
+            return Ok(known);
         }
         let found = self.inbox().keys.ask(self.community(), key_id.to_owned()).await;
         let unread = || DbError::Unavailable("keys could not be read".into());
@@ -145,19 +202,16 @@ impl ActivityPub {
     }
 
     fn remember(&self, key_id: &str, known: Option<&Arc<Signer>>) {
-        let keys = &self.inbox().seen.keys;
-        match known {
-            Some(known) => keys.insert(key_id.to_owned(), (self.now(), known.clone())),
-            None => {
-                keys.remove(key_id);
-            }
-        }
+        self.inbox().seen.keys.lock().put(key_id, known, self.now());
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use weir_base::Id;
+
     use super::*;
+    use crate::signature::key::PrivateKey;
 
     fn mark(number: usize) -> [u8; 32] {
         let mut mark = [0; 32];
@@ -167,14 +221,46 @@ mod tests {
 
     #[test]
     fn the_last_messages_are_remembered_and_no_more_than_there_is_room_for() {
-        let mut marks = Marks::default();
+        let mut marks = Lately::new(MESSAGES_MAX);
         for number in 0..3 * MESSAGES_MAX {
-            assert!(!marks.has(&mark(number)));
-            marks.add(mark(number));
-            assert!(marks.has(&mark(number)));
-            assert!(marks.has(&mark((number + 1).saturating_sub(MESSAGES_MAX / 2))));
-            assert!(marks.young.len() + marks.old.len() <= MESSAGES_MAX);
+            assert!(marks.get(&mark(number)).is_none());
+            marks.add(mark(number), ());
+            assert!(marks.get(&mark(number)).is_some());
+            let before = (number + 1).saturating_sub(MESSAGES_MAX / 2);
+            assert!(marks.get(&mark(before)).is_some());
+            assert!(marks.len() <= MESSAGES_MAX);
         }
-        assert!(!marks.has(&mark(0)));
+        assert!(marks.get(&mark(0)).is_none());
+    }
+
+    fn signer() -> Arc<Signer> {
+        let key = PrivateKey::generate_ed25519().unwrap().public().unwrap();
+        let (uri, domain) = ("https://other.test/users/bob".into(), "other.test".into());
+        Arc::new(Signer { account: Id(1), uri, domain, suspended: false, key })
+    }
+
+    #[test]
+    fn keys_are_believed_for_a_minute_and_those_that_nobody_asks_for_are_not_kept() {
+        let begin = Timestamp::from_ms(1_700_000_000_000);
+        let (mut keys, bob) = (Keys::new(), signer());
+        keys.put("bob", Some(&bob), begin);
+        assert!(keys.get("bob", begin.plus_ms(KEYS_LIFE_MS - 1)).is_some());
+        assert!(keys.get("bob", begin.plus_ms(KEYS_LIFE_MS)).is_none());
+        assert!(keys.get("bob", begin.plus_ms(-1)).is_none(), "the clock was set back");
+        // As many as come again and again, and as many new ones in each minute.
+        for minute in 1..10 {
+            for number in 0..100 {
+                let now = begin.plus_ms(minute * KEYS_LIFE_MS + number);
+                keys.put(&format!("known {number}"), Some(&bob), now);
+                keys.put(&format!("new {minute} {number}"), Some(&bob), now);
+            }
+            assert!(keys.lately.len() <= 400, "{}", keys.lately.len());
+        }
+        let now = begin.plus_ms(10 * KEYS_LIFE_MS);
+        (0..2 * KEYS_MAX).for_each(|number| keys.put(&number.to_string(), Some(&bob), now));
+        assert!(keys.lately.len() <= KEYS_MAX);
+        assert!(keys.get("0", now).is_none() && keys.get("39999", now).is_some());
+        keys.put("39999", None, now);
+        assert!(keys.get("39999", now).is_none(), "its row is gone");
     }
 }

@@ -1,6 +1,7 @@
 //! Bodies of deliveries, stored once for all inboxes.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use weir_base::{Id, MIB};
@@ -11,6 +12,11 @@ use weir_jobs::{Claimed, Job, Outcome, Prepared, Queue};
 
 /// Bodies held ready, in bytes.
 const READY_BYTES_MAX: u64 = 16 * MIB as u64;
+/// What a body that is held takes besides its text, about, in bytes.
+const READY_BYTES_MORE: usize = 448;
+/// How long a body is held that nobody asks for: first tries are over by then, but for those of
+/// servers that let all wait.
+const READY_IDLE: Duration = Duration::from_secs(60);
 
 /// A body, and whose it is.
 #[derive(Debug)]
@@ -32,11 +38,13 @@ pub struct Payloads {
 
 impl Payloads {
     pub(super) fn new(community: Community) -> Self {
-        let weight =
-            |payload: &Option<Arc<Payload>>| payload.as_ref().map_or(0, |it| it.body.len());
+        let weight = |payload: &Option<Arc<Payload>>| {
+            READY_BYTES_MORE + payload.as_ref().map_or(0, |it| it.body.len())
+        };
         let ready = moka::future::Cache::builder()
             .max_capacity(READY_BYTES_MAX)
-            .weigher(move |_, payload| u32::try_from(weight(payload) + 64).unwrap_or(u32::MAX))
+            .weigher(move |_, payload| u32::try_from(weight(payload)).unwrap_or(u32::MAX))
+            .time_to_idle(READY_IDLE)
             .build();
         Self { community, ready }
     }

@@ -134,8 +134,17 @@ fn follow_these(account: Id, now: Vec<Id>, follows: &mut Map<Id, Ids>, back: &mu
     }
     let before = follows.insert(account, now.clone()).unwrap_or_default();
     for gone in before.difference(&now) {
-        if let Some(followers) = back.get_mut(gone) {
-            followers.remove(&account);
+        part(back, *gone, account);
+    }
+}
+
+/// Takes `gone` out of the set of `key`, which is not kept empty: those who follow for a day would
+/// add up.
+fn part(of: &mut Map<Id, Ids>, key: Id, gone: Id) {
+    if let Some(ids) = of.get_mut(&key) {
+        ids.remove(&gone);
+        if ids.is_empty() {
+            of.remove(&key);
         }
     }
 }
@@ -218,12 +227,8 @@ impl Feeds {
 
     pub(crate) fn unfollowed(&self, tx: &mut Tx, account: Id, target: Id) {
         self.after(tx, move |state| {
-            if let Some(followers) = state.followers.get_mut(&target) {
-                followers.remove(&account);
-            }
-            if let Some(following) = state.following.get_mut(&account) {
-                following.remove(&target);
-            }
+            part(&mut state.followers, target, account);
+            part(&mut state.following, account, target);
         });
     }
 
@@ -244,12 +249,8 @@ impl Feeds {
     /// `account` no longer follows the tag.
     pub fn tag_unfollowed(&self, tx: &mut Tx, account: Id, tag: Id) {
         self.after(tx, move |state| {
-            if let Some(followers) = state.tag_followers.get_mut(&tag) {
-                followers.remove(&account);
-            }
-            if let Some(tags) = state.followed_tags.get_mut(&account) {
-                tags.remove(&tag);
-            }
+            part(&mut state.tag_followers, tag, account);
+            part(&mut state.followed_tags, account, tag);
         });
     }
 

@@ -338,14 +338,21 @@ fn parted(domain: &str) -> (&str, &str) {
     }
 }
 
+/// Whether `name`, as [`name`] gives it, could be one of a server: of 1 to 255 bytes, and of no
+/// others than stand in names, addresses and ports.
+pub(crate) fn is_name(name: &str) -> bool {
+    let stands = |byte: u8| byte.is_ascii_alphanumeric() || b".-:[]".contains(&byte);
+    (1..=255).contains(&name.len()) && name.bytes().all(stands)
+}
+
+/// What is said of what is none.
+pub(crate) const NO_DOMAIN: &str =
+    "is not a domain: write its name alone, such as example.social, or example.social:8443";
+
 /// That `domain` is one as [`name`] gives it, and another server's.
 fn check_domain(env: &Env, domain: &str) -> Result<(), Error> {
-    let fits = !domain.is_empty()
-        && domain.len() <= 255
-        && domain.bytes().all(|b| b.is_ascii_alphanumeric() || b".-:[]".contains(&b))
-        && name(domain) == domain;
-    if !fits {
-        return Err(Error::invalid("domain", "ERR_INVALID", "is not a domain"));
+    if !is_name(domain) || name(domain) != domain {
+        return Err(Error::invalid("domain", "ERR_INVALID", NO_DOMAIN));
     }
     if domain == env.site.domain {
         return Err(Error::invalid("domain", "ERR_INVALID", "is this server's own"));

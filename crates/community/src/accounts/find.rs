@@ -133,8 +133,7 @@ pub fn parse_address(env: &Env, address: &str) -> Option<(String, String)> {
         && name.len() <= 2_048
         && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | '-'));
     let domain = hosts::name(domain);
-    let placed = domain.len() <= 255
-        && domain.bytes().all(|b| b.is_ascii_alphanumeric() || b".-:[]".contains(&b));
+    let placed = domain.is_empty() || hosts::is_name(&domain);
     let here = domain == env.site.domain;
     (named && placed).then(|| (name.to_owned(), if here { String::new() } else { domain }))
 }

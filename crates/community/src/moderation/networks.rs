@@ -84,8 +84,8 @@ pub fn blocked_email_domains(tx: &mut Tx) -> Result<Vec<String>, Error> {
 /// [`Error::Invalid`] when it is no domain.
 pub fn block_email_domain(tx: &mut Tx, env: &Env, domain: &str) -> Result<(), Error> {
     let domain = hosts::name(domain.trim().trim_start_matches('@'));
-    if domain.is_empty() || domain.len() > 253 || domain.contains(['@', ' ', '/']) {
-        return Err(Error::invalid("domain", "ERR_INVALID", "is not a domain"));
+    if !hosts::is_name(&domain) {
+        return Err(Error::invalid("domain", "ERR_INVALID", hosts::NO_DOMAIN));
     }
     tx.run(
         "INSERT INTO email_domain_blocks (id, domain) VALUES (?1, ?2) ON CONFLICT DO NOTHING",

@@ -11,13 +11,13 @@ use crate::{Env, Error, hosts};
 /// `domain` as it is kept, if it could be one of another server.
 fn parse(env: &Env, domain: &str) -> Result<String, Error> {
     let domain = hosts::name(domain.trim().trim_start_matches('@'));
-    let fits = (1..=255).contains(&domain.len())
-        && domain.contains(['.', ':'])
-        && domain.bytes().all(|b| b.is_ascii_alphanumeric() || b".-:[]".contains(&b));
-    if fits && domain != env.site.domain {
-        return Ok(domain);
+    if !(hosts::is_name(&domain) && domain.contains(['.', ':'])) {
+        return Err(Error::invalid("domain", "ERR_INVALID", hosts::NO_DOMAIN));
     }
-    Err(Error::invalid("domain", "ERR_INVALID", "is not a valid domain name of another server"))
+    if domain == env.site.domain {
+        return Err(Error::invalid("domain", "ERR_INVALID", "is this server's own"));
+    }
+    Ok(domain)
 }
 
 /// `by` blocks all of `domain`: follows end both ways, requests and notifications go.

@@ -131,6 +131,8 @@ pub(crate) struct Live<Q> {
     due: bool,
     // What is watched now had changed since it was read: the shelf is about to tell.
     behind: bool,
+    // Somebody waits for the result to be up to date.
+    asked: bool,
     ends_at: Option<Timestamp>,
     read_at: Option<Instant>,
 }
@@ -150,6 +152,7 @@ impl<Q: Query> Live<Q> {
             read_at: None,
             due: true,
             behind: false,
+            asked: false,
             ends_at: None,
         }
     }
@@ -414,7 +417,8 @@ impl<Q: Query> Live<Q> {
         }
         let due_at = self.due_at();
         loop {
-            let Some(session) = &mut self.session else { return };
+            // It closed, and there is no other: the server stops, or has no room.
+            let Some(session) = &mut self.session else { return std::future::pending().await };
             tokio::select! {
                 biased;
                 batch = session.next() => match batch {
@@ -465,12 +469,13 @@ impl<Q: Query> Source for Live<Q> {
     }
 
     fn is_due(&mut self) -> bool {
-        self.due || self.behind || self.listen().now_or_never().is_some()
+        self.asked = self.due || self.behind || self.listen().now_or_never().is_some();
+        self.asked
     }
 
     fn update(&mut self) -> Work<'_, Result<Update, Trouble>> {
         Box::pin(async {
-            if std::mem::take(&mut self.behind) {
+            if std::mem::take(&mut self.asked) && std::mem::take(&mut self.behind) {
                 self.face.shelf.settled().await;
             }
             if !self.due {

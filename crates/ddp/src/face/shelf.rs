@@ -116,7 +116,8 @@ impl Shelf {
         self.touches.unwatch(nouns.iter().copied());
     }
 
-    /// Waits until everything that was touched before this call is in the inboxes.
+    /// Waits until everything that was touched before this call is in the inboxes, but for what the
+    /// database did not let it read: that comes later.
     pub(crate) async fn settled(&self) {
         let (done, settled) = oneshot::channel();
         if self.flushes.send(done).await.is_ok() {
@@ -151,13 +152,15 @@ impl Keeper {
         shutdown: CancellationToken,
     ) {
         loop {
-            let mut flush = None;
+            let mut flushes = Vec::new();
             tokio::select! {
                 () = shutdown.cancelled() => return,
                 () = self.shelf.touches.wait() => {}
-                ask = asked.recv() => flush = ask,
+                ask = asked.recv() => flushes.extend(ask),
                 () = tokio::time::sleep(RETRY), if !self.unread.is_empty() => {}
             }
+            // Whoever asked by now is answered together.
+            flushes.extend(std::iter::from_fn(|| asked.try_recv().ok()));
             let mut nouns = std::mem::take(&mut self.unread);
             nouns.extend(self.shelf.touches.take());
             nouns.sort_unstable();
@@ -168,7 +171,7 @@ impl Keeper {
                     self.unread.extend_from_slice(chunk);
                 }
             }
-            if let Some(flush) = flush {
+            for flush in flushes {
                 let _ = flush.send(());
             }
         }

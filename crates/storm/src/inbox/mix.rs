@@ -494,7 +494,7 @@ mod tests {
         let kinds: HashSet<_> =
             plan.items.iter().map(|item| std::mem::discriminant(&item.deed)).collect();
         assert_eq!(kinds.len(), 14);
-        assert!(plan.acceptable() < 20_000 && plan.acceptable() > 19_000);
+        assert!(plan.awaited() < 20_000 && plan.awaited() > 19_000);
     }
 
     #[test]

@@ -367,7 +367,7 @@ impl Storm {
             accounts: known
                 .map(|(actor, id)| (id.clone(), counts.get(actor).copied().unwrap_or(0)))
                 .collect(),
-            acceptable: plan.acceptable(),
+            awaited: plan.awaited(),
             course: if is_steady { course::of(plan, &arranged.cast.known) } else { Vec::new() },
             lasts: Duration::from_secs_f64(lasts_s),
             progress: progress.clone(),

@@ -58,15 +58,11 @@ pub(super) enum Deed {
 }
 
 impl Deed {
-    /// Whether any server has reason to accept it.
-    pub(super) fn is_acceptable(self) -> bool {
-        !matches!(self, Self::Forged(_) | Self::Broken | Self::Oversized(_))
-    }
-
-    /// Whether it is waited for until it was worked: whatever is accepted, but for what may be so
-    /// only until its signature is looked at.
+    /// Whether it is waited for until it was worked: whatever any server has reason to accept, but
+    /// for what may be accepted only until its signature is looked at.
     pub(super) fn is_awaited(self) -> bool {
-        self.is_acceptable() && !matches!(self, Self::Unverifiable(_))
+        use Deed::{Broken, Forged, Oversized, Unverifiable};
+        !matches!(self, Forged(_) | Broken | Oversized(_) | Unverifiable(_))
     }
 }
 
@@ -149,9 +145,9 @@ fn content(note: &Note, what: &str, more: usize) -> String {
 }
 
 impl Plan {
-    /// How many activities any server has reason to accept.
-    pub(super) fn acceptable(&self) -> u64 {
-        self.items.iter().filter(|item| item.deed.is_acceptable()).count() as u64
+    /// How many activities are waited for until they were worked.
+    pub(super) fn awaited(&self) -> u64 {
+        self.items.iter().filter(|item| item.deed.is_awaited()).count() as u64
     }
 
     /// How many activities of `actors` (in order) are to have an effect.

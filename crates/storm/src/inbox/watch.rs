@@ -30,7 +30,7 @@ pub(super) struct Look {
     pub(super) accepted: u64,
     /// Of these, those that are waited for until they were worked.
     pub(super) awaited: u64,
-    /// Of those that are accepted, as far as the accounts that are looked at tell.
+    /// Of those that are waited for, as far as the accounts that are looked at tell.
     pub(super) visible: f64,
     pub(super) rss_bytes: u64,
     /// Deliveries that were to come from the server, and those that came.
@@ -54,8 +54,8 @@ pub(super) struct Watch {
     pub(super) token: String,
     /// Accounts, and how many posts and boosts each is to have at last.
     pub(super) accounts: Vec<(String, i64)>,
-    /// How many activities are to be accepted.
-    pub(super) acceptable: u64,
+    /// How many activities are waited for until they were worked.
+    pub(super) awaited: u64,
     /// What is visible after each of those that are waited for, where they are worked in order;
     /// else nothing.
     pub(super) course: Vec<i64>,
@@ -143,7 +143,7 @@ impl Watch {
     /// How many activities are visible, where `seen` posts of `wanted` are.
     fn visible(&self, seen: i64, wanted: i64, awaited: u64) -> f64 {
         if self.course.is_empty() {
-            return seen as f64 / wanted.max(1) as f64 * self.acceptable as f64;
+            return seen as f64 / wanted.max(1) as f64 * self.awaited as f64;
         }
         // Deletions aside it only grows.
         self.course.partition_point(|standing| *standing <= seen).min(awaited as usize) as f64

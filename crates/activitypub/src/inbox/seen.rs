@@ -24,8 +24,8 @@ use crate::{ActivityPub, Signer};
 const MESSAGES_MAX: usize = 100_000;
 /// Keys of remote accounts kept in memory: at least half as many of those read last.
 const KEYS_MAX: usize = 20_000;
-/// How long a key is believed without looking at its row again, in ms. It is kept for no more than
-/// twice as long: a key of RSA takes 2.5 KiB.
+/// How long a key is believed without looking at its row again, in ms. While others come it is kept
+/// for no more than twice as long: a key of RSA takes 2.5 KiB.
 const KEYS_LIFE_MS: i64 = 60_000;
 /// Keys that are to be fetched again in the background, and for how long that is remembered.
 const WANTED_MAX: u64 = 20_000;
@@ -69,11 +69,10 @@ impl<K: Eq + Hash, V> Lately<K, V> {
         self.young.get(key).or_else(|| self.old.get(key))
     }
 
-    fn add(&mut self, key: K, value: V) {
+    /// Gives what is forgotten for it.
+    fn add(&mut self, key: K, value: V) -> Option<HashMap<K, V>> {
         self.young.insert(key, value);
-        if self.young.len() >= self.most / 2 {
-            self.turn();
-        }
+        (self.young.len() >= self.most / 2).then(|| self.turn())
     }
 
     fn remove<Q: Eq + Hash + ?Sized>(&mut self, key: &Q)
@@ -84,9 +83,8 @@ impl<K: Eq + Hash, V> Lately<K, V> {
         self.old.remove(key);
     }
 
-    fn turn(&mut self) {
-        std::mem::swap(&mut self.young, &mut self.old);
-        self.young.clear();
+    fn turn(&mut self) -> HashMap<K, V> {
+        std::mem::replace(&mut self.old, std::mem::take(&mut self.young))
     }
 
     fn len(&self) -> usize {
@@ -94,9 +92,14 @@ impl<K: Eq + Hash, V> Lately<K, V> {
     }
 }
 
-/// Whose keys these are, each with when that was read.
+/// A key's owner, and when that was read.
+type Known = (Timestamp, Arc<Signer>);
+
+type Forgotten = Option<HashMap<String, Known>>;
+
+/// Whose keys these are.
 struct Keys {
-    lately: Lately<String, (Timestamp, Arc<Signer>)>,
+    lately: Lately<String, Known>,
     turned_at: Timestamp,
     held: Gauge,
 }
@@ -113,16 +116,21 @@ impl Keys {
         is_believed.then(|| known.clone())
     }
 
-    fn put(&mut self, key_id: &str, known: Option<&Arc<Signer>>, now: Timestamp) {
-        if !(0..KEYS_LIFE_MS).contains(&now.since_ms(self.turned_at)) {
-            self.lately.turn();
+    /// Gives those that are forgotten for it: to free thousands takes longer than to look one up.
+    #[must_use]
+    fn put(&mut self, key_id: &str, known: Option<&Arc<Signer>>, now: Timestamp) -> Forgotten {
+        self.lately.remove(key_id);
+        let add = |known: &Arc<Signer>| self.lately.add(key_id.to_owned(), (now, known.clone()));
+        let mut forgotten = known.and_then(add);
+        let is_time = !(0..KEYS_LIFE_MS).contains(&now.since_ms(self.turned_at));
+        if is_time && forgotten.is_none() {
+            forgotten = Some(self.lately.turn());
+        }
+        if forgotten.is_some() {
             self.turned_at = now;
         }
-        match known {
-            Some(known) => self.lately.add(key_id.to_owned(), (now, known.clone())),
-            None => self.lately.remove(key_id),
-        }
         self.held.set(self.lately.len() as f64);
+        forgotten
     }
 }
 
@@ -202,7 +210,9 @@ impl ActivityPub {
     }
 
     fn remember(&self, key_id: &str, known: Option<&Arc<Signer>>) {
-        self.inbox().seen.keys.lock().put(key_id, known, self.now());
+        let forgotten = self.inbox().seen.keys.lock().put(key_id, known, self.now());
+        // Not before the lock is free.
+        drop(forgotten);
     }
 }
 
@@ -243,7 +253,8 @@ mod tests {
     fn keys_are_believed_for_a_minute_and_those_that_nobody_asks_for_are_not_kept() {
         let begin = Timestamp::from_ms(1_700_000_000_000);
         let (mut keys, bob) = (Keys::new(), signer());
-        keys.put("bob", Some(&bob), begin);
+        let put = |keys: &mut Keys, id: &str, now| drop(keys.put(id, Some(&bob), now));
+        put(&mut keys, "bob", begin);
         assert!(keys.get("bob", begin.plus_ms(KEYS_LIFE_MS - 1)).is_some());
         assert!(keys.get("bob", begin.plus_ms(KEYS_LIFE_MS)).is_none());
         assert!(keys.get("bob", begin.plus_ms(-1)).is_none(), "the clock was set back");
@@ -251,16 +262,16 @@ mod tests {
         for minute in 1..10 {
             for number in 0..100 {
                 let now = begin.plus_ms(minute * KEYS_LIFE_MS + number);
-                keys.put(&format!("known {number}"), Some(&bob), now);
-                keys.put(&format!("new {minute} {number}"), Some(&bob), now);
+                put(&mut keys, &format!("known {number}"), now);
+                put(&mut keys, &format!("new {minute} {number}"), now);
             }
-            assert!(keys.lately.len() <= 400, "{}", keys.lately.len());
+            assert!(keys.lately.len() <= 300, "{}", keys.lately.len());
         }
         let now = begin.plus_ms(10 * KEYS_LIFE_MS);
-        (0..2 * KEYS_MAX).for_each(|number| keys.put(&number.to_string(), Some(&bob), now));
+        (0..2 * KEYS_MAX).for_each(|number| put(&mut keys, &number.to_string(), now));
         assert!(keys.lately.len() <= KEYS_MAX);
         assert!(keys.get("0", now).is_none() && keys.get("39999", now).is_some());
-        keys.put("39999", None, now);
+        drop(keys.put("39999", None, now));
         assert!(keys.get("39999", now).is_none(), "its row is gone");
     }
 }

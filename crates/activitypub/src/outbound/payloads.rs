@@ -14,8 +14,8 @@ use weir_jobs::{Claimed, Job, Outcome, Prepared, Queue};
 const READY_BYTES_MAX: u64 = 16 * MIB as u64;
 /// What a body that is held takes besides its text, about, in bytes.
 const READY_BYTES_MORE: usize = 448;
-/// How long a body is held that nobody asks for: first tries are over by then, but for those of
-/// servers that let all wait.
+/// How long a body is held that nobody asks for, while others are: first tries are over by then,
+/// but for those of servers that let all wait.
 const READY_IDLE: Duration = Duration::from_secs(60);
 
 /// A body, and whose it is.

@@ -84,8 +84,10 @@ pub fn blocked_email_domains(tx: &mut Tx) -> Result<Vec<String>, Error> {
 /// [`Error::Invalid`] when it is no domain.
 pub fn block_email_domain(tx: &mut Tx, env: &Env, domain: &str) -> Result<(), Error> {
     let domain = hosts::name(domain.trim().trim_start_matches('@'));
-    if !hosts::is_name(&domain) {
-        return Err(Error::invalid("domain", "ERR_INVALID", hosts::NO_DOMAIN));
+    let stands = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
+    if !(1..=253).contains(&domain.len()) || !domain.bytes().all(stands) {
+        let reason = "is not a domain: write what follows the @ of addresses, such as mail.example";
+        return Err(Error::invalid("domain", "ERR_INVALID", reason));
     }
     tx.run(
         "INSERT INTO email_domain_blocks (id, domain) VALUES (?1, ?2) ON CONFLICT DO NOTHING",

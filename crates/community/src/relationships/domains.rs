@@ -11,11 +11,11 @@ use crate::{Env, Error, hosts};
 /// `domain` as it is kept, if it could be one of another server.
 fn parse(env: &Env, domain: &str) -> Result<String, Error> {
     let domain = hosts::name(domain.trim().trim_start_matches('@'));
-    if !(hosts::is_name(&domain) && domain.contains(['.', ':'])) {
-        return Err(Error::invalid("domain", "ERR_INVALID", hosts::NO_DOMAIN));
-    }
     if domain == env.site.domain {
         return Err(Error::invalid("domain", "ERR_INVALID", "is this server's own"));
+    }
+    if !(hosts::is_name(&domain) && domain.contains(['.', ':'])) {
+        return Err(Error::invalid("domain", "ERR_INVALID", hosts::NO_DOMAIN));
     }
     Ok(domain)
 }

@@ -138,8 +138,8 @@ fn follow_these(account: Id, now: Vec<Id>, follows: &mut Map<Id, Ids>, back: &mu
     }
 }
 
-/// Takes `gone` out of the set of `key`, which is not kept empty: those who follow for a day would
-/// add up.
+/// Takes `gone` out of the set of `key`, which is not kept when it is empty: else one would be left
+/// of everybody who ever followed or was followed.
 fn part(of: &mut Map<Id, Ids>, key: Id, gone: Id) {
     if let Some(ids) = of.get_mut(&key) {
         ids.remove(&gone);

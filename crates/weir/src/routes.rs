@@ -10,12 +10,11 @@ use http::{HeaderMap, Method, Request, header};
 use tokio_util::sync::CancellationToken;
 use tower::{ServiceExt, service_fn};
 use weir_activitypub::ActivityPub;
-use weir_community::federation::SharedResolver;
+use weir_community::federation::{Alone, SharedResolver};
 use weir_community::media::Proxy;
 use weir_pages::Pages;
 use weir_xmpp::Xmpp;
 
-use crate::alone::Alone;
 use crate::config::Checked;
 use crate::federation::host_links;
 use crate::options;

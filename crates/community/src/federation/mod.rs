@@ -1,5 +1,6 @@
 //! What the community asks the network to do: the jobs and ports that a face registers for.
 
+mod alone;
 mod audience;
 pub mod chores;
 mod forward;
@@ -24,6 +25,7 @@ use weir_jobs::{Delay, Job, Last, Queue, Retry};
 use crate::statuses::Visibility;
 use crate::{Env, Error};
 
+pub use alone::Alone;
 pub use audience::{Audience, Inbox, Reach, concerned, forget_inbox, reach, spoken_with};
 pub use forward::{
     Absence, AskOrigin, Forward, Hearsay, Passable, absent_account, absent_post, concerns,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use weir_base::{Clock, Id, Random};
 use weir_community::accounts::{self, NewAccount};
-use weir_community::federation::{Found, PortFuture, Resolver};
+use weir_community::federation::Alone;
 use weir_community::oauth::{self, Scopes};
 use weir_community::statuses::{self, Draft, Visibility};
 use weir_community::users::{NewUser, Role, hash_password};
@@ -26,23 +26,6 @@ pub struct Place {
     shutdown: CancellationToken,
     data: tempfile::TempDir,
     fixture: Fixture,
-}
-
-/// Knows no other server.
-struct Alone;
-
-impl Resolver for Alone {
-    fn account<'a>(&'a self, _: &'a str, _: &'a str) -> PortFuture<'a, Id> {
-        Box::pin(async { Err(Error::NotFound("Account")) })
-    }
-
-    fn renewed<'a>(&'a self, _: Id) -> PortFuture<'a, ()> {
-        Box::pin(async { Ok(()) })
-    }
-
-    fn address<'a>(&'a self, _: &'a str) -> PortFuture<'a, Found> {
-        Box::pin(async { Err(Error::NotFound("Address")) })
-    }
 }
 
 /// A community on each database.
@@ -152,7 +135,7 @@ async fn serve_on(
     tokio::spawn(streams::run_among(community.clone(), nodes, shutdown.clone()));
     let server = weir_ddp::weir(weir_ddp::Setup {
         community: community.clone(),
-        resolver: Arc::new(Alone),
+        resolver: Arc::new(Alone(community.clone())),
         dev,
         shutdown: shutdown.clone(),
     });

@@ -10,7 +10,7 @@ use serde_json::Value;
 use tower::ServiceExt;
 use weir_base::{Clock, Id, Random, Timestamp};
 use weir_community::accounts::{self, NewAccount};
-use weir_community::federation::{Found, PortFuture, Resolver};
+use weir_community::federation::Alone;
 use weir_community::instance::Registrations;
 use weir_community::oauth::{self, Scopes};
 use weir_community::statuses::{self, Draft, Visibility};
@@ -55,23 +55,6 @@ impl Answer {
     }
 }
 
-/// Knows no other server.
-struct Alone;
-
-impl Resolver for Alone {
-    fn account<'a>(&'a self, _: &'a str, _: &'a str) -> PortFuture<'a, Id> {
-        Box::pin(async { Err(Error::NotFound("Account")) })
-    }
-
-    fn renewed<'a>(&'a self, _: Id) -> PortFuture<'a, ()> {
-        Box::pin(async { Ok(()) })
-    }
-
-    fn address<'a>(&'a self, _: &'a str) -> PortFuture<'a, Found> {
-        Box::pin(async { Err(Error::NotFound("Address")) })
-    }
-}
-
 /// A community on each database, with a clock that stands still.
 pub fn places() -> Vec<Place> {
     fixture::databases().into_iter().map(|fixture| Place::on(fixture, true)).collect()
@@ -97,7 +80,7 @@ impl Place {
             data: data.path().to_owned(),
         };
         let community = Community::open(setup).unwrap();
-        let resolver = Arc::new(Alone);
+        let resolver = Arc::new(Alone(community.clone()));
         let vapid_key = String::from("key");
         let door = Door { registrations: Registrations::Open, confirm_email: false };
         let setup =

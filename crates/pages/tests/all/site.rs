@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Router;
 use weir_base::{Clock, Id, Random, Secret, Timestamp};
 use weir_community::accounts::{self, NewAccount};
-use weir_community::federation::{Found, PortFuture, Resolver};
+use weir_community::federation::Alone;
 use weir_community::instance::Registrations;
 use weir_community::users::{self, Door, NewUser, Role};
 use weir_community::{Community, Env, Error, Setup};
@@ -46,7 +46,8 @@ impl Site {
             data: fixture.directory().to_owned(),
         };
         let community = Community::open(setup).unwrap();
-        let router = weir_pages::router(Pages::new(community.clone(), Arc::new(Nobody), options));
+        let resolver = Arc::new(Alone(community.clone()));
+        let router = weir_pages::router(Pages::new(community.clone(), resolver, options));
         Self { community, clock, router, _fixture: fixture }
     }
 
@@ -58,7 +59,8 @@ impl Site {
     pub fn lost(&self) -> Browser {
         let door = Door { registrations: Registrations::Open, confirm_email: false };
         let options = Options { door, throttle: true };
-        let pages = Pages::new(self.community.clone(), Arc::new(Nobody), options);
+        let resolver = Arc::new(Alone(self.community.clone()));
+        let pages = Pages::new(self.community.clone(), resolver, options);
         Browser::new(weir_pages::nothing_here(pages), &self.community.env().site.base)
     }
 
@@ -107,21 +109,4 @@ pub async fn app(site: &Site, redirect: &str) -> (String, Secret<String>) {
     };
     let (app, secret) = site.write(move |tx, env| register_app(tx, env, &new)).await;
     (app.client_id, secret)
-}
-
-/// Finds nothing elsewhere.
-struct Nobody;
-
-impl Resolver for Nobody {
-    fn account<'a>(&'a self, _: &'a str, _: &'a str) -> PortFuture<'a, Id> {
-        Box::pin(async { Err(Error::NotFound("Account")) })
-    }
-
-    fn renewed<'a>(&'a self, _: Id) -> PortFuture<'a, ()> {
-        Box::pin(async { Ok(()) })
-    }
-
-    fn address<'a>(&'a self, _: &'a str) -> PortFuture<'a, Found> {
-        Box::pin(async { Err(Error::NotFound("Address")) })
-    }
 }

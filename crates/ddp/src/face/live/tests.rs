@@ -2,7 +2,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use weir_base::{Clock, Random};
 use weir_community::accounts::{self, NewAccount};
-use weir_community::federation::{Found, PortFuture, Resolver};
+use weir_community::federation::Alone;
 use weir_community::statuses::{Draft, Visibility};
 use weir_community::users::{NewUser, Role, hash_password};
 use weir_community::{Community, Setup, Site, streams};
@@ -11,23 +11,6 @@ use weir_storm::fixture::{self, Fixture};
 
 use super::*;
 
-/// Knows no other server.
-struct Alone;
-
-impl Resolver for Alone {
-    fn account<'a>(&'a self, _: &'a str, _: &'a str) -> PortFuture<'a, Id> {
-        Box::pin(async { Err(Error::NotFound("Account")) })
-    }
-
-    fn renewed<'a>(&'a self, _: Id) -> PortFuture<'a, ()> {
-        Box::pin(async { Ok(()) })
-    }
-
-    fn address<'a>(&'a self, _: &'a str) -> PortFuture<'a, Found> {
-        Box::pin(async { Err(Error::NotFound("Address")) })
-    }
-}
-
 fn face_on(fixture: &Fixture, data: &tempfile::TempDir, shutdown: &CancellationToken) -> Face {
     let (clock, random) = (Clock::system(), Random::system());
     let jobs = Jobs::open(fixture.db.clone(), clock.clone(), random.clone()).unwrap();
@@ -35,7 +18,7 @@ fn face_on(fixture: &Fixture, data: &tempfile::TempDir, shutdown: &CancellationT
     let (db, data) = (fixture.db.clone(), data.path().to_owned());
     let community = Community::open(Setup { db, jobs, clock, random, site, data }).unwrap();
     tokio::spawn(streams::run(community.clone(), shutdown.clone()));
-    let (resolver, shutdown) = (Arc::new(Alone), shutdown.clone());
+    let (resolver, shutdown) = (Arc::new(Alone(community.clone())), shutdown.clone());
     let setup = super::super::Setup { community, resolver, dev: true, shutdown };
     crate::weir(setup).0.app.clone()
 }

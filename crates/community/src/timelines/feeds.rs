@@ -20,6 +20,10 @@ use crate::federation::host_of;
 const IDS_MAX: usize = 60;
 /// Lists kept; when there are more, lists are dropped and loaded again when they are used.
 const LISTS_MAX: usize = 200_000;
+/// The same for the ids in all of them, 8 to 16 bytes each.
+const HELD_MAX: usize = 4_000_000;
+/// Servers of people who are followed here that are remembered.
+const HOSTS_MAX: usize = 100_000;
 
 /// Whose posts a list holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -47,13 +51,46 @@ struct NewestIds {
     /// Below this id the list may lack posts; zero when it holds all there are.
     floor: Id,
     loaded: bool,
+    /// Since which mark commits are noted in it.
+    mark: u64,
+}
+
+/// A list that is to be loaded, and since when commits are noted in it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Missing {
+    source: Source,
+    mark: u64,
 }
 
 impl NewestIds {
     fn insert(&mut self, id: Id) {
+        if self.ids.len() >= IDS_MAX * 2 {
+            self.cut();
+        }
         if let Err(at) = self.ids.binary_search(&id) {
             self.ids.insert(at, id);
         }
+    }
+
+    /// Keeps the newest; what is cut off, SQL answers from now on.
+    fn cut(&mut self) {
+        let cut = self.ids.drain(..self.ids.len().saturating_sub(IDS_MAX)).next_back();
+        self.floor = self.floor.max(cut.unwrap_or(Id::ZERO));
+    }
+
+    /// Puts the newest ids that SQL knows, in descending order, beside what commits noted.
+    fn fill(&mut self, found: Vec<Id>) {
+        if found.len() >= IDS_MAX {
+            self.floor = self.floor.max(found.last().copied().unwrap_or(Id::ZERO));
+        }
+        self.ids.extend(found);
+        self.ids.sort_unstable();
+        self.ids.dedup();
+        if self.ids.len() > IDS_MAX * 2 {
+            self.cut();
+        }
+        self.ids.shrink_to(IDS_MAX * 2);
+        self.loaded = true;
     }
 
     /// The ids between the bounds, both excluded.
@@ -102,6 +139,10 @@ type Ids = HashSet<Id, BuildHasherDefault<IdHasher>>;
 #[derive(Default)]
 struct State {
     lists: Map<Source, NewestIds>,
+    /// Ids in all of them.
+    held: usize,
+    /// Lists that were ever marked.
+    marks: u64,
     followers: Map<Id, Ids>,
     following: Map<Id, Ids>,
     tag_followers: Map<Id, Ids>,
@@ -132,9 +173,12 @@ fn follow_these(account: Id, now: Vec<Id>, follows: &mut Map<Id, Ids>, back: &mu
     for target in &now {
         back.entry(*target).or_default().insert(account);
     }
-    let before = follows.insert(account, now.clone()).unwrap_or_default();
+    let before = follows.remove(&account).unwrap_or_default();
     for gone in before.difference(&now) {
         part(back, *gone, account);
+    }
+    if !now.is_empty() {
+        follows.insert(account, now);
     }
 }
 
@@ -155,6 +199,78 @@ impl State {
             Source::Author(author) => self.followers.get(&author),
             Source::Tag(tag) => self.tag_followers.get(&tag),
         }
+    }
+
+    /// Changes the list of `source`, if it is held.
+    fn change(&mut self, source: Source, change: impl FnOnce(&mut NewestIds)) {
+        let Some(list) = self.lists.get_mut(&source) else { return };
+        let before = list.ids.len();
+        change(list);
+        self.held = self.held - before + list.ids.len();
+    }
+
+    /// Has commits be noted in the list of `source` from now on, if they are not yet.
+    fn mark(&mut self, source: Source) -> Missing {
+        let marks = &mut self.marks;
+        let list = self.lists.entry(source).or_insert_with(|| {
+            *marks += 1;
+            NewestIds { mark: *marks, ..NewestIds::default() }
+        });
+        Missing { source, mark: list.mark }
+    }
+
+    /// Puts `newest`, as SQL knew it after the mark, into a list that was not dropped since.
+    fn fill(&mut self, Missing { source, mark }: Missing, newest: Vec<Id>) {
+        self.change(source, |list| {
+            if list.mark == mark && !list.loaded {
+                list.fill(newest);
+            }
+        });
+    }
+
+    fn insert(&mut self, source: Source, id: Id) {
+        self.change(source, |list| list.insert(id));
+        self.make_room(0, &[]);
+    }
+
+    /// Drops a quarter of the lists, but not those of `keep`, where there are too many with so many
+    /// `more`, or too much is in them.
+    fn make_room(&mut self, more: usize, keep: &[Source]) {
+        let held_after = self.held + more * IDS_MAX;
+        if self.lists.len() + more <= LISTS_MAX && held_after <= HELD_MAX {
+            return;
+        }
+        let keep: HashSet<&Source> = keep.iter().collect();
+        let dropped: Vec<Source> = self
+            .lists
+            .keys()
+            .filter(|key| !keep.contains(key))
+            .take(self.lists.len() / 4)
+            .copied()
+            .collect();
+        dropped.iter().for_each(|key| self.drop_list(key));
+        metrics::counter!("weir_community_feeds_dropped_total").increment(dropped.len() as u64);
+    }
+
+    fn show(&self) {
+        metrics::gauge!("weir_community_feeds").set(self.lists.len() as f64);
+        metrics::gauge!("weir_community_feeds_posts").set(self.held as f64);
+    }
+
+    fn drop_list(&mut self, source: &Source) {
+        let dropped = self.lists.remove(source);
+        self.held -= dropped.map_or(0, |list| list.ids.len());
+    }
+
+    /// Notes servers as followed, as far as there is room: others are as those that nobody follows.
+    fn follow_hosts(&mut self, hosts: impl IntoIterator<Item = String>) {
+        for host in hosts {
+            if self.followed_hosts.len() < HOSTS_MAX || self.followed_hosts.contains(&host) {
+                self.followed_hosts.insert(host);
+            }
+        }
+        let held = metrics::gauge!("weir_community_followed_hosts");
+        held.set(self.followed_hosts.len() as f64);
     }
 }
 
@@ -191,7 +307,7 @@ impl Feeds {
             &[],
         )?;
         let mut state = self.0.write();
-        state.followed_hosts.extend(hosts);
+        state.follow_hosts(hosts);
         for (account, target) in follows {
             state.followers.entry(target).or_default().insert(account);
             state.following.entry(account).or_default().insert(target);
@@ -219,7 +335,7 @@ impl Feeds {
             .collect();
         let target = target.id;
         self.after(tx, move |state| {
-            state.followed_hosts.extend(hosts);
+            state.follow_hosts(hosts);
             state.followers.entry(target).or_default().insert(account);
             state.following.entry(account).or_default().insert(target);
         });
@@ -275,11 +391,11 @@ impl Feeds {
     fn taken_out(&self, tx: &mut Tx, id: Id, sources: Vec<Source>) {
         self.after(tx, move |state| {
             for source in sources {
-                if let Some(list) = state.lists.get_mut(&source)
-                    && let Ok(at) = list.ids.binary_search(&id)
-                {
-                    list.ids.remove(at);
-                }
+                state.change(source, |list| {
+                    if let Ok(at) = list.ids.binary_search(&id) {
+                        list.ids.remove(at);
+                    }
+                });
             }
         });
     }
@@ -324,13 +440,18 @@ impl Feeds {
     pub(crate) fn forget(&self, sources: impl IntoIterator<Item = Source>) {
         let mut state = self.0.write();
         for source in sources {
-            state.lists.remove(&source);
+            state.drop_list(&source);
         }
+        state.show();
     }
 
     /// Drops everything and reads anew who here follows whom: what other nodes changed was missed.
     pub(crate) fn read_anew(&self, tx: &mut Tx) -> Result<(), Error> {
-        *self.0.write() = State::default();
+        let mut state = self.0.write();
+        // Loads that are under way are thrown away.
+        *state = State { marks: state.marks, ..State::default() };
+        state.show();
+        drop(state);
         self.load_edges(tx)
     }
 
@@ -347,7 +468,7 @@ impl Feeds {
             params![account],
         )?;
         let mut state = self.0.write();
-        state.followed_hosts.extend(hosts);
+        state.follow_hosts(hosts);
         let State { followers, following, tag_followers, followed_tags, .. } = &mut *state;
         follow_these(account, follows, following, followers);
         follow_these(account, tags, followed_tags, tag_followers);
@@ -357,7 +478,7 @@ impl Feeds {
     /// Marks those of `sources` that memory does not hold, so that commits are noted from now on,
     /// and tells which they are. They are to be loaded by [`load`](Self::load) in a transaction
     /// that begins after this call.
-    pub(crate) fn mark_missing(&self, sources: &[Source]) -> Vec<Source> {
+    pub(crate) fn mark_missing(&self, sources: &[Source]) -> Vec<Missing> {
         let missing = |state: &State| -> Vec<Source> {
             let loaded = |source: &Source| state.lists.get(source).is_some_and(|list| list.loaded);
             sources.iter().filter(|source| !loaded(source)).copied().collect()
@@ -366,42 +487,26 @@ impl Feeds {
             return Vec::new();
         }
         let mut state = self.0.write();
-        if state.lists.len() + sources.len() > LISTS_MAX {
-            let keep: HashSet<&Source> = sources.iter().collect();
-            let drop_count = state.lists.len() / 4;
-            let dropped: Vec<Source> = state
-                .lists
-                .keys()
-                .filter(|key| !keep.contains(key))
-                .take(drop_count)
-                .copied()
-                .collect();
-            dropped.iter().for_each(|key| {
-                state.lists.remove(key);
-            });
-            metrics::counter!("weir_community_feeds_dropped_total").increment(dropped.len() as u64);
-        }
         let missing = missing(&state);
-        for source in &missing {
-            state.lists.entry(*source).or_default();
-        }
-        metrics::gauge!("weir_community_feeds").set(state.lists.len() as f64);
+        let new = missing.iter().filter(|source| !state.lists.contains_key(source)).count();
+        state.make_room(new, sources);
+        let missing = missing.into_iter().map(|source| state.mark(source)).collect();
+        state.show();
         missing
     }
 
-    /// Reads the newest ids of `sources` and puts them beside what commits noted meanwhile.
-    pub(crate) fn load(&self, tx: &mut Tx, sources: &[Source]) -> Result<(), Error> {
-        let found = newest_of_all(tx, sources, IDS_MAX)?;
+    /// Reads the newest ids of `missing` and puts them beside what commits noted meanwhile. A list
+    /// that was dropped meanwhile, and is marked again by somebody else, is theirs to load: of what
+    /// was committed between, this reading knows nothing.
+    pub(crate) fn load(&self, tx: &mut Tx, missing: &[Missing]) -> Result<(), Error> {
+        let sources: Vec<Source> = missing.iter().map(|missing| missing.source).collect();
+        let mut found = newest_of_all(tx, &sources, IDS_MAX)?;
         let mut state = self.0.write();
-        for (source, ids) in found {
-            let Some(list) = state.lists.get_mut(&source) else { continue };
-            let oldest = ids.last().copied().unwrap_or(Id::ZERO);
-            list.floor = if ids.len() < IDS_MAX { Id::ZERO } else { oldest };
-            list.ids.extend(ids);
-            list.ids.sort_unstable();
-            list.ids.dedup();
-            list.loaded = true;
+        for missing in missing {
+            state.fill(*missing, found.remove(&missing.source).unwrap_or_default());
         }
+        state.make_room(0, &sources);
+        state.show();
         Ok(())
     }
 
@@ -458,25 +563,13 @@ impl Feeds {
     }
 }
 
-impl State {
-    fn insert(&mut self, source: Source, id: Id) {
-        let Some(list) = self.lists.get_mut(&source) else { return };
-        list.insert(id);
-        if list.loaded && list.ids.len() > IDS_MAX * 2 {
-            // Keep the newest; what is cut off, SQL answers from now on.
-            let cut = list.ids.drain(..list.ids.len() - IDS_MAX).next_back();
-            list.floor = list.floor.max(cut.unwrap_or(Id::ZERO));
-        }
-    }
-}
-
 /// The newest ids of each of `sources`, from SQL. PostgreSQL answers all authors in one query,
 /// for a query there costs a round trip; SQLite, which knows no lateral join, one by one.
 fn newest_of_all(
     tx: &mut Tx,
     sources: &[Source],
     limit: usize,
-) -> Result<Vec<(Source, Vec<Id>)>, Error> {
+) -> Result<HashMap<Source, Vec<Id>>, Error> {
     let mut found: HashMap<Source, Vec<Id>> = HashMap::new();
     let mut one_by_one: Vec<Source> = sources.to_vec();
     if tx.dialect() == Dialect::Postgres {
@@ -497,7 +590,7 @@ fn newest_of_all(
     for source in one_by_one {
         found.insert(source, newest(tx, source, Id::ZERO, Id::MAX, limit, false)?);
     }
-    Ok(found.into_iter().collect())
+    Ok(found)
 }
 
 /// The ids of one source between the bounds, from SQL.
@@ -560,6 +653,95 @@ mod tests {
             self.asked.set((looked_up, listed + 1));
             &self.ids
         }
+    }
+
+    const AUTHOR: Source = Source::Author(Id(1));
+
+    /// What SQL knows that has these ids.
+    fn known(ids: std::ops::Range<i64>) -> Vec<Id> {
+        ids.rev().map(Id).take(IDS_MAX).collect()
+    }
+
+    /// The newest first.
+    fn newest(feeds: &Feeds) -> Option<Vec<Id>> {
+        feeds.merged(&[AUTHOR], Id::ZERO, Id::MAX, 20, false)
+    }
+
+    #[test]
+    fn a_list_that_was_long_in_loading_says_only_what_it_knows_in_full() {
+        let feeds = Feeds::default();
+        let missing = feeds.mark_missing(&[AUTHOR]);
+        let mut state = feeds.0.write();
+        (1_001..2_001).for_each(|id| state.insert(AUTHOR, Id(id)));
+        assert!(state.held <= 2 * IDS_MAX, "bounded though nothing was loaded yet");
+        state.fill(missing[0], known(1..1_001));
+        assert_eq!(state.held, state.lists[&AUTHOR].ids.len());
+        drop(state);
+        assert_eq!(newest(&feeds), Some((1_981..2_001).rev().map(Id).collect()));
+        // Between what SQL knew and what was cut off nothing is claimed.
+        assert_eq!(feeds.merged(&[AUTHOR], Id(900), Id(1_500), 20, false), None);
+        feeds.forget([AUTHOR]);
+        assert_eq!(feeds.0.read().held, 0);
+    }
+
+    #[test]
+    fn what_was_read_before_a_list_was_dropped_is_not_put_into_the_next_one() {
+        let feeds = Feeds::default();
+        let early = feeds.mark_missing(&[AUTHOR]);
+        // Another node posted 4, and told of it, after the first reading began.
+        feeds.forget([AUTHOR]);
+        let late = feeds.mark_missing(&[AUTHOR]);
+        assert_eq!(feeds.mark_missing(&[AUTHOR])[0].mark, late[0].mark, "one list, two readers");
+        feeds.0.write().fill(early[0], known(1..4));
+        assert_eq!(newest(&feeds), None, "SQL is to be asked");
+        feeds.0.write().fill(late[0], known(1..5));
+        assert_eq!(newest(&feeds), Some(known(1..5)));
+    }
+
+    #[test]
+    fn nothing_is_left_of_who_followed_once() {
+        let feeds = Feeds::default();
+        let mut state = feeds.0.write();
+        let State { followers, following, .. } = &mut *state;
+        follow_these(Id(1), vec![Id(2), Id(3)], following, followers);
+        follow_these(Id(1), vec![Id(3)], following, followers);
+        assert_eq!(followers.keys().collect::<Vec<_>>(), [&Id(3)]);
+        part(followers, Id(3), Id(1));
+        part(following, Id(1), Id(3));
+        assert!(followers.is_empty() && following.is_empty());
+        follow_these(Id(1), vec![Id(2)], following, followers);
+        follow_these(Id(1), Vec::new(), following, followers);
+        assert!(followers.is_empty() && following.is_empty());
+    }
+
+    #[test]
+    fn lists_are_dropped_before_they_hold_too_much_and_those_in_use_are_not() {
+        let (feeds, author) = (Feeds::default(), |number: usize| Source::Author(Id(number as i64)));
+        let mut state = feeds.0.write();
+        let count = HELD_MAX / IDS_MAX;
+        for number in 0..count {
+            let missing = state.mark(author(number));
+            state.fill(missing, known(0..IDS_MAX as i64));
+        }
+        assert_eq!((state.lists.len(), state.held), (count, count * IDS_MAX));
+        drop(state);
+        // What is missing is counted before it is there, and what is there not again.
+        assert!(feeds.mark_missing(&[author(0), author(1)]).is_empty());
+        feeds.mark_missing(&[author(0), author(count), author(count + 1)]);
+        let state = feeds.0.read();
+        assert_eq!(state.lists.len(), count - count / 4 + 2);
+        assert!([0, count, count + 1].iter().all(|one| state.lists.contains_key(&author(*one))));
+        assert_eq!(state.held, (count - count / 4) * IDS_MAX);
+    }
+
+    #[test]
+    fn no_more_servers_are_remembered_than_there_is_room_for() {
+        let feeds = Feeds::default();
+        let mut state = feeds.0.write();
+        state.follow_hosts((0..=HOSTS_MAX).map(|number| format!("{number}.example")));
+        drop(state);
+        assert!(feeds.is_followed_host("0.example"));
+        assert!(!feeds.is_followed_host(&format!("{HOSTS_MAX}.example")));
     }
 
     #[test]

@@ -95,10 +95,14 @@ pub fn tag(
     if page.only_media {
         filter.push_str(" AND s.media_ids <> '[]'");
     }
-    for id in all {
-        filter.push_str(&format!(
-            " AND EXISTS (SELECT 1 FROM status_tags WHERE status_id = s.id AND tag_id = {id})"
-        ));
+    let mut more = vec![weir_db::ids(any), weir_db::ids(none)];
+    if !all.is_empty() {
+        filter.push_str(
+            " AND (SELECT COUNT(*) FROM status_tags WHERE status_id = s.id AND tag_id IN ids(?6))
+               = ?7",
+        );
+        let different: HashSet<&Id> = all.iter().collect();
+        more.extend([weir_db::ids(all), Value::Int(different.len() as i64)]);
     }
     let (order, bounds) = range.sql("s.id", 1);
     let sql = format!(
@@ -107,7 +111,7 @@ pub fn tag(
            AND NOT EXISTS (SELECT 1 FROM status_tags WHERE status_id = s.id AND tag_id IN ids(?5))
          ORDER BY s.id {order} LIMIT ?3"
     );
-    collect(tx, env, reader, range, &sql, &[weir_db::ids(any), weir_db::ids(none)])
+    collect(tx, env, reader, range, &sql, &more)
 }
 
 /// A page of `of`'s posts, as `reader` may see them.
@@ -135,16 +139,18 @@ pub fn account(
               AND (s.in_reply_to_uri IS NULL OR s.in_reply_to_id IS NOT NULL)",
         );
     }
+    let mut more = vec![Value::Int(of.0)];
     if let Some(tag) = page.tag {
-        filter.push_str(&format!(
-            " AND EXISTS (SELECT 1 FROM status_tags WHERE status_id = s.id AND tag_id = {tag})"
-        ));
+        filter.push_str(
+            " AND EXISTS (SELECT 1 FROM status_tags WHERE status_id = s.id AND tag_id = ?5)",
+        );
+        more.push(Value::Int(tag.0));
     }
     let (order, bounds) = range.sql("s.id", 1);
     let sql = format!(
         "SELECT s.id FROM statuses s WHERE {filter} AND {bounds} ORDER BY s.id {order} LIMIT ?3"
     );
-    pages(tx, env, reader, range, &sql, &[Value::Int(of.0)], |_, _| true)
+    pages(tx, env, reader, range, &sql, &more, |_, _| true)
 }
 
 /// As [`pages`], leaving out whom the reader blocks or mutes, and silenced people not followed.

@@ -59,6 +59,9 @@ async fn hashtags_are_combined() {
             ("?all[]=y", vec!["c"]),
             ("?none[]=z&none[]=Y", vec!["a"]),
             ("?all[]=unused", vec![]),
+            ("?all[]=x&all[]=y&all[]=Y", vec!["c"]),
+            ("?all[]=y&all[]=z", vec![]),
+            ("?any[]=z&all[]=x&none[]=y", vec!["d", "a"]),
         ] {
             let path = format!("/api/v1/timelines/tag/X{query}");
             assert_eq!(texts(&place, &path, None).await, expected, "{query}");

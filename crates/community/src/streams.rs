@@ -54,7 +54,7 @@ const PRESENCE_TICK: Duration = Duration::from_secs(1);
 const CATCH_UP: Duration = Duration::from_millis(250);
 /// The wait before what was missed is read anew once more, where that failed.
 const ANEW_RETRY: Duration = Duration::from_secs(1);
-/// What an event counts for in outboxes besides the text of its post, in bytes.
+/// What an event counts for in outboxes and in the log besides its post, in bytes.
 const EVENT_BYTES: usize = 512;
 /// What happened longer ago is not told, unless it mentions the receiver.
 const FRESH_MS: i64 = 10 * 60 * 1_000;
@@ -684,9 +684,11 @@ fn told_status(
     }
     let post = view.post();
     let size_bytes = EVENT_BYTES + 2 * (post.status.content.len() + post.status.spoiler.len());
+    // As it is, and once more for what is made of it for those who listen.
+    let held_bytes = EVENT_BYTES + 2 * view.held_bytes();
     let view = Arc::new(view.clone());
     let event = if new { Event::Created(view) } else { Event::Edited(view) };
-    told.push(Told { topics, event: Shared::sized(event, size_bytes) });
+    told.push(Told { topics, event: Shared::holding(event, size_bytes, held_bytes) });
     told
 }
 

@@ -30,7 +30,7 @@ pub struct Limits {
 pub struct LogLimits {
     /// Events; 0 keeps none.
     pub events_max: usize,
-    /// Bytes, as [`Shared::size_bytes`](crate::Shared::size_bytes) counts them.
+    /// Bytes, as [`Shared::held_bytes`](crate::Shared::held_bytes) counts them.
     pub bytes_max: usize,
     /// Different topics of these events.
     pub topics_max: usize,
@@ -61,7 +61,7 @@ impl Default for LogLimits {
     fn default() -> Self {
         Self {
             events_max: 20_000,
-            bytes_max: 16 * MIB,
+            bytes_max: 32 * MIB,
             topics_max: 50_000,
             age_ms_max: 120_000,
             awaited_max: 20_000,

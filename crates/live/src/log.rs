@@ -125,7 +125,7 @@ impl<K: Eq + Hash + Clone, E> Log<K, E> {
                 offsets.push_back(self.newest);
             }
         }
-        self.size_bytes = self.size_bytes.saturating_add(event.size_bytes());
+        self.size_bytes = self.size_bytes.saturating_add(event.held_bytes());
         self.entries.push_back(Entry { at: now, topics: topics.into(), event: event.clone() });
         self.shrink(now);
     }
@@ -149,7 +149,7 @@ impl<K: Eq + Hash + Clone, E> Log<K, E> {
     fn drop_oldest(&mut self) {
         let Some(entry) = self.entries.pop_front() else { return };
         self.floor += 1;
-        self.size_bytes = self.size_bytes.saturating_sub(entry.event.size_bytes());
+        self.size_bytes = self.size_bytes.saturating_sub(entry.event.held_bytes());
         for topic in &entry.topics {
             if let Some(offsets) = self.by_topic.get_mut(topic) {
                 if offsets.front() == Some(&self.floor) {

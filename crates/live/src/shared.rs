@@ -37,6 +37,7 @@ pub struct Shared<E> {
     /// The event itself.
     pub event: E,
     size_bytes: usize,
+    held_bytes: usize,
     class: Class,
     offset: AtomicU64,
     // Allocated at the first encoding: an event that nobody listens to stays small.
@@ -56,11 +57,22 @@ impl<E> Shared<E> {
         Self::classed(event, size_bytes, Class::Stream)
     }
 
+    /// Wraps `event`, counted as `size_bytes` in outboxes, which share it, and as `held_bytes` in
+    /// the log, which keeps it when nobody else does any more.
+    pub fn holding(event: E, size_bytes: usize, held_bytes: usize) -> Arc<Self> {
+        Self::counted(event, size_bytes, held_bytes, Class::Stream)
+    }
+
     /// Wraps `event` of `class`, counted as `size_bytes`.
     pub fn classed(event: E, size_bytes: usize, class: Class) -> Arc<Self> {
+        Self::counted(event, size_bytes, size_bytes, class)
+    }
+
+    fn counted(event: E, size_bytes: usize, held_bytes: usize, class: Class) -> Arc<Self> {
         Arc::new(Self {
             event,
             size_bytes,
+            held_bytes,
             class,
             offset: AtomicU64::new(0),
             encoded: OnceLock::new(),
@@ -71,6 +83,11 @@ impl<E> Shared<E> {
     /// What this event counts for in an outbox, in bytes.
     pub fn size_bytes(&self) -> usize {
         self.size_bytes
+    }
+
+    /// What this event counts for in the log, in bytes.
+    pub fn held_bytes(&self) -> usize {
+        self.held_bytes
     }
 
     /// What happens to it where it is read too slowly.

@@ -17,6 +17,7 @@ mod receive_vote;
 mod remote;
 mod revise;
 mod scheduled;
+mod size;
 mod thread;
 mod touched;
 mod view;

@@ -22,5 +22,6 @@ mod readers;
 mod search;
 mod smtp;
 mod together;
+mod told;
 mod walk;
 mod working;

@@ -17,10 +17,10 @@ use weir_db::{Class, Tx};
 use weir_live::{Lost, Session, Shared};
 
 use super::docs::{self, Docs, PostDocs};
-use super::places::{Places, nouns_of};
+use super::places::{Displaced, Places, nouns_of};
 use super::shelf::{Inbox, News};
 use super::{Face, trouble};
-use crate::document::{DocKey, Revision};
+use crate::document::{DocKey, Documents, Revision};
 use crate::observer::{Source, Trouble, Update, Work};
 use crate::wire::Failure;
 
@@ -114,6 +114,28 @@ impl Shown {
 
 /// Steps to the next result, by the numbers of their documents: what is put, or gone.
 type Steps = BTreeMap<u64, Result<Arc<Revision>, Arc<DocKey>>>;
+
+/// The documents that go with what lost its place.
+fn gone_keys(
+    documents: &Documents,
+    timeline: &str,
+    displaced: &Displaced,
+) -> Option<Vec<Arc<DocKey>>> {
+    let mut gone: Vec<(&str, String)> = Vec::new();
+    for entry in &displaced.entries {
+        gone.push(("timeline_entries", docs::entry_id(timeline, *entry)));
+    }
+    for noun in &displaced.nouns {
+        match noun {
+            Noun::Post(id) => {
+                gone.extend([("statuses", id.to_string()), ("status_states", id.to_string())]);
+            }
+            Noun::Account(id) => gone.push(("accounts", id.to_string())),
+            Noun::Chatting(_) => {}
+        }
+    }
+    gone.into_iter().map(|(collection, id)| documents.key(collection, &id).ok()).collect()
+}
 
 /// A query under way.
 pub(crate) struct Live<Q> {
@@ -349,8 +371,13 @@ impl<Q: Query> Live<Q> {
         let (id, timeline) = (view.status.id, places.timeline.clone());
         let Some(displaced) = places.put(id, view.post().status.id, shows) else { return Some(()) };
         self.shown.oldest = places.oldest();
+        // All that can fail comes before what is watched changes: a whole reading that follows
+        // watches what it does not find among the nouns.
+        let entry = if is_shown { Some(docs::entry(documents, &timeline, id)?) } else { None };
+        let gone = gone_keys(documents, &timeline, &displaced)?;
         let mut new = Vec::new();
-        if is_shown {
+        if let Some(entry) = entry {
+            self.steps.insert(entry.key().number(), Ok(entry));
             for (noun, edited_at, revision) in &made.parts {
                 // What is shown already is kept up to date, and may be newer.
                 if self.shown.nouns.contains_key(noun) {
@@ -364,27 +391,11 @@ impl<Q: Query> Live<Q> {
                     self.steps.insert(one.key().number(), Ok(one));
                 }
             }
-            let entry = docs::entry(documents, &timeline, id)?;
-            self.steps.insert(entry.key().number(), Ok(entry));
-        }
-        let mut gone: Vec<(&str, String)> = Vec::new();
-        for entry in &displaced.entries {
-            gone.push(("timeline_entries", docs::entry_id(&timeline, *entry)));
         }
         for noun in &displaced.nouns {
             self.shown.nouns.remove(noun);
-            match noun {
-                Noun::Post(id) => {
-                    gone.extend([("statuses", id.to_string()), ("status_states", id.to_string())]);
-                }
-                Noun::Account(id) => gone.push(("accounts", id.to_string())),
-                Noun::Chatting(_) => {}
-            }
         }
-        for (collection, id) in gone {
-            let key = documents.key(collection, &id).ok()?;
-            self.steps.insert(key.number(), Err(key));
-        }
+        self.steps.extend(gone.into_iter().map(|key| (key.number(), Err(key))));
         self.behind |= self.face.shelf.watch(&self.inbox, &new, with.moment);
         self.face.shelf.unwatch(&self.inbox, &displaced.nouns);
         metrics::counter!("weir_ddp_posts_placed_total").increment(1);

@@ -49,6 +49,11 @@ impl Payloads {
         Self { community, ready }
     }
 
+    /// What the bodies in memory take, about, in bytes.
+    pub fn held_bytes(&self) -> u64 {
+        self.ready.weighted_size()
+    }
+
     /// A body; none when nothing waits for it any more. Read once, however many ask.
     ///
     /// # Errors

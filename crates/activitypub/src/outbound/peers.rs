@@ -111,6 +111,11 @@ impl Peers {
         Self { community, known: Cache::new(PEERS_MAX) }
     }
 
+    /// Servers in memory.
+    pub fn held(&self) -> usize {
+        self.known.len()
+    }
+
     /// What is remembered of `host`.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! How deliveries stand, as metrics.
+//! How deliveries stand, and what is held in memory for them, as metrics.
 
 use std::time::Duration;
 
@@ -28,11 +28,20 @@ async fn count(face: Weak) {
     loop {
         ticks.tick().await;
         let Some(face) = face.upgrade() else { return };
+        show_held(&face);
         match face.community().read(Class::Housekeeping, outgoing::totals).await {
             Ok(totals) => show(totals),
             Err(error) => tracing::warn!(%error, "what waits for other servers was not counted"),
         }
     }
+}
+
+/// All of these are caches with limits of their own.
+fn show_held(face: &ActivityPub) {
+    let outbound = face.outbound();
+    gauge!("weir_activitypub_peers_held").set(outbound.peers.held() as f64);
+    gauge!("weir_activitypub_payloads_held_bytes").set(outbound.payloads.held_bytes() as f64);
+    gauge!("weir_activitypub_policies_held").set(face.finder().policies_held() as f64);
 }
 
 fn show(totals: Totals) {

@@ -63,6 +63,11 @@ impl Finder {
         self.budgets.has_left(host_of(authority), part)
     }
 
+    /// Servers in memory of which it is known whether they may be spoken with.
+    pub(crate) fn policies_held(&self) -> usize {
+        self.policies.held()
+    }
+
     /// Whether what `uri` names could not be had lately, for good.
     pub(crate) fn failed(&self, uri: &str) -> bool {
         self.budgets.failed(uri).is_some()

@@ -33,6 +33,13 @@ impl Default for Policies {
     }
 }
 
+impl Policies {
+    /// Servers in memory.
+    pub(super) fn held(&self) -> usize {
+        self.0.len()
+    }
+}
+
 impl ActivityPub {
     /// How the server at `authority` stands to this one.
     pub(crate) async fn standing(&self, authority: &str) -> Result<Standing, Error> {

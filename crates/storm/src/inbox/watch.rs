@@ -22,6 +22,8 @@ const LOOK: Duration = Duration::from_millis(500);
 const LOOKS_MAX: u32 = 600;
 /// How often all accounts are looked at, once the few are complete.
 const LOOK_AT_ALL: Duration = Duration::from_millis(250);
+/// Of how many accounts it is told that they do not have what they are to have.
+const EXAMPLES: usize = 5;
 
 /// One look.
 #[derive(Debug, Clone, Copy, Serialize)]
@@ -101,6 +103,7 @@ pub(super) async fn run(mut watch: Watch, began: Instant) -> Watched {
         if !is_over || visible != before {
             changed = Instant::now();
         } else if changed.elapsed() > watch.patience {
+            shown.iter().for_each(|shown| tell_of_others(&few, shown));
             break;
         }
         let rss_bytes = watch.rss_bytes(&mut pid);
@@ -137,6 +140,15 @@ pub(super) async fn run(mut watch: Watch, began: Instant) -> Watched {
         }
     }
     Watched { looks, visible_at }
+}
+
+/// Says which of `accounts` have another number of posts and boosts than they are to have.
+fn tell_of_others(accounts: &[(String, i64)], shown: &HashMap<String, i64>) {
+    let others = accounts.iter().filter(|(id, wanted)| shown.get(id) != Some(wanted));
+    for (id, wanted) in others.take(EXAMPLES) {
+        let has = shown.get(id).map_or("none".to_owned(), i64::to_string);
+        eprintln!("account {id} has {has} posts and boosts instead of {wanted}");
+    }
 }
 
 impl Watch {

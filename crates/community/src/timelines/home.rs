@@ -6,7 +6,7 @@ use weir_base::Id;
 use weir_db::{Class, Dialect, Tx, Value, params};
 
 use super::Range;
-use super::feeds::{Source, newest};
+use super::newest::{Source, newest};
 use crate::lists::{self, Replies};
 use crate::relationships::Bonds;
 use crate::statuses::{self, View, Visibility};

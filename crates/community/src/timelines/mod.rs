@@ -2,12 +2,14 @@
 
 mod feeds;
 mod home;
+mod newest;
 mod public;
 mod range;
 
 pub use feeds::Feeds;
-pub(crate) use feeds::{Here, Source};
+pub(crate) use feeds::Here;
 pub(crate) use home::comes_to_list;
 pub use home::{comes_home, home, list};
+pub(crate) use newest::Source;
 pub use public::{AccountPage, PublicPage, account, direct, link, public, tag};
 pub use range::Range;

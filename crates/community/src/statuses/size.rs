@@ -11,8 +11,8 @@ use crate::media::Media;
 const EACH_BYTES: usize = 24;
 
 impl View {
-    /// About what it takes in memory, in bytes: all of it comes from whoever wrote it, and the
-    /// longest profiles, lists of people and descriptions are a thousand times those of most.
+    /// About what it takes in memory, in bytes. All of it comes from whoever wrote it: profiles,
+    /// mentions and descriptions of media may be far longer than its text.
     pub(crate) fn held_bytes(&self) -> usize {
         let status = &self.status;
         let post = texts([&status.uri, &status.url, &status.content, &status.source])

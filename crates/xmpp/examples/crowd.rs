@@ -3,7 +3,7 @@
 //! from SQLite, presence to all contacts, messages, a room.
 //!
 //! ```sh
-//! cargo run --release -p weir-xmpp --example crowd -- --sessions 200000
+//! cargo run --release -p weir-xmpp --features jemalloc --example crowd -- --sessions 200000
 //! ```
 //!
 //! Accounts and rosters are written in bulk, with one password. The other side of the connections
@@ -40,6 +40,7 @@ use weir_storm::machine;
 use weir_xmpp::Xmpp;
 use weir_xmpp::stream::{ByteStream, accept};
 
+#[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

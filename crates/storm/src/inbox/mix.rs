@@ -221,8 +221,15 @@ impl Maker<'_> {
                 let note = self.note(author, Kind::Plain);
                 // Only what everybody may see is boosted by others.
                 self.plan.notes[note].note.private = false;
-                self.unseen.insert(note);
-                self.boost(actor, Target::Remote(note))
+                // Who wrote it says it: a note of which nobody is told would be found by who
+                // answers it later, though it is not awaited.
+                if author == actor {
+                    self.say(actor, Deed::Create(note));
+                    Some(())
+                } else {
+                    self.unseen.insert(note);
+                    self.boost(actor, Target::Remote(note))
+                }
             }
             Kind::Like => self.like(actor),
             Kind::Follow => self.follow(actor),
@@ -495,6 +502,26 @@ mod tests {
             plan.items.iter().map(|item| std::mem::discriminant(&item.deed)).collect();
         assert_eq!(kinds.len(), 14);
         assert!(plan.awaited() < 20_000 && plan.awaited() > 19_000);
+    }
+
+    #[test]
+    fn every_note_that_can_be_fetched_is_told_of() {
+        let (_, _, plan) = plan_of(20_000, 5);
+        let mut told = vec![false; plan.notes.len()];
+        for item in &plan.items {
+            match item.deed {
+                Deed::Create(note) | Deed::Update(note) => told[note] = true,
+                Deed::Boost(boost) => {
+                    if let Target::Remote(note) = plan.boosts[boost].of {
+                        told[note] = true;
+                    }
+                }
+                _ => {}
+            }
+        }
+        for (place, note) in plan.notes.iter().enumerate() {
+            assert!(told[place] || !note.real, "note {place} by {}", note.actor);
+        }
     }
 
     #[test]

@@ -55,12 +55,23 @@ fn while_postgres_crashes_and_returns_units_succeed_or_say_so_and_none_that_succ
     }
 }
 
+/// It brings the log to the disk once when it begins, which may be after the server answers.
+fn until_the_log_writer_sleeps(db: &Db) {
+    let sql = "SELECT CAST(count(*) AS BIGINT) FROM pg_stat_activity
+       WHERE backend_type = 'walwriter' AND wait_event_type = 'Activity'";
+    let sleeps = || db.read_blocking(CLASS, |tx| tx.value::<i64>(sql, &[])).unwrap() == Some(1);
+    while !sleeps() {
+        std::thread::yield_now();
+    }
+}
+
 #[test]
 fn a_crash_loses_acknowledged_units_only_when_commits_do_not_wait_for_the_disk() {
     let Some(server) = PostgresServer::start() else { return };
     make_table(&server.open(true));
     let after_crash = |sync: bool, ids: std::ops::Range<i64>| {
         let db = server.open(sync);
+        until_the_log_writer_sleeps(&db);
         for id in ids.clone() {
             db.write_blocking(CLASS, move |tx| insert(tx, id, "")).unwrap();
         }

@@ -55,23 +55,12 @@ fn while_postgres_crashes_and_returns_units_succeed_or_say_so_and_none_that_succ
     }
 }
 
-/// It brings the log to the disk once when it begins, which may be after the server answers.
-fn until_the_log_writer_sleeps(db: &Db) {
-    let sql = "SELECT CAST(count(*) AS BIGINT) FROM pg_stat_activity
-       WHERE backend_type = 'walwriter' AND wait_event_type = 'Activity'";
-    let sleeps = || db.read_blocking(CLASS, |tx| tx.value::<i64>(sql, &[])).unwrap() == Some(1);
-    while !sleeps() {
-        std::thread::yield_now();
-    }
-}
-
 #[test]
 fn a_crash_loses_acknowledged_units_only_when_commits_do_not_wait_for_the_disk() {
     let Some(server) = PostgresServer::start() else { return };
     make_table(&server.open(true));
     let after_crash = |sync: bool, ids: std::ops::Range<i64>| {
         let db = server.open(sync);
-        until_the_log_writer_sleeps(&db);
         for id in ids.clone() {
             db.write_blocking(CLASS, move |tx| insert(tx, id, "")).unwrap();
         }
@@ -81,8 +70,7 @@ fn a_crash_loses_acknowledged_units_only_when_commits_do_not_wait_for_the_disk()
         ids.filter(|id| !there.contains(id)).count()
     };
     assert_eq!(after_crash(true, 0..20), 0);
-    assert!(
-        after_crash(false, 20..40) > 0,
-        "nothing waited and nothing is lost: this shows nothing"
-    );
+    // The server may bring the log to the disk by itself just then, but not each time.
+    let loses = (1..=10).any(|round| after_crash(false, round * 20..(round + 1) * 20) > 0);
+    assert!(loses, "nothing waited and nothing is lost: this shows nothing");
 }

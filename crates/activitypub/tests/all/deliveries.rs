@@ -1,20 +1,31 @@
 use http::StatusCode;
 use serde_json::Value;
 use weir_base::Id;
-use weir_community::federation::{Message, send};
-use weir_community::hosts;
+use weir_community::federation::order::Version;
+use weir_community::federation::{self, Deed, Incoming, Message, Senders, send};
 use weir_community::relationships::{self, FollowWish};
 use weir_community::statuses::{self, Visibility};
+use weir_community::{Env, accounts, hosts};
+use weir_db::Tx;
 
 use crate::peer::{Delivered, Peer};
 use crate::place::{Place, places, until};
 
 pub async fn follows(place: &Place, follower: Id, target: Id) {
-    let uri = "http://peer.test/follows/1";
-    place
-        .write(move |tx, env| relationships::receive(tx, env, follower, target, uri))
-        .await
-        .unwrap();
+    let unit = move |tx: &mut Tx, env: &Env| {
+        let (by, target) = (accounts::by_id(tx, follower)?, accounts::by_id(tx, target)?);
+        let arrived = env.clock.now();
+        let follow = Incoming {
+            actor: by.uri,
+            activity: "http://peer.test/follows/1".into(),
+            version: Version { at: arrived, seq: env.ids.next() },
+            arrived,
+            deed: Deed::Follow { target: target.uri },
+        };
+        let mut senders = Senders::read(tx, [&follow])?;
+        federation::receive(tx, env, &mut senders, &follow)
+    };
+    place.write(unit).await.unwrap();
 }
 
 pub async fn came(peer: &Peer, kind: &str) -> Value {

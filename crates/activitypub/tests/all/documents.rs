@@ -1,8 +1,9 @@
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::Value;
 use weir_community::statuses::{self, Visibility};
-use weir_community::{accounts, hosts, relationships};
+use weir_community::{accounts, hosts};
 
+use crate::deliveries::follows;
 use crate::peer::Peer;
 use crate::place::{Answer, Place, places, strict_place};
 
@@ -62,13 +63,7 @@ async fn posts_are_shown_to_those_who_may_see_them() {
         let alice = place.person("alice").await;
         let follower = place.stranger(&peer, "bob").await;
         place.stranger(&peer, "carol").await;
-        place
-            .write(move |tx, env| {
-                let uri = "http://peer.test/follows/1";
-                relationships::receive(tx, env, follower, alice, uri)
-            })
-            .await
-            .unwrap();
+        follows(&place, follower, alice).await;
         let of = |status| format!("/ap/users/{alice}/statuses/{status}");
         let open = of(place.post(alice, "For all #weir", Visibility::Public).await);
         let note = place.document(&open).await;

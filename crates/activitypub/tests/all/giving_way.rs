@@ -3,8 +3,10 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use weir_activitypub::signature::Form;
+use weir_base::Id;
 use weir_community::Env;
 use weir_community::federation::{self, Fetch, ON_ITS_WAY, PATIENCE_MS, Wanted};
+use weir_community::relationships::{self, FollowWish};
 use weir_community::statuses::{self, Visibility};
 use weir_db::{Class, Tx};
 use weir_jobs::{Action, Job, LimitedBy, Queue, Search, Set};
@@ -48,12 +50,21 @@ async fn is_here(place: &Place, uri: String) -> bool {
     place.read(move |tx, _| Ok(statuses::by_uri(tx, &uri)?.is_some())).await.unwrap()
 }
 
+/// alice here follows bob, who lets her.
+async fn befriend(place: &Place, alice: Id, bob: Id) {
+    let unit = move |tx: &mut Tx, env: &Env| {
+        relationships::follow(tx, env, alice, bob, &FollowWish::default())?;
+        relationships::accept_request(tx, env, bob, alice)
+    };
+    place.write(unit).await.unwrap();
+}
+
 /// What bob wrote five minutes ago, whom alice follows, has come in and is not worked yet.
 async fn behind(place: &Place) -> (Peer, Running) {
     let peer = Peer::start().await;
     let alice = place.person("alice").await;
     let bob = place.stranger(&peer, "bob").await;
-    follows(place, alice, bob).await;
+    befriend(place, alice, bob).await;
     let running = place.start();
     place.jobs.pause(LATE).await.unwrap();
     send(place, &peer, "/posts/1", 5, None).await;
@@ -160,7 +171,7 @@ async fn a_post_is_not_asked_for_while_much_of_others_waits_among_which_it_may_c
         let peer = Peer::start().await;
         let alice = place.person("alice").await;
         let bob = place.stranger(&peer, "bob").await;
-        follows(&place, alice, bob).await;
+        befriend(&place, alice, bob).await;
         let parent = peer.write("bob", "Long ago", None);
         let running = place.start();
         flood(&place, 1_000).await;
@@ -254,7 +265,7 @@ async fn beside_a_flood_words_are_kept_now_and_then_and_those_of_who_is_here_amo
         let near = Peer::start().await;
         let alice = place.person("alice").await;
         let bob = place.stranger(&near, "bob").await;
-        follows(&place, alice, bob).await;
+        befriend(&place, alice, bob).await;
         let running = place.start();
         until("alice is found", async || place.count("jobs").await == 0).await;
         flood(&place, 100).await;

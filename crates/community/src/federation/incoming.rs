@@ -9,8 +9,9 @@ use weir_db::{Tx, params};
 use super::order::{self, Event, Relation, Version};
 use super::{Wanted, host_of, want};
 use crate::accounts::{self, Account, RemoteAccount};
+use crate::relationships::Act;
 use crate::reports::{self, NewReport};
-use crate::statuses::{self, Cause, Receipt, RemoteStatus, Status, Visibility};
+use crate::statuses::{self, Cause, Receipt, RemoteStatus, Status, Unmark, Visibility};
 use crate::{Env, Error, hosts, relationships};
 
 /// A message of another server that the door let in: its sender is who it says.
@@ -121,6 +122,19 @@ pub struct Undone {
     pub kind: String,
     /// Its object; empty when it was not given.
     pub object: String,
+}
+
+impl Undone {
+    /// What is undone by its type; none where that is not given, or nothing of the kind.
+    pub(super) fn relation(&self) -> Option<Relation> {
+        match self.kind.as_str() {
+            "follow" => Some(Relation::Follow),
+            "like" => Some(Relation::Like),
+            "announce" => Some(Relation::Boost),
+            "block" => Some(Relation::Block),
+            _ => None,
+        }
+    }
 }
 
 /// The senders of messages that are worked in one unit, and what staff wants of their servers:
@@ -305,14 +319,12 @@ fn work(
             version,
             arrived,
         ),
-        Deed::Follow { target } => match local(tx, target)? {
-            Some(target) => relationships::receive_follow(tx, env, by, &target, activity, version),
-            None => Ok(Receipt::Refused("unknown")),
-        },
-        Deed::Block { target } => match local(tx, target)? {
-            Some(target) => relationships::receive_block(tx, env, by, &target, activity, version),
-            None => Ok(Receipt::Refused("unknown")),
-        },
+        Deed::Follow { target } => {
+            act(tx, env, by, target, Relation::Follow, false, activity, version)
+        }
+        Deed::Block { target } => {
+            act(tx, env, by, target, Relation::Block, false, activity, version)
+        }
         Deed::Answer { accepted, follow } => answer(tx, env, by, *accepted, follow),
         Deed::Undo(undone) => undo(tx, env, by, undone, version),
         Deed::Flag { .. } if policy.reject_reports => Ok(Receipt::Refused("reports rejected")),
@@ -373,7 +385,7 @@ fn delete(
         params![uri, by.id],
     )?;
     if let Some(object) = boosted {
-        return statuses::undo_mark(tx, env, by, Relation::Boost, &object, uri, version);
+        return undo_mark(tx, env, by, Relation::Boost, &object, uri, version);
     }
     statuses::receive_delete(tx, env, host_of(&by.uri).unwrap_or_default(), uri)
 }
@@ -411,13 +423,9 @@ fn undo(
     undone: &Undone,
     version: Version,
 ) -> Result<Receipt, Error> {
-    let relation = match undone.kind.as_str() {
-        "follow" => Some(Relation::Follow),
-        "like" => Some(Relation::Like),
-        "announce" => Some(Relation::Boost),
-        "block" => Some(Relation::Block),
-        "" => None,
-        _ => return Ok(Receipt::Refused("not to be undone")),
+    let relation = match undone.relation() {
+        None if !undone.kind.is_empty() => return Ok(Receipt::Refused("not to be undone")),
+        relation => relation,
     };
     let known = match relation.filter(|_| !undone.object.is_empty()) {
         Some(relation) => Some((undone.object.clone(), relation)),
@@ -434,16 +442,44 @@ fn undo(
     };
     match relation {
         Relation::Like | Relation::Boost => {
-            statuses::undo_mark(tx, env, by, relation, &object, &undone.activity, version)
+            undo_mark(tx, env, by, relation, &object, &undone.activity, version)
         }
-        Relation::Follow | Relation::Block => match local(tx, &object)? {
-            Some(target) => {
-                let activity = &undone.activity;
-                relationships::undo(tx, env, by, &target, relation, activity, version)
-            }
-            None => Ok(Receipt::Refused("unknown")),
-        },
+        Relation::Follow | Relation::Block => {
+            act(tx, env, by, &object, relation, true, &undone.activity, version)
+        }
     }
+}
+
+fn undo_mark(
+    tx: &mut Tx,
+    env: &Env,
+    by: &Account,
+    relation: Relation,
+    object: &str,
+    activity: &str,
+    version: Version,
+) -> Result<Receipt, Error> {
+    let unmark = Unmark { by, relation, object, activity, version };
+    let receipts = statuses::undo_marks(tx, env, &[unmark])?;
+    // There is one for each.
+    receipts.into_iter().next().ok_or(Error::Db(weir_db::Error::Rows(0)))
+}
+
+/// What `by` does to the account at `target`: a follow or a block, or taking one back.
+fn act(
+    tx: &mut Tx,
+    env: &Env,
+    by: &Account,
+    target: &str,
+    relation: Relation,
+    undo: bool,
+    activity: &str,
+    version: Version,
+) -> Result<Receipt, Error> {
+    let Some(target) = local(tx, target)? else { return Ok(Receipt::Refused("unknown")) };
+    let act = Act { by, target: &target, relation, undo, activity, version };
+    relationships::receive_acts(tx, env, &[act])?;
+    Ok(Receipt::Known(target.id))
 }
 
 fn flag(

@@ -9,7 +9,7 @@
 
 use serde::{Deserialize, Serialize};
 use weir_base::{Id, Timestamp};
-use weir_db::{Dialect, Json, ToValue, Tx, Value, params};
+use weir_db::{Dialect, Json, Row, ToValue, Tx, Value, params};
 
 use crate::Error;
 use crate::statuses::Visibility;
@@ -141,16 +141,31 @@ fn put(events: &mut Vec<Event>, event: Event) -> bool {
 }
 
 /// The events known of an actor, object and relation.
-pub(crate) fn events(
+fn events(tx: &mut Tx, actor: &str, object: &str, relation: &str) -> Result<Vec<Event>, Error> {
+    let known = events_each(tx, [(actor, object, relation)])?;
+    Ok(known.into_iter().flatten().collect())
+}
+
+/// The same of each of `keys`: actor, object and relation.
+pub(crate) fn events_each<'k>(
     tx: &mut Tx,
-    actor: &str,
-    object: &str,
-    relation: &str,
-) -> Result<Vec<Event>, Error> {
-    let found: Option<Json<Vec<Event>>> = tx.value(
-        "SELECT events FROM versions WHERE actor = ?1 AND object = ?2 AND relation = ?3",
-        params![actor, object, relation],
+    keys: impl IntoIterator<Item = (&'k str, &'k str, &'k str)>,
+) -> Result<Vec<Vec<Event>>, Error> {
+    let mut known = Vec::new();
+    tx.query_each(
+        "SELECT (SELECT events FROM versions WHERE actor = ?1 AND object = ?2 AND relation = ?3)",
+        keys.into_iter().map(|(actor, object, relation)| [actor, object, relation].map(text)),
+        |row| {
+            known.push(read_events(row, 0)?);
+            Ok(())
+        },
     )?;
+    Ok(known)
+}
+
+/// Events in column `column`, none where nothing is known.
+fn read_events(row: &Row<'_>, column: usize) -> Result<Vec<Event>, weir_db::Error> {
+    let found: Option<Json<Vec<Event>>> = row.get(column)?;
     Ok(found.map(|events| events.0).unwrap_or_default())
 }
 
@@ -197,11 +212,7 @@ pub(crate) fn note_each(tx: &mut Tx, news: Vec<News<'_>>) -> Result<Vec<Step>, E
            (SELECT events FROM versions WHERE actor = ?1 AND object = ?4 AND relation = 'undone')",
         each,
         |row| {
-            let events = |column| {
-                let found: Option<Json<Vec<Event>>> = row.get(column)?;
-                Ok::<_, weir_db::Error>(found.map(|events| events.0).unwrap_or_default())
-            };
-            known.push((events(0)?, events(1)?));
+            known.push((read_events(row, 0)?, read_events(row, 1)?));
             Ok(())
         },
     )?;

@@ -1,18 +1,19 @@
 //! What most messages of a batch are, taken in together: new posts, edits, favourites, boosts,
-//! deletions.
+//! deletions, follows, blocks, and what takes marks, follows and blocks back.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use weir_db::Tx;
 
 use super::forward::Passing;
 use super::incoming::{boosted_at, content_time, refused};
-use super::order::Version;
-use super::{Deed, Incoming, Passable, Senders, forward, host_of};
-use crate::accounts::Account;
+use super::order::{Relation, Version};
+use super::{Deed, Incoming, Passable, Senders, Undone, forward, host_of};
+use crate::accounts::{self, Account};
+use crate::relationships::{self, Act};
 use crate::statuses::{
-    self, Coming, ComingMark, Edited, Going, Receipt, RemoteStatus, Taken, Visibility,
+    self, Coming, ComingMark, Edited, Going, Receipt, RemoteStatus, Taken, Unmark, Visibility,
 };
 use crate::{Env, Error};
 
@@ -20,9 +21,10 @@ use crate::{Env, Error};
 const PASSES_MAX: usize = 3;
 
 /// Takes in those of `batch` that are new posts, edits, favourites or boosts on which nothing else
-/// here hangs, or deletions, by statements for all of them; tells of which it did. What is left is
-/// for [`receive`](super::receive) and [`receive_and_forward`](super::receive_and_forward). That
-/// these go before the others changes nothing, for the order of working never does.
+/// here hangs, deletions, or follows and blocks, or take one of these back, by statements for all
+/// of them; tells of which it did. What is left is for [`receive`](super::receive) and
+/// [`receive_and_forward`](super::receive_and_forward). That these go before the others changes
+/// nothing, for the order of working never does.
 ///
 /// # Errors
 /// The database's.
@@ -40,7 +42,9 @@ pub fn receive_plain(
     }
     edits(tx, env, senders, batch, &mut done)?;
     marks(tx, env, senders, batch, &mut done)?;
+    unmarks(tx, env, senders, batch, &mut done)?;
     deletions(tx, env, senders, batch, &mut done)?;
+    acts(tx, env, senders, batch, &mut done)?;
     Ok(done)
 }
 
@@ -173,6 +177,48 @@ fn marks(
     Ok(())
 }
 
+/// Favourites and boosts that are taken back.
+fn unmarks(
+    tx: &mut Tx,
+    env: &Env,
+    senders: &mut Senders,
+    batch: &[(&Incoming, Option<&Passable>)],
+    done: &mut [bool],
+) -> Result<(), Error> {
+    let (mut found, mut marks, mut activities) = (Vec::new(), HashSet::new(), HashSet::new());
+    for (at, (incoming, _)) in batch.iter().enumerate() {
+        let Deed::Undo(undone @ Undone { object, activity, .. }) = &incoming.deed else { continue };
+        let relation = undone.relation();
+        let Some(relation @ (Relation::Like | Relation::Boost)) = relation else { continue };
+        let Some(by) = sender(tx, senders, incoming)? else { continue };
+        let alone = !object.is_empty()
+            && !activity.is_empty()
+            && marks.insert((by.id, relation.name(), object))
+            && activities.insert(activity);
+        if alone {
+            found.push((at, by, relation, object, activity));
+        }
+    }
+    if found.is_empty() {
+        return Ok(());
+    }
+    let unmarks: Vec<Unmark<'_>> = found
+        .iter()
+        .map(|(at, by, relation, object, activity)| {
+            let (relation, version) = (*relation, batch[*at].0.version);
+            Unmark { by, relation, object, activity, version }
+        })
+        .collect();
+    let receipts = statuses::undo_marks(tx, env, &unmarks)?;
+    for ((at, ..), receipt) in found.iter().zip(receipts) {
+        if let Receipt::Refused(why) = receipt {
+            refused(why);
+        }
+        done[*at] = true;
+    }
+    Ok(())
+}
+
 /// People's deletions of their own posts.
 fn deletions(
     tx: &mut Tx,
@@ -216,6 +262,57 @@ fn deletions(
     }
     forward::forward_each(tx, env, senders, &passing)?;
     going.erase(tx, env, &known, &unknown)
+}
+
+/// Follows and blocks of people here, and those that are taken back.
+fn acts(
+    tx: &mut Tx,
+    env: &Env,
+    senders: &mut Senders,
+    batch: &[(&Incoming, Option<&Passable>)],
+    done: &mut [bool],
+) -> Result<(), Error> {
+    let mut found = Vec::new();
+    for (at, (incoming, _)) in batch.iter().enumerate() {
+        let (target, relation, undo, activity) = match &incoming.deed {
+            Deed::Follow { target } => (target, Relation::Follow, false, &incoming.activity),
+            Deed::Block { target } => (target, Relation::Block, false, &incoming.activity),
+            Deed::Undo(undone) => match undone.relation() {
+                Some(relation @ (Relation::Follow | Relation::Block)) => {
+                    (&undone.object, relation, true, &undone.activity)
+                }
+                _ => continue,
+            },
+            _ => continue,
+        };
+        if let Some(by) = sender(tx, senders, incoming)? {
+            found.push((at, by, target, relation, undo, activity));
+        }
+    }
+    if found.len() < 2 {
+        return Ok(());
+    }
+    let targets: BTreeSet<&String> = found.iter().map(|(_, _, target, ..)| *target).collect();
+    let targets: Vec<String> = targets.into_iter().cloned().collect();
+    let people = accounts::by_uris(tx, &targets)?;
+    let people: HashMap<&str, &Account> = people
+        .iter()
+        .filter(|person| person.is_local())
+        .map(|person| (person.uri.as_str(), person))
+        .collect();
+    let (mut pairs, mut activities, mut acts) = (HashSet::new(), HashSet::new(), Vec::new());
+    for (at, by, target, relation, undo, activity) in &found {
+        let Some(target) = people.get(target.as_str()) else { continue };
+        let alone = pairs.insert((by.id, target.id))
+            && !activity.is_empty()
+            && activities.insert(activity.as_str());
+        if alone {
+            let (relation, undo, version) = (*relation, *undo, batch[*at].0.version);
+            acts.push(Act { by, target, relation, undo, activity, version });
+            done[*at] = true;
+        }
+    }
+    relationships::receive_acts(tx, env, &acts)
 }
 
 /// Whose message it is, unless more has to be asked about them.

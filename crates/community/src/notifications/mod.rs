@@ -6,8 +6,10 @@ mod list;
 mod notify;
 pub mod policy;
 
+use std::collections::BTreeSet;
+
 use weir_base::Id;
-use weir_db::{Tx, params};
+use weir_db::{Tx, Value};
 
 use crate::streams::Event;
 use crate::{Env, Error};
@@ -107,13 +109,32 @@ pub fn withdraw(
     from: Id,
     status: Option<Id>,
 ) -> Result<(), Error> {
-    let gone = tx.execute(
+    withdraw_each(tx, env, &[Notice { to, kind, from, status }])
+}
+
+/// As [`withdraw`], many, by statements for all of them.
+pub(crate) fn withdraw_each(tx: &mut Tx, env: &Env, notices: &[Notice]) -> Result<(), Error> {
+    let each = notices.iter().map(|Notice { to, kind, from, status }| {
+        let status = status.unwrap_or(Id::ZERO);
+        [
+            Value::Int(to.0),
+            Value::Text(kind.name().into()),
+            Value::Int(from.0),
+            Value::Int(status.0),
+        ]
+    });
+    let mut changed = BTreeSet::new();
+    tx.query_each(
         "DELETE FROM notifications WHERE account_id = ?1 AND kind = ?2 AND from_account_id = ?3
-           AND status_id = ?4",
-        params![to, kind.name(), from, status.unwrap_or(Id::ZERO)],
+           AND status_id = ?4 RETURNING account_id",
+        each,
+        |row| {
+            changed.insert(row.get(0)?);
+            Ok(())
+        },
     )?;
-    if gone > 0 {
-        env.streams.tell_if_here(tx, to, Event::NotificationsChanged);
+    for account in changed {
+        env.streams.tell_if_here(tx, account, Event::NotificationsChanged);
     }
     Ok(())
 }

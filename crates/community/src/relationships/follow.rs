@@ -1,13 +1,13 @@
 //! Following, and being followed.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use weir_base::Id;
-use weir_db::{Json, ToValue, Tx, params};
+use weir_db::{Json, ToValue, Tx, Value, params};
 
 use crate::accounts::{self, Account};
-use crate::federation::{self, Message};
-use crate::notifications::{self, Kind};
+use crate::federation::{self, Distribute, Message};
+use crate::notifications::{self, Kind, Notice};
 use crate::streams::Noun;
 use crate::{Env, Error};
 
@@ -139,88 +139,163 @@ fn insert(
     uri: &str,
     wish: &FollowWish,
 ) -> Result<bool, Error> {
-    let inserted = tx.execute(
-        &format!(
-            "INSERT INTO {table} (account_id, target_id, id, uri, boosts, notify, languages)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING"
-        ),
-        params![
-            by,
-            target,
-            id,
-            uri,
-            wish.boosts.unwrap_or(true),
-            wish.notify.unwrap_or(false),
-            Json(wish.languages.clone().unwrap_or_default())
-        ],
-    )?;
-    Ok(inserted > 0)
+    let languages = Json(wish.languages.clone().unwrap_or_default());
+    let row = row([by, target, id], uri, wish, &languages);
+    Ok(tx.execute(&insertion(table), &row)? > 0)
+}
+
+/// Writes a follow, or a wish for one, unless there is one already.
+fn insertion(table: &str) -> String {
+    format!(
+        "INSERT INTO {table} (account_id, target_id, id, uri, boosts, notify, languages)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING"
+    )
+}
+
+/// A row for [`insertion`]: of whom, whom, and its id.
+fn row<'r>(
+    ids: [Id; 3],
+    uri: &'r str,
+    wish: &FollowWish,
+    languages: &'r Json<Vec<String>>,
+) -> [Value<'r>; 7] {
+    let [by, target, id] = ids.map(|id| Value::Int(id.0));
+    let [boosts, notify] = [wish.boosts.unwrap_or(true), wish.notify.unwrap_or(false)];
+    let [boosts, notify] = [boosts, notify].map(|is| Value::Int(is.into()));
+    [by, target, id, uri.to_value(), boosts, notify, languages.to_value()]
 }
 
 /// What goes with a follow that has just come to be: counts, memory, the notification.
 fn established(tx: &mut Tx, env: &Env, by: Id, them: &Account) -> Result<(), Error> {
-    count(tx, env, by, them.id, 1)?;
-    env.feeds.followed(tx, by, them);
-    env.streams.bonds_changed(tx, by);
-    if them.is_local() {
-        env.streams.followers_changed(tx, them.id, by);
-        env.streams.follow_changed(tx, by, them.id);
-        notifications::notify(tx, env, them.id, Kind::Follow, by, None)?;
+    established_each(tx, env, &[(by, them)])
+}
+
+/// The same of many.
+fn established_each(tx: &mut Tx, env: &Env, new: &[(Id, &Account)]) -> Result<(), Error> {
+    count(tx, env, new.iter().map(|(by, them)| (*by, them.id)), 1)?;
+    let mut notices = Vec::new();
+    for (by, them) in new {
+        env.feeds.followed(tx, *by, them);
+        env.streams.bonds_changed(tx, *by);
+        if them.is_local() {
+            env.streams.followers_changed(tx, them.id, *by);
+            env.streams.follow_changed(tx, *by, them.id);
+            notices.push(Notice { to: them.id, kind: Kind::Follow, from: *by, status: None });
+        }
     }
-    Ok(())
+    notifications::notify_each(tx, env, notices)
 }
 
-fn count(tx: &mut Tx, env: &Env, by: Id, target: Id, step: i64) -> Result<(), Error> {
-    env.streams.touched(tx, Noun::Account(by));
-    env.streams.touched(tx, Noun::Account(target));
-    tx.run(
-        "UPDATE accounts SET following_count = following_count + ?2
-         WHERE id = ?1 AND following_count + ?2 >= 0",
-        params![by, step],
-    )?;
-    tx.run(
-        "UPDATE accounts SET followers_count = followers_count + ?2
-         WHERE id = ?1 AND followers_count + ?2 >= 0",
-        params![target, step],
-    )?;
-    Ok(())
-}
-
-/// A remote account asks to follow a local one: established at once unless it is locked.
-///
-/// # Errors
-/// The database's. A blocked follower's wish is refused, not an error: `None`.
-pub fn receive(
+/// Counts follows that came to be, or ended: pairs of who follows and whom.
+fn count(
     tx: &mut Tx,
     env: &Env,
-    by: Id,
-    target: Id,
-    uri: &str,
-) -> Result<Option<Following>, Error> {
-    let them = accounts::by_id(tx, target)?;
-    if blocked(tx, by, target)? || !them.is_available() || them.moved_to_id.is_some() {
-        federation::send(tx, env, target, Message::RejectFollow { uri: uri.into(), follower: by })?;
-        return Ok(None);
+    pairs: impl IntoIterator<Item = (Id, Id)>,
+    step: i64,
+) -> Result<(), Error> {
+    let (mut following, mut followers) = (BTreeMap::new(), BTreeMap::new());
+    for (by, target) in pairs {
+        env.streams.touched(tx, Noun::Account(by));
+        env.streams.touched(tx, Noun::Account(target));
+        *following.entry(by).or_insert(0) += step;
+        *followers.entry(target).or_insert(0) += step;
     }
-    let accept = Message::AcceptFollow { uri: uri.into(), follower: by };
-    let known = "UPDATE follows SET uri = ?3 WHERE account_id = ?1 AND target_id = ?2";
-    if tx.execute(known, params![by, target, uri])? > 0 {
-        federation::send(tx, env, target, accept)?;
-        return Ok(Some(Following::Yes));
+    let row = |(account, steps): (&Id, &i64)| [Value::Int(account.0), Value::Int(*steps)];
+    for (column, steps) in [("following_count", following), ("followers_count", followers)] {
+        let sql = format!(
+            "UPDATE accounts SET {column} =
+               CASE WHEN {column} + ?2 > 0 THEN {column} + ?2 ELSE 0 END WHERE id = ?1"
+        );
+        tx.run_all(&sql, steps.iter().map(row))?;
     }
-    let follower = accounts::by_id(tx, by)?;
-    if them.locked || follower.silenced_at.is_some() {
-        let id = env.ids.next();
-        if insert(tx, "follow_requests", id, by, target, uri, &FollowWish::default())? {
-            env.streams.followers_changed(tx, target, by);
-            notifications::notify(tx, env, target, Kind::FollowRequest, by, None)?;
+    Ok(())
+}
+
+/// A remote account that asks to follow a local one.
+pub(super) struct Asking<'a> {
+    pub(super) by: &'a Account,
+    pub(super) target: &'a Account,
+    /// The Follow's address.
+    pub(super) uri: &'a str,
+}
+
+/// Remote accounts ask to follow local ones: established at once, by statements for all of them,
+/// unless the target is locked or the follower limited. A blocked follower's wish is refused. No
+/// two may be of the same two people.
+pub(super) fn receive_each(tx: &mut Tx, env: &Env, asking: &[Asking<'_>]) -> Result<(), Error> {
+    if asking.is_empty() {
+        return Ok(());
+    }
+    let bonds = asked_bonds(tx, asking)?;
+    let (mut messages, mut again, mut new) = (Vec::new(), Vec::new(), Vec::new());
+    for (one, bond) in asking.iter().zip(bonds) {
+        let Asking { by, target, uri } = one;
+        let refused = bond.blocked || !target.is_available() || target.moved_to_id.is_some();
+        if !refused && !bond.follows && (target.locked || by.silenced_at.is_some()) {
+            request(tx, env, one)?;
+            continue;
         }
-        return Ok(Some(Following::Requested));
+        let (uri, follower) = ((*uri).to_owned(), by.id);
+        let message = match refused {
+            true => Message::RejectFollow { uri, follower },
+            false => Message::AcceptFollow { uri, follower },
+        };
+        messages.push(Distribute { by: target.id, message });
+        match (refused, bond.follows) {
+            (true, _) => {}
+            (false, true) => again.push(one),
+            (false, false) => new.push(one),
+        }
     }
-    insert(tx, "follows", env.ids.next(), by, target, uri, &FollowWish::default())?;
-    established(tx, env, by, &them)?;
-    federation::send(tx, env, target, accept)?;
-    Ok(Some(Following::Yes))
+    tx.run_all(
+        "UPDATE follows SET uri = ?3 WHERE account_id = ?1 AND target_id = ?2",
+        again
+            .iter()
+            .map(|one| [Value::Int(one.by.id.0), Value::Int(one.target.id.0), one.uri.to_value()]),
+    )?;
+    let (wish, all) = (FollowWish::default(), Json(Vec::new()));
+    let rows =
+        new.iter().map(|one| row([one.by.id, one.target.id, env.ids.next()], one.uri, &wish, &all));
+    tx.run_all(&insertion("follows"), rows)?;
+    let new: Vec<(Id, &Account)> = new.iter().map(|one| (one.by.id, one.target)).collect();
+    established_each(tx, env, &new)?;
+    if !messages.is_empty() {
+        env.jobs.enqueue_many(tx, &messages)?;
+    }
+    Ok(())
+}
+
+/// The wish waits for the one who is to be followed.
+fn request(tx: &mut Tx, env: &Env, asking: &Asking<'_>) -> Result<(), Error> {
+    let (id, by, target) = (env.ids.next(), asking.by.id, asking.target.id);
+    if insert(tx, "follow_requests", id, by, target, asking.uri, &FollowWish::default())? {
+        env.streams.followers_changed(tx, target, by);
+        notifications::notify(tx, env, target, Kind::FollowRequest, by, None)?;
+    }
+    Ok(())
+}
+
+/// What counts of two when one asks to follow the other.
+struct AskedBond {
+    /// One of them blocks the other.
+    blocked: bool,
+    follows: bool,
+}
+
+fn asked_bonds(tx: &mut Tx, asking: &[Asking<'_>]) -> Result<Vec<AskedBond>, Error> {
+    let mut bonds = Vec::with_capacity(asking.len());
+    tx.query_each(
+        "SELECT (SELECT count(*) FROM blocks WHERE (account_id = ?1 AND target_id = ?2)
+             OR (account_id = ?2 AND target_id = ?1)),
+           (SELECT count(*) FROM follows WHERE account_id = ?1 AND target_id = ?2)",
+        asking.iter().map(|one| [one.by.id.to_value(), one.target.id.to_value()]),
+        |row| {
+            let is = |column| Ok::<_, weir_db::Error>(row.get::<i64>(column)? > 0);
+            bonds.push(AskedBond { blocked: is(0)?, follows: is(1)? });
+            Ok(())
+        },
+    )?;
+    Ok(bonds)
 }
 
 /// `target` lets `by` follow: a local person who approves, or a remote one who accepted.
@@ -240,7 +315,7 @@ pub fn accept_request(tx: &mut Tx, env: &Env, target: Id, by: Id) -> Result<(), 
          WHERE account_id = ?1 AND target_id = ?2 ON CONFLICT DO NOTHING",
         params![by, target],
     )?;
-    forget_request(tx, env, by, target)?;
+    forget_requests(tx, env, &[(by, target)])?;
     if inserted > 0 {
         established(tx, env, by, &them)?;
     }
@@ -250,21 +325,32 @@ pub fn accept_request(tx: &mut Tx, env: &Env, target: Id, by: Id) -> Result<(), 
     Ok(())
 }
 
-pub(super) fn forget_request(tx: &mut Tx, env: &Env, by: Id, target: Id) -> Result<bool, Error> {
-    let removed = tx.execute(
-        "DELETE FROM follow_requests WHERE account_id = ?1 AND target_id = ?2",
-        params![by, target],
+/// Ends wishes to follow: pairs of who asked and whom.
+fn forget_requests(tx: &mut Tx, env: &Env, pairs: &[(Id, Id)]) -> Result<(), Error> {
+    let mut removed: Vec<(Id, Id)> = Vec::new();
+    tx.query_each(
+        "DELETE FROM follow_requests WHERE account_id = ?1 AND target_id = ?2
+         RETURNING account_id, target_id",
+        pairs.iter().map(ids_of),
+        |row| {
+            removed.push((row.get(0)?, row.get(1)?));
+            Ok(())
+        },
     )?;
-    tx.run(
+    tx.run_all(
         "DELETE FROM notifications WHERE account_id = ?2 AND kind = 'follow_request'
            AND from_account_id = ?1",
-        params![by, target],
+        pairs.iter().map(ids_of),
     )?;
-    if removed > 0 {
+    for (by, target) in removed {
         env.streams.bonds_changed(tx, by);
         env.streams.followers_changed(tx, target, by);
     }
-    Ok(removed > 0)
+    Ok(())
+}
+
+fn ids_of((one, other): &(Id, Id)) -> [Value<'static>; 2] {
+    [Value::Int(one.0), Value::Int(other.0)]
 }
 
 /// `target` refuses `by`'s request.
@@ -277,7 +363,7 @@ pub fn reject_request(tx: &mut Tx, env: &Env, target: Id, by: Id) -> Result<(), 
         params![by, target],
     )?;
     let uri = uri.ok_or(Error::NotFound("Follow request"))?;
-    forget_request(tx, env, by, target)?;
+    forget_requests(tx, env, &[(by, target)])?;
     refuse_remote(tx, env, target, by, uri)
 }
 
@@ -300,8 +386,7 @@ pub fn unfollow(tx: &mut Tx, env: &Env, by: Id, target: Id) -> Result<bool, Erro
         params![by, target],
     )?;
     let Some(id) = id else { return Ok(false) };
-    end(tx, env, by, target)?;
-    forget_request(tx, env, by, target)?;
+    end_quietly(tx, env, by, target)?;
     let (one, other) = (accounts::by_id(tx, by)?, accounts::by_id(tx, target)?);
     if one.is_local() && !other.is_local() {
         federation::send(tx, env, by, Message::Unfollow { id, target })?;
@@ -309,27 +394,51 @@ pub fn unfollow(tx: &mut Tx, env: &Env, by: Id, target: Id) -> Result<bool, Erro
     Ok(true)
 }
 
-/// Ends a follow without telling anybody.
-pub(super) fn end(tx: &mut Tx, env: &Env, by: Id, target: Id) -> Result<Option<String>, Error> {
-    let ended: Option<String> = tx.value(
-        "DELETE FROM follows WHERE account_id = ?1 AND target_id = ?2 RETURNING uri",
-        params![by, target],
+/// Ends a follow without telling anybody; its address, if there was one.
+fn end(tx: &mut Tx, env: &Env, by: Id, target: Id) -> Result<Option<String>, Error> {
+    Ok(end_each(tx, env, &[(by, target)])?.pop())
+}
+
+/// The same of many: pairs of who follows and whom. The addresses of those that there were.
+fn end_each(tx: &mut Tx, env: &Env, pairs: &[(Id, Id)]) -> Result<Vec<String>, Error> {
+    let (mut ended, mut addresses): (Vec<(Id, Id)>, Vec<String>) = (Vec::new(), Vec::new());
+    tx.query_each(
+        "DELETE FROM follows WHERE account_id = ?1 AND target_id = ?2
+         RETURNING account_id, target_id, uri",
+        pairs.iter().map(ids_of),
+        |row| {
+            ended.push((row.get(0)?, row.get(1)?));
+            addresses.push(row.get(2)?);
+            Ok(())
+        },
     )?;
-    if ended.is_some() {
-        count(tx, env, by, target, -1)?;
+    count(tx, env, ended.iter().copied(), -1)?;
+    let mut notices = Vec::new();
+    for (by, target) in &ended {
+        let (by, target) = (*by, *target);
         env.feeds.unfollowed(tx, by, target);
         env.streams.bonds_changed(tx, by);
         env.streams.followers_changed(tx, target, by);
         env.streams.follow_changed(tx, by, target);
         // Whoever follows again later is told of again.
-        notifications::withdraw(tx, env, target, Kind::Follow, by, None)?;
-        tx.run(
-            "DELETE FROM list_accounts WHERE account_id = ?2
-               AND list_id IN (SELECT id FROM lists WHERE account_id = ?1)",
-            params![by, target],
-        )?;
+        notices.push(Notice { to: target, kind: Kind::Follow, from: by, status: None });
     }
-    Ok(ended)
+    notifications::withdraw_each(tx, env, &notices)?;
+    let mut listed: Vec<(Id, Id)> = Vec::new();
+    tx.query_each(
+        "SELECT list_id, CAST(?2 AS BIGINT) FROM list_accounts
+         WHERE account_id = ?2 AND list_id IN (SELECT id FROM lists WHERE account_id = ?1)",
+        ended.iter().map(ids_of),
+        |row| {
+            listed.push((row.get(0)?, row.get(1)?));
+            Ok(())
+        },
+    )?;
+    tx.run_all(
+        "DELETE FROM list_accounts WHERE list_id = ?1 AND account_id = ?2",
+        listed.iter().map(ids_of),
+    )?;
+    Ok(addresses)
 }
 
 /// Ends a follow, or the wish for one, without telling anybody: one of the two is gone.
@@ -337,9 +446,16 @@ pub(super) fn end(tx: &mut Tx, env: &Env, by: Id, target: Id) -> Result<Option<S
 /// # Errors
 /// The database's.
 pub fn end_quietly(tx: &mut Tx, env: &Env, by: Id, target: Id) -> Result<(), Error> {
-    end(tx, env, by, target)?;
-    forget_request(tx, env, by, target)?;
-    Ok(())
+    end_quietly_each(tx, env, &[(by, target)])
+}
+
+/// The same of many: pairs of who follows and whom.
+pub(super) fn end_quietly_each(tx: &mut Tx, env: &Env, pairs: &[(Id, Id)]) -> Result<(), Error> {
+    if pairs.is_empty() {
+        return Ok(());
+    }
+    end_each(tx, env, pairs)?;
+    forget_requests(tx, env, pairs)
 }
 
 /// `target` makes `by` stop following.

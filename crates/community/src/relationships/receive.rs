@@ -6,58 +6,39 @@
 use weir_base::Id;
 use weir_db::{Tx, params};
 
-use super::follow::{self, FollowWish};
+use super::follow::{self, Asking, FollowWish};
 use crate::accounts::Account;
 use crate::federation::chores::MigrateFollowers;
-use crate::federation::order::{self, Event, Relation, Version};
+use crate::federation::order::{self, Event, News, Relation, Step, Version};
 use crate::statuses::Receipt;
 use crate::streams::Noun;
 use crate::{Env, Error};
 
-/// Remote account `by` wants to follow local account `target`, by `activity`.
-///
-/// # Errors
-/// The database's.
-pub fn receive_follow(
-    tx: &mut Tx,
-    env: &Env,
-    by: &Account,
-    target: &Account,
-    activity: &str,
-    version: Version,
-) -> Result<Receipt, Error> {
-    step(tx, env, by, target, Relation::Follow, activity, false, version)
+/// What a remote account does to a local one.
+pub(crate) struct Act<'a> {
+    pub(crate) by: &'a Account,
+    pub(crate) target: &'a Account,
+    /// A follow or a block.
+    pub(crate) relation: Relation,
+    /// Whether it takes that back.
+    pub(crate) undo: bool,
+    /// The activity's address, or that of what is undone; may be empty.
+    pub(crate) activity: &'a str,
+    pub(crate) version: Version,
 }
 
-/// Remote account `by` blocks local account `target`, by `activity`.
-///
-/// # Errors
-/// The database's.
-pub fn receive_block(
-    tx: &mut Tx,
-    env: &Env,
-    by: &Account,
-    target: &Account,
-    activity: &str,
-    version: Version,
-) -> Result<Receipt, Error> {
-    step(tx, env, by, target, Relation::Block, activity, false, version)
-}
+impl Act<'_> {
+    fn news(&self) -> News<'_> {
+        let activity = self.activity.to_owned();
+        let event = Event { version: self.version, undo: self.undo, activity, boost: None };
+        let (actor, object) = (&self.by.uri, &self.target.uri);
+        News { actor, object, relation: self.relation, event }
+    }
 
-/// Remote account `by` takes back a follow or block of `target`; `activity` may be empty.
-///
-/// # Errors
-/// The database's.
-pub(crate) fn undo(
-    tx: &mut Tx,
-    env: &Env,
-    by: &Account,
-    target: &Account,
-    relation: Relation,
-    activity: &str,
-    version: Version,
-) -> Result<Receipt, Error> {
-    step(tx, env, by, target, relation, activity, true, version)
+    /// The relation that this one counts beside.
+    fn other(&self) -> Relation {
+        if self.relation == Relation::Follow { Relation::Block } else { Relation::Follow }
+    }
 }
 
 /// How a remote person stands to one here, as told by what came in.
@@ -79,23 +60,53 @@ impl Standing {
     }
 }
 
-fn step(
+/// Takes in what remote people do to people here, by statements for all of it; only blocks, and
+/// follows that have to wait, are written one by one. No two may be of the same two people, or of
+/// one activity.
+///
+/// # Errors
+/// The database's.
+pub(crate) fn receive_acts(tx: &mut Tx, env: &Env, acts: &[Act<'_>]) -> Result<(), Error> {
+    let pairs = acts.iter().map(|act| format!("{} {}", act.by.uri, act.target.uri));
+    let pairs: Vec<String> = pairs.collect();
+    order::meet(tx, &pairs.iter().map(String::as_str).collect::<Vec<_>>())?;
+    let steps = order::note_each(tx, acts.iter().map(Act::news).collect())?;
+    let keys = acts.iter().map(|act| (&*act.by.uri, &*act.target.uri, act.other().name()));
+    let beside = order::events_each(tx, keys)?;
+    let (mut asking, mut ended) = (Vec::new(), Vec::new());
+    for ((act, step), beside) in acts.iter().zip(steps).zip(beside) {
+        match settle(tx, env, act, step, beside)? {
+            Follows::Ask(uri) if act.by.is_available() => asking.push((act, uri)),
+            Follows::End => ended.push((act.by.id, act.target.id)),
+            Follows::Ask(_) | Follows::Stay => {}
+        }
+    }
+    follow::end_quietly_each(tx, env, &ended)?;
+    let asking: Vec<Asking<'_>> =
+        asking.iter().map(|(Act { by, target, .. }, uri)| Asking { by, target, uri }).collect();
+    follow::receive_each(tx, env, &asking)?;
+    Ok(())
+}
+
+/// What becomes of a follow.
+enum Follows {
+    /// The one at this address is asked for, perhaps again.
+    Ask(String),
+    End,
+    Stay,
+}
+
+/// Brings blocks in line with what holds, and tells what that means for the follow.
+fn settle(
     tx: &mut Tx,
     env: &Env,
-    by: &Account,
-    target: &Account,
-    relation: Relation,
-    activity: &str,
-    undo: bool,
-    version: Version,
-) -> Result<Receipt, Error> {
-    order::meet(tx, &[&format!("{} {}", by.uri, target.uri)])?;
-    let event = Event { version, undo, activity: activity.into(), boost: None };
-    let step = order::note(tx, &by.uri, &target.uri, relation, event)?;
+    act: &Act<'_>,
+    step: Step,
+    beside: Vec<Event>,
+) -> Result<Follows, Error> {
+    let Act { by, target, relation, undo, activity, version } = *act;
     let new = step.before != step.after;
     let unknown = step.before.is_empty();
-    let other = if relation == Relation::Follow { Relation::Block } else { Relation::Follow };
-    let beside = order::events(tx, &by.uri, &target.uri, other.name())?;
     let standing = |events: Vec<Event>| match relation {
         Relation::Follow => Standing { follows: events, blocks: beside.clone() },
         _ => Standing { follows: beside.clone(), blocks: events },
@@ -106,35 +117,15 @@ fn step(
         settle_block(tx, env, by.id, target.id, was, after.blocked(), version)?;
     }
     let was = before.followed().is_some() || (undo && unknown && relation == Relation::Follow);
-    match (was, after.followed()) {
-        (false, Some(follow)) => establish(tx, env, by, target, &follow.activity)?,
-        (true, None) => end(tx, env, by.id, target.id)?,
+    Ok(match (was, after.followed()) {
+        (false, Some(follow)) => Follows::Ask(follow.activity.clone()),
         // Asked again: its server may have missed the answer.
         (true, Some(follow)) if new && !undo && follow.version == version => {
-            establish(tx, env, by, target, activity)?;
+            Follows::Ask(activity.to_owned())
         }
-        _ => {}
-    }
-    Ok(Receipt::Known(target.id))
-}
-
-fn establish(
-    tx: &mut Tx,
-    env: &Env,
-    by: &Account,
-    target: &Account,
-    activity: &str,
-) -> Result<(), Error> {
-    if by.is_available() {
-        follow::receive(tx, env, by.id, target.id, activity)?;
-    }
-    Ok(())
-}
-
-fn end(tx: &mut Tx, env: &Env, by: Id, target: Id) -> Result<(), Error> {
-    follow::end(tx, env, by, target)?;
-    follow::forget_request(tx, env, by, target)?;
-    Ok(())
+        (true, None) => Follows::End,
+        _ => Follows::Stay,
+    })
 }
 
 fn settle_block(
@@ -161,7 +152,7 @@ fn settle_block(
                 params![target, by, version.seq],
             )?;
             if older.is_some() {
-                end(tx, env, target, by)?;
+                follow::end_quietly(tx, env, target, by)?;
             }
         }
         None if was => {
@@ -200,7 +191,7 @@ pub fn receive_answer(
         return Ok(Receipt::Refused("unknown"));
     };
     if !accepted {
-        end(tx, env, by.id, target.id)?;
+        follow::end_quietly(tx, env, by.id, target.id)?;
         env.streams.bonds_changed(tx, by.id);
     } else if waits {
         follow::accept_request(tx, env, target.id, by.id)?;

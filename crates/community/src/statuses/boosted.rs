@@ -1,12 +1,14 @@
 //! What people of other servers do with posts: favourites, boosts, and taking them back.
 
+use std::collections::{BTreeSet, HashMap};
+
 use weir_base::Timestamp;
-use weir_db::{Tx, params};
+use weir_db::{Tx, params, texts};
 
 use super::receive::{self, Receipt};
 use super::{Status, Visibility, by_uri, conversation, delete, marks};
 use crate::accounts::Account;
-use crate::federation::order::{self, BoostNote, Event, Relation, Version};
+use crate::federation::order::{self, BoostNote, Event, News, Relation, Version};
 use crate::federation::{self, Fetch, Wanted, boosted_at};
 use crate::{Env, Error};
 
@@ -154,30 +156,75 @@ fn boost_uri(event: &Event, by: &Account, post: &Status) -> String {
     }
 }
 
-/// Remote account `by` takes back what it did to `object` by `activity`; either may be unknown
-/// (empty), and it may be a favourite or a boost as `relation` says.
+/// A favourite or boost that is taken back.
+pub(crate) struct Unmark<'u> {
+    /// Whose.
+    pub(crate) by: &'u Account,
+    /// A favourite or a boost.
+    pub(crate) relation: Relation,
+    /// The address of the post.
+    pub(crate) object: &'u str,
+    /// The address of what is undone; empty when it was not given.
+    pub(crate) activity: &'u str,
+    pub(crate) version: Version,
+}
+
+impl Unmark<'_> {
+    fn news(&self) -> News<'_> {
+        let activity = self.activity.to_owned();
+        let event = Event { version: self.version, undo: true, activity, boost: None };
+        News { actor: &self.by.uri, object: self.object, relation: self.relation, event }
+    }
+}
+
+/// Takes in what takes favourites and boosts back, and tells of each what became of it: by
+/// statements for all of it, but that boosts are removed one by one. No two may be of one person,
+/// post and relation, or of one activity.
 ///
 /// # Errors
 /// The database's.
-pub(crate) fn undo_mark(
+pub(crate) fn undo_marks(
     tx: &mut Tx,
     env: &Env,
-    by: &Account,
-    relation: Relation,
-    object: &str,
-    activity: &str,
-    version: Version,
-) -> Result<Receipt, Error> {
-    if relation == Relation::Like && !env.site.is_local(object) {
-        return Ok(Receipt::Refused("another server's"));
-    }
-    let event = Event { version, undo: true, activity: activity.into(), boost: None };
-    let step = order::note(tx, &by.uri, object, relation, event)?;
-    match relation {
-        Relation::Boost => settle_boost(tx, env, by, object, step.now()),
-        _ => {
+    unmarks: &[Unmark<'_>],
+) -> Result<Vec<Receipt>, Error> {
+    let mut receipts = vec![Receipt::Refused("another server's"); unmarks.len()];
+    let is_kept =
+        |one: &Unmark<'_>| one.relation != Relation::Like || env.site.is_local(one.object);
+    let kept: Vec<usize> = (0..unmarks.len()).filter(|at| is_kept(&unmarks[*at])).collect();
+    let steps = order::note_each(tx, kept.iter().map(|at| unmarks[*at].news()).collect())?;
+    let liked = kept.iter().filter(|at| unmarks[**at].relation == Relation::Like);
+    let liked: BTreeSet<&str> = liked.map(|at| unmarks[*at].object).collect();
+    let posts = local_posts(tx, liked)?;
+    let mut unliked = Vec::new();
+    for (at, step) in kept.into_iter().zip(steps) {
+        let Unmark { by, relation, object, .. } = unmarks[at];
+        receipts[at] = if relation == Relation::Boost {
+            settle_boost(tx, env, by, object, step.now())?
+        } else {
             let held = step.old().is_some() || step.before.is_empty();
-            settle_like(tx, env, by, object, held, step.now().is_some())
-        }
+            match (posts.get(object), held, step.now().is_some()) {
+                (None, ..) => Receipt::Refused(UNKNOWN),
+                (Some(post), true, false) => {
+                    unliked.push((by.id, post));
+                    Receipt::Known(post.id)
+                }
+                (Some(_), false, true) => settle_like(tx, env, by, object, false, true)?,
+                (Some(post), ..) => Receipt::Known(post.id),
+            }
+        };
     }
+    marks::remove_favourites(tx, env, &unliked)?;
+    Ok(receipts)
+}
+
+/// Those posts of this server that stand at `uris`, by address.
+fn local_posts(tx: &mut Tx, uris: BTreeSet<&str>) -> Result<HashMap<String, Status>, Error> {
+    if uris.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let sql = "SELECT {} FROM statuses WHERE uri IN texts(?1)";
+    let found: Vec<Status> = tx.records(sql, &[texts(uris)])?;
+    let local = found.into_iter().filter(|post| post.local);
+    Ok(local.map(|post| (post.uri.clone(), post)).collect())
 }

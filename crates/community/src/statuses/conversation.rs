@@ -45,11 +45,13 @@ pub(super) fn of(
 }
 
 /// Joins those who answered `posts`, which have just come, while these were not known. No two of
-/// `posts` may answer each other.
+/// `posts` may answer each other. Of each pair of conversations in `apart` the first becomes part
+/// of the second besides.
 pub(super) fn adopt_each<'p>(
     tx: &mut Tx,
     env: &Env,
     posts: impl IntoIterator<Item = (&'p Status, &'p Look)>,
+    apart: impl IntoIterator<Item = (Id, Id)>,
 ) -> Result<(), Error> {
     let posts: Vec<(&Status, &Look)> = posts.into_iter().collect();
     let answered = posts.iter().filter(|(_, seen)| seen.answered).map(|(post, _)| *post);
@@ -58,7 +60,8 @@ pub(super) fn adopt_each<'p>(
     publish::answered_each(tx, env, answers.iter().map(|answer| (answer.to, answer.visibility)))?;
     touched(tx, env, answers.iter().map(|answer| answer.id));
     let joining = posts.iter().filter(|(_, seen)| seen.answered || seen.joined);
-    merge_each(tx, joining.map(|(post, _)| (of_unknown(&post.uri), post.conversation_id)))
+    let joining = joining.map(|(post, _)| (of_unknown(&post.uri), post.conversation_id));
+    merge_each(tx, joining.chain(apart))
 }
 
 /// A post that found what it answers.

@@ -1,7 +1,9 @@
 //! Favouriting, boosting, bookmarking, pinning, and muting a conversation.
 
+use std::collections::{BTreeMap, HashMap};
+
 use weir_base::Id;
-use weir_db::{Json, Tx, Value, params};
+use weir_db::{Json, ToValue, Tx, Value, params};
 
 use super::publish::Reach;
 use super::{
@@ -9,7 +11,7 @@ use super::{
 };
 use crate::federation::order::Version;
 use crate::federation::{self, Message};
-use crate::notifications::{self, Kind};
+use crate::notifications::{self, Kind, Notice};
 use crate::streams::Noun;
 use crate::timelines::Range;
 use crate::{Env, Error, accounts, search};
@@ -95,21 +97,40 @@ pub(crate) fn remove_favourite(
     by: Id,
     status: &Status,
 ) -> Result<Option<Id>, Error> {
-    let removed: Option<Id> = tx.value(
-        "DELETE FROM favourites WHERE status_id = ?1 AND account_id = ?2 RETURNING id",
-        params![status.id, by],
+    Ok(remove_favourites(tx, env, &[(by, status)])?.pop())
+}
+
+/// The same of many: whose, and of which post. No two may be the same.
+pub(super) fn remove_favourites(
+    tx: &mut Tx,
+    env: &Env,
+    marks: &[(Id, &Status)],
+) -> Result<Vec<Id>, Error> {
+    let mut removed: HashMap<(Id, Id), Id> = HashMap::new();
+    tx.query_each(
+        "DELETE FROM favourites WHERE status_id = ?1 AND account_id = ?2
+         RETURNING id, account_id, status_id",
+        marks.iter().map(|(by, status)| [status.id.to_value(), by.to_value()]),
+        |row| {
+            removed.insert((row.get(1)?, row.get(2)?), row.get(0)?);
+            Ok(())
+        },
     )?;
-    if removed.is_some() {
-        tx.run(
-            "UPDATE statuses SET favourites_count = favourites_count - 1
-             WHERE id = ?1 AND favourites_count > 0",
-            params![status.id],
-        )?;
+    let (mut counts, mut notices) = (BTreeMap::new(), Vec::new());
+    for (by, status) in marks.iter().filter(|(by, post)| removed.contains_key(&(*by, post.id))) {
+        *counts.entry(status.id).or_insert(0) += 1;
         env.streams.touched(tx, Noun::Post(status.id));
-        env.streams.marked(tx, by, status.id);
-        notifications::withdraw(tx, env, status.account_id, Kind::Favourite, by, Some(status.id))?;
+        env.streams.marked(tx, *by, status.id);
+        let (to, status) = (status.account_id, Some(status.id));
+        notices.push(Notice { to, kind: Kind::Favourite, from: *by, status });
     }
-    Ok(removed)
+    tx.run_all(
+        "UPDATE statuses SET favourites_count =
+           CASE WHEN favourites_count > ?2 THEN favourites_count - ?2 ELSE 0 END WHERE id = ?1",
+        counts.iter().map(|(post, count): (&Id, &i64)| [post.to_value(), count.to_value()]),
+    )?;
+    notifications::withdraw_each(tx, env, &notices)?;
+    Ok(removed.into_values().collect())
 }
 
 /// `by` boosts post `id` to those whom `wanted` says (at most as widely as the post itself). The

@@ -32,7 +32,7 @@ use weir_jobs::Registry;
 use crate::{Community, Error};
 
 pub use crate::media::Media;
-pub(crate) use boosted::undo_mark;
+pub(crate) use boosted::{Unmark, undo_marks};
 pub use boosted::{receive_boost, receive_like};
 pub use delete::{delete, erase};
 pub use edit::{Edit, PollEdit, Version, edit, history};

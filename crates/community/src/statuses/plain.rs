@@ -1,6 +1,6 @@
 //! Many posts of other servers taken in together, by statements for all of them: what a flood
-//! mostly is made of. Posts that are known, answers that were deleted before they came, and what
-//! holds more than text, tags, people and media, are left to [`receive`](super::receive).
+//! mostly is made of. Posts that are known, and what holds more than text, tags, people and media,
+//! are left to [`receive`](super::receive).
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -80,13 +80,16 @@ pub(crate) fn receive_plain(
     let mut gone = Vec::new();
     for (one, look) in chosen.iter().zip(&looks) {
         let remote = posts[one.at].remote;
-        // What answers something takes part in its conversation: that is left to `receive`.
-        if look.buried && !look.known && remote.in_reply_to.is_none() {
-            gone.push((remote.uri.as_str(), Some(conversation::of_unknown(&remote.uri))));
+        if look.buried && !look.known {
+            // All that is taken from it is what it answered.
+            let answered = remote.in_reply_to.as_deref();
+            let own = conversation::of_unknown(&remote.uri);
+            gone.push((&*remote.uri, answered.map_or(own, |uri| parents.conversation(uri))));
             taken[one.at] = Some(Taken::Refused("deleted"));
         }
     }
-    conversation::bury_each(tx, env, &gone)?;
+    let buried: Vec<(&str, Option<Id>)> = gone.iter().map(|(uri, of)| (*uri, Some(*of))).collect();
+    conversation::bury_each(tx, env, &buried)?;
     let plain: Vec<(Chosen, Look)> =
         chosen.into_iter().zip(looks).filter(|(one, look)| free(one, look)).collect();
     let mut people = People::find(tx, plain.iter().map(|(one, _)| posts[one.at].remote))?;
@@ -101,14 +104,13 @@ pub(crate) fn receive_plain(
         let answered = coming.remote.in_reply_to.as_deref();
         let parent = answered.and_then(|uri| parents.known.get(uri));
         let mut status = of_remote(coming.by, coming.remote, parent, id, written);
-        let unknown = answered.map(conversation::of_unknown);
-        let conversation = parent.map(|parent| parent.conversation_id).or(unknown);
-        status.conversation_id = conversation.unwrap_or(id);
+        status.conversation_id = answered.map_or(id, |uri| parents.conversation(uri));
         let (named, here) = named(&people);
         new.push((at, New { coming, status, people, named, here, look }));
     }
     let (places, mut new): (Vec<usize>, Vec<New<'_>>) = new.into_iter().unzip();
-    write(tx, env, &mut new)?;
+    let apart = gone.iter().map(|(uri, of)| (conversation::of_unknown(uri), *of));
+    write(tx, env, &mut new, apart.collect())?;
     for (at, one) in places.into_iter().zip(new) {
         taken[at] = Some(Taken::New(Box::new(one.status)));
     }
@@ -159,27 +161,35 @@ fn addresses<'u>(uris: impl Iterator<Item = &'u String>) -> Vec<&'u str> {
 struct Parents {
     /// By address.
     known: HashMap<String, Status>,
-    /// Addresses where something stood.
-    buried: HashSet<String>,
+    /// Where something stood, and the conversation that it belonged to, if that is known.
+    buried: HashMap<String, Option<Id>>,
 }
 
 impl Parents {
     fn find(tx: &mut Tx, uris: Vec<&str>) -> Result<Self, Error> {
         if uris.is_empty() {
-            return Ok(Self { known: HashMap::new(), buried: HashSet::new() });
+            return Ok(Self { known: HashMap::new(), buried: HashMap::new() });
         }
         let sql = "SELECT {} FROM statuses WHERE uri IN texts(?1)";
         let known: Vec<Status> = tx.records(sql, &[texts(&uris)])?;
         let known = known.into_iter().map(|status| (status.uri.clone(), status)).collect();
-        let buried =
-            tx.column("SELECT uri FROM tombstones WHERE uri IN texts(?1)", &[texts(&uris)])?;
+        let sql = "SELECT uri, conversation_id FROM tombstones WHERE uri IN texts(?1)";
+        let buried = tx.query(sql, &[texts(&uris)], |row| Ok((row.get(0)?, row.get(1)?)))?;
         Ok(Self { known, buried: buried.into_iter().collect() })
     }
 
     /// Whether what stands at `uri` is a post, or is not known at all.
     fn are_plain(&self, uri: &str) -> bool {
         let is_boost = self.known.get(uri).is_some_and(|parent| parent.boost_of_id.is_some());
-        !is_boost && !self.buried.contains(uri)
+        !is_boost && !self.buried.contains_key(uri)
+    }
+
+    /// The conversation of what answers what stands at `uri`, or stood there.
+    fn conversation(&self, uri: &str) -> Id {
+        let post = self.known.get(uri).filter(|parent| parent.boost_of_id.is_none());
+        let buried = || self.buried.get(uri).copied().flatten();
+        let known = post.map(|parent| parent.conversation_id).or_else(buried);
+        known.unwrap_or_else(|| conversation::of_unknown(uri))
     }
 }
 
@@ -212,9 +222,16 @@ impl People {
     }
 }
 
-fn write<'w>(tx: &mut Tx, env: &Env, new: &'w mut [New<'_>]) -> Result<(), Error> {
+/// Writes what is new; `apart` are the conversations of those who answer what was deleted before it
+/// came, and those that it belonged to.
+fn write<'w>(
+    tx: &mut Tx,
+    env: &Env,
+    new: &'w mut [New<'_>],
+    apart: Vec<(Id, Id)>,
+) -> Result<(), Error> {
     if new.is_empty() {
-        return Ok(());
+        return conversation::adopt_each(tx, env, [], apart);
     }
     let with_media = new.iter().filter(|one| !one.coming.reject_media);
     let with_media = with_media.map(|one| (&one.status, one.coming.remote));
@@ -232,7 +249,7 @@ fn write<'w>(tx: &mut Tx, env: &Env, new: &'w mut [New<'_>]) -> Result<(), Error
     publish::count_each(tx, env, new.iter().map(|one| &one.status))?;
     let parent = |one: &New<'_>| Some((one.status.in_reply_to_id?, one.status.visibility));
     publish::answered_each(tx, env, new.iter().filter_map(parent))?;
-    conversation::adopt_each(tx, env, new.iter().map(|one| (&one.status, &one.look)))?;
+    conversation::adopt_each(tx, env, new.iter().map(|one| (&one.status, &one.look)), apart)?;
     let posted = |one: &'w New<'_>| {
         let open = one.coming.by.indexable && one.status.visibility == Visibility::Public;
         let reach = Reach { searchable: open || !one.here.is_empty(), watched: one.look.watched };

@@ -100,7 +100,7 @@ pub fn receive(
     let status = insert(tx, env, by, remote, parent.as_ref(), version, id, written)?;
     attach(tx, env, &status, by, remote, &people)?;
     publish::count(tx, env, &status, parent.as_ref())?;
-    conversation::adopt_each(tx, env, [(&status, &seen)])?;
+    conversation::adopt_each(tx, env, [(&status, &seen)], [])?;
     let (named, here) = named(&people);
     let open = by.indexable && status.visibility == Visibility::Public;
     let reach = Reach { searchable: open || !here.is_empty(), watched: seen.watched };

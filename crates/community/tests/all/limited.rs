@@ -3,8 +3,8 @@
 use weir_base::Id;
 use weir_community::accounts;
 use weir_community::federation::order::Version;
+use weir_community::federation::{self, Deed, Incoming, Senders};
 use weir_community::hosts::{self, Severity};
-use weir_community::relationships::{self, Following};
 use weir_community::statuses::{self, Cause, RemoteMention, RemoteStatus};
 use weir_community::timelines::{self, PublicPage, Range};
 use weir_community::{Env, notifications};
@@ -64,12 +64,30 @@ async fn who_is_met_after_their_server_was_limited_is_limited_like_those_known_b
         assert_eq!(seen(&place).await, [calm]);
         let asks = async |by: Id| {
             let unit = move |tx: &mut Tx, env: &Env| {
-                relationships::receive(tx, env, by, alice, &format!("https://x.example/{by}"))
+                let (by, target) = (accounts::by_id(tx, by)?, accounts::by_id(tx, alice)?);
+                let arrived = env.clock.now();
+                let follow = Incoming {
+                    activity: format!("{}#follow", by.uri),
+                    actor: by.uri,
+                    version: Version { at: arrived, seq: env.ids.next() },
+                    arrived,
+                    deed: Deed::Follow { target: target.uri },
+                };
+                let mut senders = Senders::read(tx, [&follow])?;
+                federation::receive(tx, env, &mut senders, &follow)
             };
-            place.write(unit).await.unwrap()
+            place.write(unit).await.unwrap();
+            let read = move |tx: &mut Tx, _: &Env| {
+                let mut count = |table| {
+                    let sql = format!("SELECT count(*) FROM {table} WHERE account_id = ?1");
+                    tx.value::<i64>(&sql, params![by])
+                };
+                Ok((count("follow_requests")?, count("follows")?))
+            };
+            place.read(read).await.unwrap()
         };
-        assert_eq!(asks(loud).await, Some(Following::Requested));
-        assert_eq!(asks(calm).await, Some(Following::Yes));
+        assert_eq!(asks(loud).await, (Some(1), Some(0)));
+        assert_eq!(asks(calm).await, (Some(0), Some(1)));
     }
 }
 

@@ -1,9 +1,13 @@
 //! Messages that are worked in one batch, by statements for all of them.
 
+use std::ops::Range;
+
 use weir_base::Id;
 use weir_community::accounts;
 use weir_community::federation::order::Version;
-use weir_community::federation::{self, Deed, Forward, Incoming, Passable, Senders};
+use weir_community::federation::{
+    self, Deed, Distribute, Forward, Incoming, Passable, Senders, Undone,
+};
 use weir_community::relationships::{self, FollowWish};
 use weir_community::statuses::{self, RemoteMention, RemoteStatus, Visibility};
 use weir_community::{Env, Error};
@@ -198,15 +202,24 @@ fn boost(path: &str) -> Deed {
 
 /// How many statements it takes to work `deeds` of bob together.
 async fn statements(place: &Place, deeds: Vec<Deed>) -> usize {
-    let unit = move |tx: &mut Tx, env: &Env| {
-        let incoming = |deed: &Deed| {
-            let activity = match deed {
-                Deed::Boost { object, .. } => format!("{object}/boost"),
-                _ => String::new(),
-            };
-            Incoming { activity, ..incoming(env, deed.clone()) }
+    let one = |deed: Deed| {
+        let activity = match &deed {
+            Deed::Boost { object, .. } => format!("{object}/boost"),
+            _ => String::new(),
         };
-        let batch: Vec<Incoming> = deeds.iter().map(incoming).collect();
+        (BOB.to_owned(), activity, deed)
+    };
+    statements_of(place, deeds.into_iter().map(one).collect()).await
+}
+
+/// [`statements`], of several: who says it, the activity's address, and the deed.
+async fn statements_of(place: &Place, said: Vec<(String, String, Deed)>) -> usize {
+    let unit = move |tx: &mut Tx, env: &Env| {
+        let incoming = |(actor, activity, deed): &(String, String, Deed)| {
+            let (actor, activity) = (actor.clone(), activity.clone());
+            Incoming { actor, activity, ..incoming(env, deed.clone()) }
+        };
+        let batch: Vec<Incoming> = said.iter().map(incoming).collect();
         let passable = Passable { body: "{}".into(), proven: false, addressed: Vec::new() };
         let messages: Vec<_> = batch.iter().map(|one| (one, Some(&passable))).collect();
         let before = tx.statements();
@@ -216,6 +229,56 @@ async fn statements(place: &Place, deeds: Vec<Deed>) -> usize {
         Ok(tx.statements() - before)
     };
     place.write(unit).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_batch_costs_as_many_statements_however_many_follow_or_like_or_take_that_back() {
+    for place in places() {
+        let (alice, _, asked) = met(&place).await;
+        let me = place.read(move |tx, _| accounts::by_id(tx, alice)).await.unwrap().uri;
+        let (few, many) = (3, 12);
+        for fan in 0..few + many {
+            actor(&place, &format!("fan{fan}")).await;
+        }
+        let undo = |kind: &str, object: &str, activity: String| {
+            Deed::Undo(Undone { activity, kind: kind.into(), object: object.into() })
+        };
+        let deed = |does: &str, fan: &str| match does {
+            "follow" => Deed::Follow { target: me.clone() },
+            "like" => Deed::Like { object: asked.clone() },
+            "unlike" => undo("like", &asked, format!("{fan}#like")),
+            _ => undo("follow", &me, format!("{fan}#follow")),
+        };
+        let said = |does: &str, fans: Range<usize>| -> Vec<(String, String, Deed)> {
+            let one = |fan: usize| {
+                let fan = format!("https://fan{fan}.example/fan{fan}");
+                (fan.clone(), format!("{fan}#{does}"), deed(does, &fan))
+            };
+            fans.map(one).collect()
+        };
+        let answers = format!("jobs WHERE kind = '{}'", Distribute::KIND);
+        let before = rows(&place, &answers).await;
+        for (does, followers, favourites) in
+            [("follow", 15, 0), ("like", 15, 15), ("unlike", 15, 0), ("unfollow", 0, 0)]
+        {
+            let cost = statements_of(&place, said(does, 0..few)).await;
+            let more = statements_of(&place, said(does, few..few + many)).await;
+            assert_eq!(cost, more, "{}: {does}", place.name());
+            let alice = place.read(move |tx, _| accounts::by_id(tx, alice)).await.unwrap();
+            let asked = asked.clone();
+            let post = place.read(move |tx, _| statuses::by_uri(tx, &asked)).await.unwrap();
+            let counts = (alice.followers_count, post.unwrap().favourites_count);
+            assert_eq!(counts, (followers, favourites), "{}: {does}", place.name());
+            for (kind, count) in [("follow", followers), ("favourite", favourites)] {
+                let told = format!("notifications WHERE kind = '{kind}'");
+                assert_eq!(rows(&place, &told).await, count, "{}: {does}, {kind}", place.name());
+            }
+            let follows = rows(&place, "follows").await;
+            assert_eq!(follows, followers + 1, "alice's of bob stays");
+            assert_eq!(rows(&place, "favourites").await, favourites);
+        }
+        assert_eq!(rows(&place, &answers).await - before, 15, "each follow is accepted once");
+    }
 }
 
 #[tokio::test]
@@ -347,18 +410,25 @@ async fn who_answers_through_what_comes_later_is_in_the_conversation_of_all() {
 #[tokio::test]
 async fn posts_that_come_after_their_deletions_cost_as_many_statements_however_many_they_are() {
     for place in places() {
-        met(&place).await;
-        let mut costs = Vec::new();
-        for (part, count) in [("first", 2), ("few", 3), ("many", 12)] {
-            let path = |number: usize| format!("{part}{number}");
-            statements(&place, (0..count).map(|number| deletion(&path(number))).collect()).await;
-            let posts = (0..count).map(|number| text(&path(number), "!", None)).collect();
-            costs.push(statements(&place, posts).await);
+        let (_, _, asked) = met(&place).await;
+        let uri = asked.clone();
+        let post = place.read(move |tx, _| statuses::by_uri(tx, &uri)).await.unwrap().unwrap();
+        for answered in [None, Some(asked.as_str())] {
+            let mut costs = Vec::new();
+            for (part, count) in [("first", 2), ("few", 3), ("many", 12)] {
+                let path = |number: usize| format!("{part}{number}{}", answered.is_some());
+                statements(&place, (0..count).map(|number| deletion(&path(number))).collect())
+                    .await;
+                let posts = (0..count).map(|number| text(&path(number), "!", answered)).collect();
+                costs.push(statements(&place, posts).await);
+            }
+            assert_eq!(costs[1], costs[2], "{}: {answered:?}", place.name());
         }
-        assert_eq!(costs[1], costs[2], "{}", place.name());
         assert_eq!(rows(&place, "statuses WHERE local = 0").await, 0, "{}", place.name());
         let kept = "tombstones WHERE conversation_id IS NOT NULL";
-        assert_eq!(rows(&place, kept).await, 2 + 3 + 12, "{}", place.name());
+        assert_eq!(rows(&place, kept).await, 2 * (2 + 3 + 12), "{}", place.name());
+        let answers = format!("tombstones WHERE conversation_id = {}", post.conversation_id);
+        assert_eq!(rows(&place, &answers).await, 2 + 3 + 12, "{}", place.name());
     }
 }
 

@@ -1,6 +1,6 @@
 //! Who waits for an answer goes first, also at the server: it gives all of its processes the same
 //! turns, so while a unit of people's reads, statements of less urgent ones are not sent. Nor are
-//! they for a moment after it, since what a person asks for takes several units.
+//! they for a moment after it, since what a person asks for may take several.
 //!
 //! Nobody is held for long: a unit that is held may have locks that others wait for, and where
 //! people ask without a pause the others would never go on.

@@ -1,12 +1,12 @@
 //! What people of other servers do with posts: favourites, boosts, and taking them back.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use weir_base::Timestamp;
-use weir_db::{Tx, params, texts};
+use weir_db::{Tx, params};
 
 use super::receive::{self, Receipt};
-use super::{Status, Visibility, by_uri, conversation, delete, marks};
+use super::{Status, Visibility, by_uri, conversation, delete, marks, plain_marks};
 use crate::accounts::Account;
 use crate::federation::order::{self, BoostNote, Event, News, Relation, Version};
 use crate::federation::{self, Fetch, Wanted, boosted_at};
@@ -195,7 +195,7 @@ pub(crate) fn undo_marks(
     let steps = order::note_each(tx, kept.iter().map(|at| unmarks[*at].news()).collect())?;
     let liked = kept.iter().filter(|at| unmarks[**at].relation == Relation::Like);
     let liked: BTreeSet<&str> = liked.map(|at| unmarks[*at].object).collect();
-    let posts = local_posts(tx, liked)?;
+    let posts = plain_marks::posts(tx, liked)?;
     let mut unliked = Vec::new();
     for (at, step) in kept.into_iter().zip(steps) {
         let Unmark { by, relation, object, .. } = unmarks[at];
@@ -203,7 +203,8 @@ pub(crate) fn undo_marks(
             settle_boost(tx, env, by, object, step.now())?
         } else {
             let held = step.old().is_some() || step.before.is_empty();
-            match (posts.get(object), held, step.now().is_some()) {
+            let post = posts.get(object).filter(|post| post.local);
+            match (post, held, step.now().is_some()) {
                 (None, ..) => Receipt::Refused(UNKNOWN),
                 (Some(post), true, false) => {
                     unliked.push((by.id, post));
@@ -216,15 +217,4 @@ pub(crate) fn undo_marks(
     }
     marks::remove_favourites(tx, env, &unliked)?;
     Ok(receipts)
-}
-
-/// Those posts of this server that stand at `uris`, by address.
-fn local_posts(tx: &mut Tx, uris: BTreeSet<&str>) -> Result<HashMap<String, Status>, Error> {
-    if uris.is_empty() {
-        return Ok(HashMap::new());
-    }
-    let sql = "SELECT {} FROM statuses WHERE uri IN texts(?1)";
-    let found: Vec<Status> = tx.records(sql, &[texts(uris)])?;
-    let local = found.into_iter().filter(|post| post.local);
-    Ok(local.map(|post| (post.uri.clone(), post)).collect())
 }

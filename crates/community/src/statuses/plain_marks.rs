@@ -52,7 +52,7 @@ pub(crate) fn receive_marks(
     marks: &[ComingMark<'_>],
 ) -> Result<Vec<Option<Receipt>>, Error> {
     let mut receipts = vec![None; marks.len()];
-    let posts = posts(tx, marks)?;
+    let posts = posts(tx, marks.iter().map(|mark| mark.object).collect())?;
     let followed = followed(tx, env, marks)?;
     let (mut pairs, mut activities) = (HashSet::new(), HashSet::new());
     let (mut chosen, mut early) = (Vec::new(), Vec::new());
@@ -174,14 +174,13 @@ fn boost_early(tx: &mut Tx, env: &Env, marks: Vec<&ComingMark<'_>>) -> Result<()
     federation::want_each(tx, env, wanted.collect::<Vec<_>>())
 }
 
-/// The posts that are marked, as far as they are known, by address.
-fn posts(tx: &mut Tx, marks: &[ComingMark<'_>]) -> Result<HashMap<String, Status>, Error> {
-    let objects: BTreeSet<&str> = marks.iter().map(|mark| mark.object).collect();
-    if objects.is_empty() {
+/// What stands at `uris`, as far as it is known, by address.
+pub(super) fn posts(tx: &mut Tx, uris: BTreeSet<&str>) -> Result<HashMap<String, Status>, Error> {
+    if uris.is_empty() {
         return Ok(HashMap::new());
     }
     let sql = "SELECT {} FROM statuses WHERE uri IN texts(?1)";
-    let found: Vec<Status> = tx.records(sql, &[texts(objects)])?;
+    let found: Vec<Status> = tx.records(sql, &[texts(uris)])?;
     Ok(found.into_iter().map(|post| (post.uri.clone(), post)).collect())
 }
 

@@ -66,7 +66,7 @@ weir_db::record! {
 
 /// Filters without what they look for, as [`ask_bare`] finds them; [`Rules::of_bare`] completes
 /// them.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Bare(Vec<Filter>);
 
 /// All of `by`'s filters.

@@ -19,5 +19,5 @@ pub use lists::{Relation, familiar_followers, page};
 pub use profile::{endorse, set_note, unendorse};
 pub(crate) use receive::{Act, migrate, receive_acts};
 pub use receive::{receive_answer, receive_move};
-pub(crate) use view::ask_bonds;
+pub(crate) use view::ask_bonds_of_posts;
 pub use view::{Bonds, Relationship, all_bonds, bonds, next_mute_end, relationships};

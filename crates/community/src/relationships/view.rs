@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 use weir_base::{Id, Timestamp};
-use weir_db::{Json, Question, Tx, Value, ids, params};
+use weir_db::{Json, Question, Row, Tx, Value, ids, params};
 
 use crate::Error;
 
@@ -178,30 +178,51 @@ pub fn bonds(tx: &mut Tx, reader: Id, others: &[Id], now: Timestamp) -> Result<B
 /// A row of what [`ask_bonds`] finds.
 pub(crate) type BondRow = (i64, Id, String);
 
+/// The reader's bonds with those of `?2`.
+const BONDS: &str = "SELECT 1 - boosts, target_id, languages FROM follows
+       WHERE account_id = ?1 AND target_id IN ids(?2)
+     UNION ALL SELECT 2, target_id, '' FROM blocks
+       WHERE account_id = ?1 AND target_id IN ids(?2)
+     UNION ALL SELECT 3, account_id, '' FROM blocks
+       WHERE target_id = ?1 AND account_id IN ids(?2)
+     UNION ALL SELECT 4, target_id, '' FROM mutes
+       WHERE account_id = ?1 AND target_id IN ids(?2)
+         AND (expires_at IS NULL OR expires_at > ?3)
+     UNION ALL SELECT 5, 0, domain FROM account_domain_blocks WHERE account_id = ?1";
+
 /// Asks for the reader's bonds with `others`: what is `found` makes [`Bonds`].
-pub(crate) fn ask_bonds<'q>(
+fn ask_bonds<'q>(
     found: &'q mut Vec<BondRow>,
     reader: Id,
     others: &[Id],
     now: Timestamp,
 ) -> Question<'q> {
-    Question::new(
-        "SELECT 1 - boosts, target_id, languages FROM follows
-           WHERE account_id = ?1 AND target_id IN ids(?2)
-         UNION ALL SELECT 2, target_id, '' FROM blocks
-           WHERE account_id = ?1 AND target_id IN ids(?2)
-         UNION ALL SELECT 3, account_id, '' FROM blocks
-           WHERE target_id = ?1 AND account_id IN ids(?2)
-         UNION ALL SELECT 4, target_id, '' FROM mutes
-           WHERE account_id = ?1 AND target_id IN ids(?2)
-             AND (expires_at IS NULL OR expires_at > ?3)
-         UNION ALL SELECT 5, 0, domain FROM account_domain_blocks WHERE account_id = ?1",
-        [Value::Int(reader.0), ids(others), Value::Int(now.as_ms())],
-        |row| {
-            found.push((row.get(0)?, row.get(1)?, row.get(2)?));
-            Ok(())
-        },
-    )
+    let values = [Value::Int(reader.0), ids(others), Value::Int(now.as_ms())];
+    Question::new(BONDS, values, |row| keep_bond(found, row))
+}
+
+/// As [`bonds`], asked for, and which of those whom `posts` mention the reader blocks: what is
+/// `found` makes [`Bonds`].
+pub(crate) fn ask_bonds_of_posts<'q>(
+    found: &'q mut Vec<BondRow>,
+    reader: Id,
+    others: &HashSet<Id>,
+    posts: &[Id],
+    now: Timestamp,
+) -> Question<'q> {
+    let sql = format!(
+        "{BONDS}
+     UNION ALL SELECT 2, target_id, '' FROM blocks
+       WHERE account_id = ?1 AND target_id IN (
+         SELECT account_id FROM mentions WHERE status_id IN ids(?4))"
+    );
+    let values = [Value::Int(reader.0), ids(others), Value::Int(now.as_ms()), ids(posts)];
+    Question::new(sql, values, |row| keep_bond(found, row))
+}
+
+fn keep_bond(found: &mut Vec<BondRow>, row: &Row<'_>) -> Result<(), weir_db::Error> {
+    found.push((row.get(0)?, row.get(1)?, row.get(2)?));
+    Ok(())
 }
 
 impl From<Vec<BondRow>> for Bonds {

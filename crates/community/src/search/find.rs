@@ -9,7 +9,7 @@ use super::matching::Matching;
 use super::query::{Author, Query, Scope};
 use super::words::words;
 use crate::accounts::{self, Account};
-use crate::relationships::{self, Bonds};
+use crate::relationships::Bonds;
 use crate::statuses::{self, View};
 use crate::tags::Tag;
 use crate::timelines::Range;
@@ -288,10 +288,7 @@ fn findable(
     let allowed: HashSet<Id> =
         tx.column(&sql, &[reader.to_value(), ids(list)])?.into_iter().collect();
     let list: Vec<Id> = list.iter().filter(|id| allowed.contains(id)).copied().collect();
-    let views = statuses::load(tx, env, Some(reader), &list)?;
-    let authors: HashSet<Id> = views.iter().map(|view| view.account.id).collect();
-    let authors: Vec<Id> = authors.into_iter().collect();
-    let bonds = relationships::bonds(tx, reader, &authors, env.clock.now())?;
+    let (views, bonds) = statuses::load_with_bonds(tx, env, Some(reader), &list, Vec::new())?;
     Ok(views.into_iter().filter(|view| !is_hidden(view, &bonds, reader)).collect())
 }
 

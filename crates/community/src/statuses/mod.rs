@@ -56,7 +56,7 @@ pub use scheduled::{
 };
 pub use thread::{Thread, open_replies, thread};
 pub use touched::{Touch, Touched};
-pub use view::{MentionView, Poll, ReaderState, View, load, load_for_all, load_one};
+pub use view::{Around, MentionView, Poll, ReaderState, View, load, load_for_all, load_one};
 pub(crate) use view::{load_beside, load_with_bonds};
 pub use visibility::{Bond, may_boost, may_see};
 pub use vote::{EndPoll, poll_post, vote};

@@ -37,6 +37,7 @@ impl View {
             + poll.sum::<usize>()
             + card.sum::<usize>()
             + app.sum::<usize>()
+            + self.around.held_bytes()
             + self.boost.as_deref().map_or(0, Self::held_bytes)
     }
 }

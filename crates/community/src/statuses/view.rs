@@ -11,9 +11,11 @@ use weir_db::{Json, Question, Record, Row, Tx, Value, ids};
 use super::visibility::{self, Bond};
 use super::{Status, Visibility, may_see};
 use crate::accounts::{self, Account};
+use crate::filters::{self, Bare};
 use crate::media::Media;
 use crate::relationships::{self, Bonds};
 use crate::tags::Tag;
+use crate::users::{self, Role};
 use crate::{Env, Error};
 
 /// A post as it is shown.
@@ -39,6 +41,32 @@ pub struct View {
     pub app: Option<(String, Option<String>)>,
     /// How the reader stands to it; none for visitors.
     pub reader: Option<ReaderState>,
+    /// What was asked for together with it.
+    pub around: Arc<Around>,
+}
+
+/// What pages show with posts, asked for together with them: one for all that were loaded at once.
+#[derive(Debug, Default)]
+pub struct Around {
+    roles: HashMap<Id, Role>,
+    filters: Option<(Id, Bare)>,
+}
+
+impl Around {
+    /// Those of the authors who are staff, and what they may do.
+    pub fn roles(&self) -> impl Iterator<Item = (Id, Role)> + '_ {
+        self.roles.iter().map(|(id, role)| (*id, *role))
+    }
+
+    /// The filters of `reader`, if the posts were loaded for them.
+    pub fn filters_of(&self, reader: Id) -> Option<&Bare> {
+        self.filters.as_ref().filter(|(by, _)| *by == reader).map(|(_, filters)| filters)
+    }
+
+    /// About what it takes in memory, in bytes, where it was loaded for no reader.
+    pub(super) fn held_bytes(&self) -> usize {
+        size_of_val(self) + self.roles.capacity() * size_of::<(Id, Role)>()
+    }
 }
 
 /// What a reader did with a post.
@@ -123,20 +151,20 @@ pub(crate) fn load_beside(
     Ok(load_where(tx, env, Some(reader), list, false, beside)?.0)
 }
 
-/// As [`load`], and how `reader` stands to everybody whom these posts concern: who wrote and who
-/// boosted them, whom they answer, whom they mention. What is asked `beside` goes with the first of
-/// it.
+/// As [`load`], and how `reader` stands to those whom these posts concern: who wrote and who boosted
+/// them, whom they answer; of those they mention, whom the reader blocks. What is asked `beside`
+/// goes with the first of it.
 ///
 /// # Errors
 /// The database's.
 pub(crate) fn load_with_bonds(
     tx: &mut Tx,
     env: &Env,
-    reader: Id,
+    reader: Option<Id>,
     list: &[Id],
     beside: Vec<Question<'_>>,
 ) -> Result<(Vec<View>, Bonds), Error> {
-    load_where(tx, env, Some(reader), list, false, beside)
+    load_where(tx, env, reader, list, false, beside)
 }
 
 /// The posts of `list` without any reader's state, whoever may see them: for streams and
@@ -167,27 +195,34 @@ fn load_where(
     tx.query_together(questions)?;
     rows.extend(boosted);
     let authors: HashSet<Id> = rows.values().map(|status| status.account_id).collect();
+    let here = rows.values().filter(|status| status.local).map(|status| status.account_id);
+    let here: HashSet<Id> = here.collect();
     let mut accounts: HashMap<Id, Arc<Account>> = HashMap::new();
-    let mut parts = Parts::default();
-    let closed: Vec<Id> =
-        rows.values().filter(|status| !status.visibility.is_open()).map(|one| one.id).collect();
-    let mut mentioned = HashSet::new();
+    let (mut parts, mut found) = (Parts::default(), Found::default());
+    let (mut around, mut filters) = (Around::default(), Bare::default());
+    let (mut mentioned, mut bond_rows) = (HashSet::new(), Vec::new());
     let mut questions = vec![accounts::ask_by_ids(&mut accounts, &authors)];
-    questions.extend(parts.ask_mentions(&rows));
-    if let Some(reader) = reader.filter(|_| !closed.is_empty()) {
-        questions.push(visibility::ask_mentioning(&mut mentioned, reader, &closed));
+    questions.extend(parts.ask(&mut found, reader, &rows));
+    if !here.is_empty() {
+        questions.push(users::ask_roles(&mut around.roles, &here));
     }
-    tx.query_together(questions)?;
-    let people = parts.people(&rows);
-    let mut found = Found::default();
-    let mut bond_rows = Vec::new();
-    let mut questions = parts.ask(&mut found, reader, &rows);
     if let Some(reader) = reader {
-        let now = env.clock.now();
-        questions.push(relationships::ask_bonds(&mut bond_rows, reader, &people, now));
+        let closed = rows.values().filter(|status| !status.visibility.is_open());
+        let closed: Vec<Id> = closed.map(|status| status.id).collect();
+        if !closed.is_empty() {
+            questions.push(visibility::ask_mentioning(&mut mentioned, reader, &closed));
+        }
+        let answered = rows.values().filter_map(|status| status.in_reply_to_account_id);
+        let people: HashSet<Id> = authors.iter().copied().chain(answered).collect();
+        let (posts, now) = (posts_of(&rows), env.clock.now());
+        let bonds = relationships::ask_bonds_of_posts(&mut bond_rows, reader, &people, &posts, now);
+        questions.push(bonds);
+        questions.push(filters::ask_bare(&mut filters, reader));
     }
     tx.query_together(questions)?;
     parts.settle(found, &rows);
+    around.filters = reader.map(|reader| (reader, filters));
+    let around = Arc::new(around);
     let bonds = Bonds::from(bond_rows);
     rows.retain(|_, status| {
         let Some(account) = accounts.get(&status.account_id) else { return false };
@@ -201,7 +236,8 @@ fn load_where(
                 available: account.is_available(),
             })
     });
-    let shown = list.iter().filter_map(|id| assemble(*id, &rows, &accounts, &parts, reader));
+    let loaded = Loaded { rows, accounts, parts, around, reader };
+    let shown = list.iter().filter_map(|id| loaded.view(*id));
     Ok((shown.collect(), bonds))
 }
 
@@ -239,32 +275,42 @@ fn posts_of(rows: &HashMap<Id, Arc<Status>>) -> Vec<Id> {
     rows.values().filter(|status| status.boost_of_id.is_none()).map(|status| status.id).collect()
 }
 
-fn assemble(
-    id: Id,
-    rows: &HashMap<Id, Arc<Status>>,
-    accounts: &HashMap<Id, Arc<Account>>,
-    parts: &Parts,
+/// Everything that posts are shown with.
+struct Loaded {
+    rows: HashMap<Id, Arc<Status>>,
+    accounts: HashMap<Id, Arc<Account>>,
+    parts: Parts,
+    around: Arc<Around>,
     reader: Option<Id>,
-) -> Option<View> {
-    let status = rows.get(&id)?.clone();
-    let account = accounts.get(&status.account_id)?.clone();
-    let boost = match status.boost_of_id {
-        Some(of) => Some(Box::new(assemble(of, rows, accounts, parts, reader)?)),
-        None => None,
-    };
-    let media = status.media_ids.0.iter().filter_map(|id| parts.media.get(id).cloned()).collect();
-    Some(View {
-        account,
-        boost,
-        media,
-        mentions: parts.mentions.get(&id).cloned().unwrap_or_default(),
-        tags: parts.tags.get(&id).cloned().unwrap_or_default(),
-        poll: status.poll_id.and_then(|poll| parts.polls.get(&poll).cloned()),
-        card: status.card_id.and_then(|card| parts.cards.get(&card).cloned()),
-        app: status.app_id.and_then(|app| parts.apps.get(&app).cloned()),
-        reader: reader.map(|_| parts.states.get(&id).copied().unwrap_or_default()),
-        status,
-    })
+}
+
+impl Loaded {
+    /// The post `id` as it is shown, unless it or what it boosts is not.
+    fn view(&self, id: Id) -> Option<View> {
+        let parts = &self.parts;
+        let status = self.rows.get(&id)?.clone();
+        let account = self.accounts.get(&status.account_id)?.clone();
+        let boost = match status.boost_of_id {
+            Some(of) => Some(Box::new(self.view(of)?)),
+            None => None,
+        };
+        let media = status.media_ids.0.iter();
+        let media = media.filter_map(|id| parts.media.get(id).cloned()).collect();
+        let state = || parts.states.get(&id).copied().unwrap_or_default();
+        Some(View {
+            account,
+            boost,
+            media,
+            mentions: parts.mentions.get(&id).cloned().unwrap_or_default(),
+            tags: parts.tags.get(&id).cloned().unwrap_or_default(),
+            poll: status.poll_id.and_then(|poll| parts.polls.get(&poll).cloned()),
+            card: status.card_id.and_then(|card| parts.cards.get(&card).cloned()),
+            app: status.app_id.and_then(|app| parts.apps.get(&app).cloned()),
+            reader: self.reader.map(|_| state()),
+            around: self.around.clone(),
+            status,
+        })
+    }
 }
 
 /// Everything that hangs on posts, by id.
@@ -280,46 +326,14 @@ struct Parts {
 }
 
 impl Parts {
-    /// Everybody whom `rows` concern, once the mentions are loaded.
-    fn people(&self, rows: &HashMap<Id, Arc<Status>>) -> Vec<Id> {
-        let of_rows = rows.values().flat_map(|status| {
-            std::iter::once(status.account_id).chain(status.in_reply_to_account_id)
-        });
-        let mentioned = self.mentions.values().flatten().map(|mention| mention.account_id);
-        let people: HashSet<Id> = of_rows.chain(mentioned).collect();
-        people.into_iter().collect()
-    }
-
-    fn ask_mentions(&mut self, rows: &HashMap<Id, Arc<Status>>) -> Option<Question<'_>> {
-        let posts = posts_of(rows);
-        let ask = Question::new(
-            "SELECT m.status_id, a.id, a.username, a.domain, a.url, a.uri
-             FROM mentions m JOIN accounts a ON a.id = m.account_id
-             WHERE m.status_id IN ids(?1) AND m.silent = 0 ORDER BY a.id",
-            [ids(&posts)],
-            |row| {
-                let view = MentionView {
-                    account_id: row.get(1)?,
-                    username: row.get(2)?,
-                    domain: row.get(3)?,
-                    url: row.get(4)?,
-                    uri: row.get(5)?,
-                };
-                self.mentions.entry(row.get(0)?).or_default().push(view);
-                Ok(())
-            },
-        );
-        (!posts.is_empty()).then_some(ask)
-    }
-
-    /// Asks for everything but the mentions; what is `found` is to be [settled](Self::settle).
+    /// Asks for everything; what is `found` is to be [settled](Self::settle).
     fn ask<'q>(
         &'q mut self,
         found: &'q mut Found,
         reader: Option<Id>,
         rows: &HashMap<Id, Arc<Status>>,
     ) -> Vec<Question<'q>> {
-        let Self { media, tags, polls, cards, apps, .. } = self;
+        let Self { media, mentions, tags, polls, cards, apps, .. } = self;
         let Found { votes, states } = found;
         let posts = posts_of(rows);
         if posts.is_empty() {
@@ -328,7 +342,7 @@ impl Parts {
         let all = |of: fn(&Status) -> Option<Id>| -> Vec<Id> {
             rows.values().filter_map(|row| of(row)).collect()
         };
-        let mut questions = vec![ask_tags(tags, &posts)];
+        let mut questions = vec![ask_mentions(mentions, &posts), ask_tags(tags, &posts)];
         let wanted: Vec<Id> = rows.values().flat_map(|status| status.media_ids.0.clone()).collect();
         if !wanted.is_empty() {
             questions.push(ask_media(media, &wanted));
@@ -381,6 +395,26 @@ struct Found {
     votes: Vec<(Id, usize)>,
     /// What the reader did, and with what.
     states: Vec<(i64, Id)>,
+}
+
+fn ask_mentions<'q>(found: &'q mut HashMap<Id, Vec<MentionView>>, posts: &[Id]) -> Question<'q> {
+    Question::new(
+        "SELECT m.status_id, a.id, a.username, a.domain, a.url, a.uri
+         FROM mentions m JOIN accounts a ON a.id = m.account_id
+         WHERE m.status_id IN ids(?1) AND m.silent = 0 ORDER BY a.id",
+        [ids(posts)],
+        |row| {
+            let view = MentionView {
+                account_id: row.get(1)?,
+                username: row.get(2)?,
+                domain: row.get(3)?,
+                url: row.get(4)?,
+                uri: row.get(5)?,
+            };
+            found.entry(row.get(0)?).or_default().push(view);
+            Ok(())
+        },
+    )
 }
 
 fn ask_media<'q>(found: &'q mut HashMap<Id, Media>, wanted: &[Id]) -> Question<'q> {

@@ -112,7 +112,7 @@ fn page(
         let is_asked = round == 0 && list.is_none();
         let first = is_asked.then(|| lists::ask_excluded_from_home(&mut excluded, reader));
         let beside = first.into_iter().collect();
-        let (views, bonds) = statuses::load_with_bonds(tx, env, reader, &ids, beside)?;
+        let (views, bonds) = statuses::load_with_bonds(tx, env, Some(reader), &ids, beside)?;
         for view in views {
             let excluded = list.is_none() && excluded.contains(&view.status.account_id);
             let fits = !excluded && belongs(&view, reader, &bonds, list);

@@ -6,7 +6,7 @@ use weir_base::Id;
 use weir_db::{Tx, Value};
 
 use super::Range;
-use crate::relationships::{self, Bonds};
+use crate::relationships::Bonds;
 use crate::statuses::{self, View};
 use crate::{Env, Error, users};
 
@@ -193,13 +193,7 @@ fn pages(
         values.extend_from_slice(more);
         let ids: Vec<Id> = tx.column(sql, &values)?;
         let Some(&last) = ids.last() else { break };
-        let views = statuses::load(tx, env, reader, &ids)?;
-        let authors: HashSet<Id> = views.iter().map(|view| view.account.id).collect();
-        let authors: Vec<Id> = authors.into_iter().collect();
-        let bonds = match reader {
-            Some(reader) => relationships::bonds(tx, reader, &authors, env.clock.now())?,
-            None => Bonds::default(),
-        };
+        let (views, bonds) = statuses::load_with_bonds(tx, env, reader, &ids, Vec::new())?;
         shown.extend(views.into_iter().filter(|view| fits(view, &bonds)));
         if shown.len() >= range.limit || ids.len() < wanted {
             break;

@@ -12,9 +12,11 @@ mod sign_up;
 mod tokens;
 mod vault;
 
+use std::collections::{HashMap, HashSet};
+
 use serde::{Deserialize, Serialize};
 use weir_base::{Id, Timestamp};
-use weir_db::{Json, Tx, params};
+use weir_db::{Json, Question, Tx, ids, params};
 
 use crate::{Env, Error};
 
@@ -70,6 +72,17 @@ impl Role {
     pub fn parse(name: &str) -> Option<Self> {
         [Self::User, Self::Moderator, Self::Admin].into_iter().find(|role| role.name() == name)
     }
+}
+
+/// Asks for the roles of those of `list` who are staff.
+pub fn ask_roles<'q>(found: &'q mut HashMap<Id, Role>, list: &HashSet<Id>) -> Question<'q> {
+    let sql = "SELECT account_id, role FROM users WHERE account_id IN ids(?1) AND role <> 'user'";
+    Question::new(sql, [ids(list)], |row| {
+        if let Some(role) = Role::parse(row.str(1)?) {
+            found.insert(row.get(0)?, role);
+        }
+        Ok(())
+    })
 }
 
 /// What a person prefers; stored as JSON, every part with a default.

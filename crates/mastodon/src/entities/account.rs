@@ -1,15 +1,16 @@
 //! Accounts as the API shows them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use serde::Serialize;
 use weir_base::{Id, Timestamp};
 use weir_community::accounts;
 use weir_community::media;
+use weir_community::statuses::Around;
 use weir_community::users::{self, Role as UserRole};
 use weir_community::{Env, Error};
-use weir_db::{Question, Tx, ids};
+use weir_db::{Question, Tx};
 
 use super::shapes::Shapes;
 use super::{CustomEmoji, Emojis};
@@ -200,22 +201,27 @@ pub(super) struct AccountParts {
 }
 
 impl AccountParts {
-    /// Asks for what those of `list` need.
-    pub(super) fn ask(&mut self, list: &[&accounts::Account]) -> Vec<Question<'_>> {
+    /// What is known of the roles of those who wrote posts.
+    pub(super) fn learn(&mut self, around: &Around) {
+        self.roles.extend(around.roles());
+    }
+
+    /// Asks for what those of `list` need; the first of them wrote posts, from which their roles
+    /// are learnt.
+    pub(super) fn ask(
+        &mut self,
+        authors: &[&accounts::Account],
+        others: &[&accounts::Account],
+    ) -> Vec<Question<'_>> {
         let Self { roles, moved } = self;
         let mut questions = Vec::new();
-        let local: Vec<Id> = list.iter().filter(|one| one.is_local()).map(|one| one.id).collect();
-        if !local.is_empty() {
-            let sql = "SELECT account_id, role FROM users
-                       WHERE account_id IN ids(?1) AND role <> 'user'";
-            questions.push(Question::new(sql, [ids(&local)], |row| {
-                if let Some(role) = UserRole::parse(row.str(1)?) {
-                    roles.insert(row.get(0)?, role);
-                }
-                Ok(())
-            }));
+        let here = others.iter().filter(|one| one.is_local()).map(|one| one.id);
+        let here: HashSet<Id> = here.collect();
+        if !here.is_empty() {
+            questions.push(users::ask_roles(roles, &here));
         }
-        let wanted: Vec<Id> = list.iter().filter_map(|account| account.moved_to_id).collect();
+        let list = authors.iter().chain(others);
+        let wanted: Vec<Id> = list.filter_map(|account| account.moved_to_id).collect();
         if !wanted.is_empty() {
             questions.push(accounts::ask_by_ids(moved, &wanted));
         }

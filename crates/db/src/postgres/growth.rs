@@ -5,6 +5,10 @@
 //! for none. So a table that has become twice as large is looked at at once; plans that were kept
 //! are made anew then. A tenth of the usual sample tells as much as is needed until PostgreSQL
 //! comes by itself, and takes a tenth of the time: rows of long texts are read whole.
+//!
+//! What others have not committed yet is on a table's pages, and counts for nothing in such a look.
+//! So a table is also looked at again when it holds twice as many rows as were found, whether it
+//! was looked at while they were written or had been empty.
 
 use std::time::{Duration, Instant};
 
@@ -13,12 +17,13 @@ use parking_lot::Mutex;
 use super::PgConnection;
 use crate::tx::Failure;
 
-/// Tables that have more than twice the pages that are known; smaller ones are read as quickly
-/// whatever the plan.
+/// Tables that have more than twice the pages, or rows by the counts of what was committed, that are
+/// known; smaller ones are read as quickly whatever the plan.
 const GROWN: &str = "SELECT CAST(CAST(c.oid AS REGCLASS) AS TEXT) FROM pg_class c
    JOIN pg_namespace n ON n.oid = c.relnamespace
    WHERE c.relkind = 'r' AND n.nspname = current_schema()
-     AND pg_relation_size(c.oid) > 2 * 8192 * greatest(c.relpages, 8)";
+     AND (pg_relation_size(c.oid) > 2 * 8192 * greatest(c.relpages, 8)
+       OR pg_stat_get_live_tuples(c.oid) > 2 * greatest(c.reltuples, 500))";
 
 /// The statistics target of such a look, which takes 300 rows for each; the usual one is 100.
 const SAMPLE: u32 = 10;

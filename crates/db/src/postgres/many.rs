@@ -6,10 +6,15 @@
 //!
 //! | written | sent, with `w` for `unnest($1::int8[], …) AS w (p1, …)` |
 //! | --- | --- |
-//! | `SELECT …` | `SELECT l.* FROM w CROSS JOIN LATERAL (SELECT …) AS l`, in its order |
+//! | `SELECT …` | `SELECT l.* FROM w CROSS JOIN LATERAL (SELECT … OFFSET 0) AS l`, in its order |
 //! | `INSERT INTO … VALUES (…) …` | `INSERT INTO … SELECT … FROM w …` |
-//! | `UPDATE … SET … WHERE …` | `UPDATE … SET … FROM w WHERE …` |
-//! | `DELETE FROM … WHERE …` | `DELETE FROM … USING w WHERE …` |
+//! | `UPDATE … SET … WHERE …` | `UPDATE … SET … FROM (places of w) WHERE ctid = w_ctid` |
+//! | `DELETE FROM … WHERE …` | `DELETE FROM … USING (places of w) WHERE ctid = w_ctid` |
+//!
+//! where the places of `w` are `SELECT l.ctid AS w_ctid, w.* FROM w CROSS JOIN LATERAL (SELECT ctid
+//! FROM … WHERE … OFFSET 0) AS l`. A subquery with an `OFFSET` is asked for each row of `w`, by an
+//! index. Left to choose, the server goes through a whole table once for each statement where it
+//! takes it for nearly empty, as it does of one that it looked at while its rows were being written.
 
 use tokio_postgres::types::Type;
 
@@ -23,9 +28,11 @@ pub(super) fn for_all(sql: &str, types: &[Type]) -> Option<String> {
     match verb {
         "SELECT" => {
             let table = table(types, true);
+            // What reads no table itself is cheaper as part of the whole.
+            let end = if reads_a_table(sql) { " OFFSET 0" } else { "" };
             let each = with_columns(sql)?;
             Some(format!(
-                "SELECT l.* FROM {table} CROSS JOIN LATERAL ({each}) AS l ORDER BY w.place"
+                "SELECT l.* FROM {table} CROSS JOIN LATERAL ({each}{end}) AS l ORDER BY w.place"
             ))
         }
         "INSERT" => {
@@ -43,15 +50,40 @@ pub(super) fn for_all(sql: &str, types: &[Type]) -> Option<String> {
     }
 }
 
-/// `sql` with the table before its only WHERE.
+/// `sql`, of one table without another name, with the places of its rows before its only WHERE.
 fn beside(sql: &str, word: &str, types: &[Type]) -> Option<String> {
     let (head, condition) = sql.split_once("WHERE")?;
     if condition.contains("WHERE") {
         return None;
     }
+    let words: Vec<&str> = head.split_whitespace().collect();
+    let name = match *words {
+        ["DELETE", "FROM", name] | ["UPDATE", name, "SET", ..] => name,
+        _ => return None,
+    };
+    let returning = condition.find("RETURNING").unwrap_or(condition.len());
+    let (condition, returning) = condition.split_at(returning);
     let (head, condition, table) =
         (with_columns(head)?, with_columns(condition)?, table(types, false));
-    Some(format!("{head}{word} {table} WHERE{condition}"))
+    let returning = with_columns(returning)?;
+    Some(format!(
+        "{head}{word} (SELECT l.ctid AS w_ctid, w.* FROM {table} CROSS JOIN LATERAL (SELECT ctid \
+         FROM {name} WHERE{condition} OFFSET 0) AS l) AS w WHERE {name}.ctid = w.w_ctid {returning}"
+    ))
+}
+
+/// Whether `sql` has a FROM of its own, in no parenthesis.
+fn reads_a_table(sql: &str) -> bool {
+    let mut depth = 0;
+    sql.split_inclusive(['(', ')']).any(|part| {
+        let own = depth == 0 && part.split_whitespace().any(|word| word == "FROM");
+        match part.as_bytes().last() {
+            Some(b'(') => depth += 1,
+            Some(b')') => depth -= 1,
+            _ => {}
+        }
+        own
+    })
 }
 
 fn table(types: &[Type], in_order: bool) -> String {
@@ -127,12 +159,15 @@ mod tests {
         let sql = "UPDATE marks SET seen = seen + $2 WHERE id = $1";
         assert_eq!(
             for_all(sql, &[Type::INT8, Type::INT4]).unwrap(),
-            "UPDATE marks SET seen = seen + w.p2 FROM unnest($1::int8[], $2::int4[]) AS w (p1, p2) \
-             WHERE id = w.p1"
+            "UPDATE marks SET seen = seen + w.p2 FROM (SELECT l.ctid AS w_ctid, w.* FROM \
+             unnest($1::int8[], $2::int4[]) AS w (p1, p2) CROSS JOIN LATERAL (SELECT ctid FROM \
+             marks WHERE id = w.p1 OFFSET 0) AS l) AS w WHERE marks.ctid = w.w_ctid "
         );
         assert_eq!(
-            for_all("DELETE FROM marks WHERE id = $1", &[Type::INT8]).unwrap(),
-            "DELETE FROM marks USING unnest($1::int8[]) AS w (p1) WHERE id = w.p1"
+            for_all("DELETE FROM marks WHERE id = $1 RETURNING id, $1", &[Type::INT8]).unwrap(),
+            "DELETE FROM marks USING (SELECT l.ctid AS w_ctid, w.* FROM unnest($1::int8[]) AS w (p1) \
+             CROSS JOIN LATERAL (SELECT ctid FROM marks WHERE id = w.p1  OFFSET 0) AS l) AS w WHERE \
+             marks.ctid = w.w_ctid RETURNING id, w.p1"
         );
     }
 
@@ -141,7 +176,12 @@ mod tests {
         assert_eq!(
             for_all("SELECT name FROM marks WHERE id = $1", &[Type::INT8]).unwrap(),
             "SELECT l.* FROM unnest($1::int8[]) WITH ORDINALITY AS w (p1, place) CROSS JOIN \
-             LATERAL (SELECT name FROM marks WHERE id = w.p1) AS l ORDER BY w.place"
+             LATERAL (SELECT name FROM marks WHERE id = w.p1 OFFSET 0) AS l ORDER BY w.place"
+        );
+        assert_eq!(
+            for_all("SELECT (SELECT name FROM marks WHERE id = $1)", &[Type::INT8]).unwrap(),
+            "SELECT l.* FROM unnest($1::int8[]) WITH ORDINALITY AS w (p1, place) CROSS JOIN \
+             LATERAL (SELECT (SELECT name FROM marks WHERE id = w.p1)) AS l ORDER BY w.place"
         );
     }
 
@@ -150,6 +190,7 @@ mod tests {
         let types = [Type::INT8];
         for sql in [
             "UPDATE marks SET seen = (SELECT 1 FROM a WHERE b = $1) WHERE id = $1",
+            "UPDATE marks AS m SET seen = 1 WHERE m.id = $1",
             "INSERT INTO marks (id) VALUES ($1) ON CONFLICT (id) DO UPDATE SET id = $1",
             "SELECT '$1' FROM marks WHERE id = $1",
             "TRUNCATE marks",

@@ -47,6 +47,35 @@ fn postgres_knows_at_once_of_a_table_that_has_grown() {
     assert_eq!(db.read_blocking(CLASS, known).unwrap(), Some(20_000));
 }
 
+/// Looks at a table whose rows are being written find none of them.
+#[test]
+fn postgres_is_asked_again_about_a_table_that_was_written_when_it_looked() {
+    let fixture = fixture::databases().into_iter().find(|fixture| fixture.name == "postgres");
+    let Some(fixture) = fixture else { return assert!(fixture::is_without_postgres()) };
+    let options = Options {
+        connections_max: 1,
+        growth_looked_for_each: Duration::ZERO,
+        ..Options::default()
+    };
+    let db = Db::open(&fixture.url, fixture.directory(), &options).unwrap();
+    let known = |tx: &mut weir_db::Tx| {
+        let sql = "SELECT CAST(reltuples AS BIGINT) FROM pg_class WHERE relname = 'growing'";
+        tx.value::<i64>(sql, &[])
+    };
+    db.migrate("growing", &[GROWING]).unwrap();
+    let (writing, looking) = (fixture.open_again(), db.clone());
+    let written = writing.write_blocking(CLASS, move |tx| {
+        tx.execute("INSERT INTO growing SELECT g FROM generate_series(1, 20000) g", &[])?;
+        looking.read_blocking(CLASS, known)?;
+        looking.read_blocking(CLASS, known)
+    });
+    assert_eq!(written.unwrap(), Some(0));
+    // What is committed is counted for all once the connection that wrote it rests or is closed.
+    drop(writing);
+    let again = (0..10_000).any(|_| db.read_blocking(CLASS, known).unwrap() == Some(20_000));
+    assert!(again);
+}
+
 #[test]
 fn each_migration_runs_once_and_a_broken_one_changes_nothing() {
     for fixture in fixture::databases() {

@@ -14,7 +14,7 @@ mod report;
 use std::collections::{BTreeMap, BTreeSet};
 
 use weir_base::{Id, Timestamp};
-use weir_db::{ToValue, Tx, Value, ids, params};
+use weir_db::{Tx, Value, ids, params};
 
 use super::{Inbox, Reach, order};
 use crate::{Env, Error};
@@ -30,8 +30,6 @@ pub const TRIED_MS: i64 = 7 * 24 * 60 * 60 * 1_000;
 const TOLD_MS: i64 = 8 * 24 * 60 * 60 * 1_000;
 /// For how long a row is left to the first try, which has a job of its own, in ms.
 const FIRST_TRY_MS: i64 = 10 * 60 * 1_000;
-/// Rows written by one statement.
-const ROWS_PER_STATEMENT: usize = 50;
 /// The names of hosts that are kept of one message, in bytes; the others are counted.
 const NAMES_BYTES_MAX: usize = 64 * 1024;
 /// A reason is cut to so many characters.
@@ -77,29 +75,21 @@ pub fn ship(
         params![id, by, number(subject), body, passed_on],
     )?;
     let first_try_till = env.clock.now().plus_ms(FIRST_TRY_MS);
-    for chunk in reach.inboxes.chunks(ROWS_PER_STATEMENT) {
-        let rows: Vec<String> = (0..chunk.len())
-            .map(|at| {
-                let first = 4 * at + 2;
-                format!("(?1, ?{first}, ?{}, ?{}, ?{})", first + 1, first + 2, first + 3)
-            })
-            .collect();
-        let sql = format!(
-            "INSERT INTO deliveries (payload_id, host, inbox, domain, next_at) VALUES {}",
-            rows.join(", ")
-        );
-        let mut values = vec![id.to_value()];
-        for inbox in chunk {
-            let next_ms = if held(inbox) { 0 } else { first_try_till.as_ms() };
-            values.extend([
-                Value::Text(inbox.host().into()),
-                Value::Text(inbox.url.as_str().into()),
-                Value::Text(inbox.domain.as_str().into()),
-                Value::Int(next_ms),
-            ]);
-        }
-        tx.run(&sql, &values)?;
-    }
+    let waiting = reach.inboxes.iter().map(|inbox| {
+        let next_ms = if held(inbox) { 0 } else { first_try_till.as_ms() };
+        [
+            Value::Int(id.0),
+            Value::Text(inbox.host().into()),
+            Value::Text(inbox.url.as_str().into()),
+            Value::Text(inbox.domain.as_str().into()),
+            Value::Int(next_ms),
+        ]
+    });
+    tx.run_all(
+        "INSERT INTO deliveries (payload_id, host, inbox, domain, next_at)
+         VALUES (?1, ?2, ?3, ?4, ?5)",
+        waiting,
+    )?;
     let Some(status) = about else { return Ok(()) };
     let mut hosts: BTreeMap<&str, usize> = BTreeMap::new();
     for inbox in &reach.inboxes {

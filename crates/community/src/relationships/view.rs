@@ -175,7 +175,7 @@ pub fn bonds(tx: &mut Tx, reader: Id, others: &[Id], now: Timestamp) -> Result<B
     Ok(found.into())
 }
 
-/// A row of what [`ask_bonds`] finds.
+/// A row of what [`ask_bonds`] and [`ask_bonds_of_posts`] find.
 pub(crate) type BondRow = (i64, Id, String);
 
 /// The reader's bonds with those of `?2`.

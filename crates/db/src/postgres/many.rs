@@ -13,8 +13,10 @@
 //!
 //! where the places of `w` are `SELECT l.ctid AS w_ctid, w.* FROM w CROSS JOIN LATERAL (SELECT ctid
 //! FROM … WHERE … OFFSET 0) AS l`. A subquery with an `OFFSET` is asked for each row of `w`, by an
-//! index. Left to choose, the server goes through a whole table once for each statement where it
-//! takes it for nearly empty, as it does of one that it looked at while its rows were being written.
+//! index (one that reads no table itself goes without). Left to choose, the server goes through a
+//! whole table once for each statement where it takes it for nearly empty, as it does of one that
+//! it looked at while its rows were being written. A row that another has changed meanwhile fails
+//! the unit, for it reads repeatably, and is not passed over.
 
 use tokio_postgres::types::Type;
 

@@ -90,8 +90,8 @@ pub struct Options {
     /// again is given up: the unit fails with [`Error::Unavailable`]. Migrations take their time.
     pub statement_time_max: Duration,
     /// How often it is seen to that PostgreSQL knows of tables that have grown to more than twice
-    /// their size or rows: its own housekeeping comes by once a minute, and a flood would be worked by
-    /// plans made for empty tables until then.
+    /// their size or rows: its own housekeeping comes by once a minute, and a flood would be worked
+    /// by plans made for empty tables until then.
     pub growth_looked_for_each: Duration,
 }
 

@@ -151,9 +151,9 @@ pub(crate) fn load_beside(
     Ok(load_where(tx, env, Some(reader), list, false, beside)?.0)
 }
 
-/// As [`load`], and how `reader` stands to those whom these posts concern: who wrote and who boosted
-/// them, whom they answer; of those they mention, whom the reader blocks. What is asked `beside`
-/// goes with the first of it.
+/// As [`load`], and how `reader` stands to those whom these posts concern: who wrote and who
+/// boosted them, whom they answer; of those they mention, whom the reader blocks. What is asked
+/// `beside` goes with the first of it.
 ///
 /// # Errors
 /// The database's.

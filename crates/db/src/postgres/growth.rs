@@ -17,10 +17,10 @@ use parking_lot::Mutex;
 use super::PgConnection;
 use crate::tx::Failure;
 
-/// Tables that have more than twice the pages, or rows by the counts of what was committed, that are
-/// known; smaller ones are read as quickly whatever the plan. The counts of a table through which
-/// much passes drift upwards (each connection tells its own, and no sum is less than none): hence
-/// the number of rows below which they tell nothing.
+/// Tables that have more than twice the pages, or rows by the counts of what was committed, that
+/// are known; smaller ones are read as quickly whatever the plan. The counts of a table through
+/// which much passes drift upwards (each connection tells its own, and no sum is less than none):
+/// hence the number of rows below which they tell nothing.
 const GROWN: &str = "SELECT CAST(CAST(c.oid AS REGCLASS) AS TEXT) FROM pg_class c
    JOIN pg_namespace n ON n.oid = c.relnamespace
    WHERE c.relkind = 'r' AND n.nspname = current_schema()

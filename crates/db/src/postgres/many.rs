@@ -167,9 +167,9 @@ mod tests {
         );
         assert_eq!(
             for_all("DELETE FROM marks WHERE id = $1 RETURNING id, $1", &[Type::INT8]).unwrap(),
-            "DELETE FROM marks USING (SELECT l.ctid AS w_ctid, w.* FROM unnest($1::int8[]) AS w (p1) \
-             CROSS JOIN LATERAL (SELECT ctid FROM marks WHERE id = w.p1  OFFSET 0) AS l) AS w WHERE \
-             marks.ctid = w.w_ctid RETURNING id, w.p1"
+            "DELETE FROM marks USING (SELECT l.ctid AS w_ctid, w.* FROM unnest($1::int8[]) AS w \
+             (p1) CROSS JOIN LATERAL (SELECT ctid FROM marks WHERE id = w.p1  OFFSET 0) AS l) AS w \
+             WHERE marks.ctid = w.w_ctid RETURNING id, w.p1"
         );
     }
 

@@ -26,21 +26,30 @@ const BROKEN: Migration = Migration {
 const MORE: Migration =
     Migration { number: 1, name: "a column", sql: "ALTER TABLE marks ADD COLUMN more BIGINT" };
 
-#[test]
-fn postgres_knows_at_once_of_a_table_that_has_grown() {
-    let fixture = fixture::databases().into_iter().find(|fixture| fixture.name == "postgres");
-    let Some(fixture) = fixture else { return assert!(fixture::is_without_postgres()) };
+/// A table without rows on PostgreSQL, if there is one, by a single connection that looks for growth
+/// after each unit.
+fn growing() -> Option<(fixture::Fixture, Db)> {
+    let mut all = fixture::databases().into_iter();
+    let fixture = all.find(|fixture| fixture.name == "postgres")?;
     let options = Options {
         connections_max: 1,
         growth_looked_for_each: Duration::ZERO,
         ..Options::default()
     };
     let db = Db::open(&fixture.url, fixture.directory(), &options).unwrap();
-    let known = |tx: &mut weir_db::Tx| {
-        let sql = "SELECT CAST(reltuples AS BIGINT) FROM pg_class WHERE relname = 'growing'";
-        tx.value::<i64>(sql, &[])
-    };
     db.migrate("growing", &[GROWING]).unwrap();
+    Some((fixture, db))
+}
+
+/// The rows of it that the server knows of.
+fn known(tx: &mut weir_db::Tx<'_>) -> Result<Option<i64>, Error> {
+    let sql = "SELECT CAST(reltuples AS BIGINT) FROM pg_class WHERE relname = 'growing'";
+    tx.value(sql, &[])
+}
+
+#[test]
+fn postgres_knows_at_once_of_a_table_that_has_grown() {
+    let Some((_fixture, db)) = growing() else { return assert!(fixture::is_without_postgres()) };
     let fill = "INSERT INTO growing SELECT g FROM generate_series(1, 20000) g";
     assert!(db.read_blocking(CLASS, known).unwrap() < Some(1));
     db.write_blocking(CLASS, move |tx| tx.execute(fill, &[])).unwrap();
@@ -50,19 +59,7 @@ fn postgres_knows_at_once_of_a_table_that_has_grown() {
 /// Looks at a table whose rows are being written find none of them.
 #[test]
 fn postgres_is_asked_again_about_a_table_that_was_written_when_it_looked() {
-    let fixture = fixture::databases().into_iter().find(|fixture| fixture.name == "postgres");
-    let Some(fixture) = fixture else { return assert!(fixture::is_without_postgres()) };
-    let options = Options {
-        connections_max: 1,
-        growth_looked_for_each: Duration::ZERO,
-        ..Options::default()
-    };
-    let db = Db::open(&fixture.url, fixture.directory(), &options).unwrap();
-    let known = |tx: &mut weir_db::Tx| {
-        let sql = "SELECT CAST(reltuples AS BIGINT) FROM pg_class WHERE relname = 'growing'";
-        tx.value::<i64>(sql, &[])
-    };
-    db.migrate("growing", &[GROWING]).unwrap();
+    let Some((fixture, db)) = growing() else { return assert!(fixture::is_without_postgres()) };
     let (writing, looking) = (fixture.open_again(), db.clone());
     let written = writing.write_blocking(CLASS, move |tx| {
         tx.execute("INSERT INTO growing SELECT g FROM generate_series(1, 20000) g", &[])?;

@@ -26,8 +26,8 @@ const BROKEN: Migration = Migration {
 const MORE: Migration =
     Migration { number: 1, name: "a column", sql: "ALTER TABLE marks ADD COLUMN more BIGINT" };
 
-/// A table without rows on PostgreSQL, if there is one, by a single connection that looks for growth
-/// after each unit.
+/// A table without rows on PostgreSQL, if there is one, by a single connection that looks for
+/// growth after each unit.
 fn growing() -> Option<(fixture::Fixture, Db)> {
     let mut all = fixture::databases().into_iter();
     let fixture = all.find(|fixture| fixture.name == "postgres")?;

@@ -6,7 +6,6 @@ use serde_json::Value as JsonValue;
 use weir_base::{Id, Timestamp};
 use weir_db::{Json, Record, Tx, ids, params};
 
-use crate::relationships::{self, Bonds};
 use crate::statuses::{self, View};
 use crate::tags::Tag;
 use crate::{Env, Error};
@@ -64,13 +63,7 @@ pub fn statuses(
          ORDER BY s.marks DESC, s.id DESC LIMIT ?2 OFFSET ?3",
         params![since(env), limit, offset, LOOKED_AT_MAX],
     )?;
-    let mut views = statuses::load(tx, env, reader, &found)?;
-    let authors: HashSet<Id> = views.iter().map(|view| view.account.id).collect();
-    let authors: Vec<Id> = authors.into_iter().collect();
-    let bonds = match reader {
-        Some(reader) => relationships::bonds(tx, reader, &authors, env.clock.now())?,
-        None => Bonds::default(),
-    };
+    let (mut views, bonds) = statuses::load_with_bonds(tx, env, reader, &found, Vec::new())?;
     views.retain(|view| {
         let author = &view.account;
         !bonds.blocking.contains(&author.id)

@@ -1,8 +1,15 @@
 //! Values on their way to PostgreSQL, and columns on their way back.
 
+use std::borrow::Cow;
+
 use tokio_postgres::types::{IsNull, ToSql, Type, private::BytesMut, to_sql_checked};
 
 use crate::{Error, Value};
+
+/// Entries of a list that is sent. A plan for whatever list is made for ten; by a plan for one that
+/// is shorter less is to be done, so that PostgreSQL would make one anew each time, which takes
+/// longer than finding the few. That an entry stands in the list twice changes nothing.
+const LIST_MIN: usize = 12;
 
 impl ToSql for Value<'_> {
     fn to_sql(
@@ -26,6 +33,8 @@ impl ToSql for Value<'_> {
             },
             Self::Text(text) => text.to_sql(kind, out),
             Self::Blob(blob) => blob.as_ref().to_sql(kind, out),
+            Self::Ids(list) => padded(list).as_ref().to_sql(kind, out),
+            Self::Texts(list) => padded(list).as_ref().to_sql(kind, out),
         }
     }
 
@@ -34,6 +43,18 @@ impl ToSql for Value<'_> {
     }
 
     to_sql_checked!();
+}
+
+/// `list` with its last entry said so often that it has [`LIST_MIN`] of them.
+fn padded<T: Clone>(list: &[T]) -> Cow<'_, [T]> {
+    match list.last() {
+        Some(last) if list.len() < LIST_MIN => {
+            let mut list = list.to_vec();
+            list.resize(LIST_MIN, last.clone());
+            Cow::Owned(list)
+        }
+        _ => Cow::Borrowed(list),
+    }
 }
 
 pub(crate) fn int(row: &tokio_postgres::Row, at: usize) -> Result<Option<i64>, Error> {

@@ -12,7 +12,7 @@ pub enum Dialect {
 }
 
 /// The text of a statement for `dialect`: `?1` becomes `$1`, `IN ids(?1)` and `IN texts(?1)` become
-/// a sub-select over a JSON list (on PostgreSQL an array of it: whatever it knows of the table, or
+/// a sub-select over a JSON list (on PostgreSQL an array: whatever it knows of the table, or
 /// believes, each entry is looked up in an index then, and the table is never read whole), and
 /// SQLite, which has one writer, loses a last `FOR UPDATE`. Quoted text and comments are left
 /// alone.
@@ -72,9 +72,7 @@ fn push_list<'a>(dialect: Dialect, kind: &str, list: &'a str, out: &mut String) 
     match dialect {
         Dialect::Sqlite => out.push_str(&format!("(SELECT value FROM json_each(?{number}))")),
         Dialect::Postgres => {
-            let list = format!(
-                "ARRAY(SELECT value::{kind} FROM json_array_elements_text(${number}::text::json))"
-            );
+            let list = format!("${number}::{kind}[]");
             if let Some(before) = out.strip_suffix("IN ") {
                 out.truncate(before.len());
                 out.push_str(&format!("= ANY ({list})"));
@@ -132,9 +130,9 @@ mod tests {
         assert_eq!(
             translate(Dialect::Postgres, sql),
             "SELECT '?1 it''s' FROM bits WHERE id = \
-             ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text($1::text::json))) \
+             ANY ($1::bigint[]) \
              AND t = \
-             ANY (ARRAY(SELECT value::text FROM json_array_elements_text($2::text::json))) \
+             ANY ($2::text[]) \
              AND x = $3"
         );
         assert_eq!(

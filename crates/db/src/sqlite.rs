@@ -337,6 +337,12 @@ pub(crate) fn shortened(sql: &str) -> String {
     sql.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(300).collect()
 }
 
+/// A list as `json_each` reads it.
+fn json<T: serde::Serialize>(list: &[T]) -> ToSqlOutput<'static> {
+    // Lists of numbers and of texts can be said in JSON.
+    ToSqlOutput::from(serde_json::to_string(list).unwrap_or_default())
+}
+
 impl rusqlite::ToSql for Value<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(ToSqlOutput::Borrowed(match self {
@@ -346,6 +352,8 @@ impl rusqlite::ToSql for Value<'_> {
             Self::Text(Cow::Borrowed(text)) => ValueRef::Text(text.as_bytes()),
             Self::Text(Cow::Owned(text)) => ValueRef::Text(text.as_bytes()),
             Self::Blob(blob) => ValueRef::Blob(blob),
+            Self::Ids(list) => return Ok(json(list)),
+            Self::Texts(list) => return Ok(json(list)),
         }))
     }
 }

@@ -21,6 +21,10 @@ pub enum Value<'a> {
     Text(Cow<'a, str>),
     /// A `BLOB` (`BYTEA`).
     Blob(Cow<'a, [u8]>),
+    /// Numbers, for `IN ids(?1)`.
+    Ids(Vec<i64>),
+    /// Texts, for `IN texts(?1)`.
+    Texts(Vec<String>),
 }
 
 impl Value<'_> {
@@ -32,6 +36,8 @@ impl Value<'_> {
             Self::Real(real) => Value::Real(real),
             Self::Text(text) => Value::Text(Cow::Owned(text.into_owned())),
             Self::Blob(blob) => Value::Blob(Cow::Owned(blob.into_owned())),
+            Self::Ids(list) => Value::Ids(list),
+            Self::Texts(list) => Value::Texts(list),
         }
     }
 
@@ -41,6 +47,8 @@ impl Value<'_> {
             Self::Null | Self::Int(_) | Self::Real(_) => 8,
             Self::Text(text) => text.len(),
             Self::Blob(blob) => blob.len(),
+            Self::Ids(list) => list.len() * 8,
+            Self::Texts(list) => list.iter().map(String::len).sum(),
         }
     }
 }
@@ -61,22 +69,12 @@ macro_rules! params {
 
 /// A list of ids for `IN ids(?1)`.
 pub fn ids<'i>(list: impl IntoIterator<Item = &'i Id>) -> Value<'static> {
-    let mut text = String::from("[");
-    for id in list {
-        if text.len() > 1 {
-            text.push(',');
-        }
-        text.push_str(&id.0.to_string());
-    }
-    text.push(']');
-    Value::Text(Cow::Owned(text))
+    Value::Ids(list.into_iter().map(|id| id.0).collect())
 }
 
 /// A list of texts for `IN texts(?1)`.
 pub fn texts<S: AsRef<str>>(list: impl IntoIterator<Item = S>) -> Value<'static> {
-    let list: Vec<String> =
-        list.into_iter().map(|text| without_nul(text.as_ref()).into()).collect();
-    Value::Text(Cow::Owned(serde_json::Value::from(list).to_string()))
+    Value::Texts(list.into_iter().map(|text| without_nul(text.as_ref()).into()).collect())
 }
 
 /// PostgreSQL cannot store U+0000 in a text; both databases get U+FFFD in its place.
@@ -194,6 +192,8 @@ impl ToValue for Value<'_> {
             Self::Int(int) => Value::Int(*int),
             Self::Real(real) => Value::Real(*real),
             Self::Text(text) => Value::Text(Cow::Borrowed(text)),
+            Self::Ids(list) => Value::Ids(list.clone()),
+            Self::Texts(list) => Value::Texts(list.clone()),
             Self::Blob(blob) => Value::Blob(Cow::Borrowed(blob)),
         }
     }

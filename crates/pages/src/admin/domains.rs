@@ -84,13 +84,12 @@ pub async fn act(
                 }
                 _ => return Err(Error::NotFound("Action")),
             };
-            Ok(done)
+            Ok((done, domain))
         })
         .await;
     match acted {
-        Ok(done) => {
-            let (action, domain) = (fields.get("action"), fields.get("domain"));
-            tracing::info!(staff = %by, action, domain, "moderation");
+        Ok((done, domain)) => {
+            tracing::info!(staff = %by, action = fields.get("action"), domain, "moderation");
             Ok(Redirect::to(&format!("/admin/domains?done={done}")).into_response())
         }
         Err(error) => {

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::oneshot;
@@ -12,6 +13,11 @@ use weir_base::Turns;
 /// How much the threads step back: while all processors are wanted each has about a twentieth of
 /// what another thread has.
 const STEP_BACK: i32 = 13;
+/// How long they sign without a rest, …
+const WITHOUT_REST_MAX: Duration = Duration::from_millis(4);
+/// … and how long that is. Linux 6.18 forgets other sessions, such as each process of PostgreSQL,
+/// for up to a second while a thread that steps back never leaves its processor.
+const REST: Duration = Duration::from_micros(100);
 
 type Work = Box<dyn FnOnce() + Send>;
 
@@ -82,9 +88,14 @@ impl Signer {
                 if let Err(error) = rustix::process::nice(STEP_BACK) {
                     tracing::warn!(%error, "deliveries are signed before more urgent work");
                 }
+                let mut rested_at = Instant::now();
                 while let Some(work) = line.next() {
                     if catch_unwind(AssertUnwindSafe(work)).is_err() {
                         tracing::error!("a panic while a delivery was signed");
+                    }
+                    if rested_at.elapsed() >= WITHOUT_REST_MAX {
+                        std::thread::sleep(REST);
+                        rested_at = Instant::now();
                     }
                 }
             });

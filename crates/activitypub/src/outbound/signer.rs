@@ -13,10 +13,10 @@ use weir_base::Turns;
 /// How much the threads step back: while all processors are wanted each has about a twentieth of
 /// what another thread has.
 const STEP_BACK: i32 = 13;
-/// How long they sign without a rest, …
+/// A thread rests after a signature if it did not for so long, …
 const WITHOUT_REST_MAX: Duration = Duration::from_millis(4);
 /// … and how long that is. Linux 6.18 forgets other sessions, such as each process of PostgreSQL,
-/// for up to a second while a thread that steps back never leaves its processor.
+/// for most of a second while a thread that steps back never leaves its processor.
 const REST: Duration = Duration::from_micros(100);
 
 type Work = Box<dyn FnOnce() + Send>;

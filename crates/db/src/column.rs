@@ -6,10 +6,11 @@ use tokio_postgres::types::{IsNull, ToSql, Type, private::BytesMut, to_sql_check
 
 use crate::{Error, Value};
 
-/// Entries of a list that is sent. A plan for whatever list is made for ten; by a plan for one that
-/// is shorter less is to be done, so that PostgreSQL would make one anew each time, which takes
-/// longer than finding the few. That an entry stands in the list twice changes nothing.
-const LIST_MIN: usize = 12;
+/// Entries of a list that is sent, at least, unless it is empty: its last one is said again.
+/// PostgreSQL takes whatever list for one of ten entries when it makes a plan for all of them. One
+/// for a shorter list would look cheaper, and it would plan each time anew, which takes longer than
+/// it saves. In a list that stands behind `IN` an entry may be twice.
+pub(crate) const LIST_MIN: usize = 12;
 
 impl ToSql for Value<'_> {
     fn to_sql(
@@ -33,6 +34,8 @@ impl ToSql for Value<'_> {
             },
             Self::Text(text) => text.to_sql(kind, out),
             Self::Blob(blob) => blob.as_ref().to_sql(kind, out),
+            // The driver would panic.
+            Self::Ids(_) | Self::Texts(_) if !self.fits(kind) => Err(misfit(kind).into()),
             Self::Ids(list) => padded(list).as_ref().to_sql(kind, out),
             Self::Texts(list) => padded(list).as_ref().to_sql(kind, out),
         }
@@ -43,6 +46,22 @@ impl ToSql for Value<'_> {
     }
 
     to_sql_checked!();
+}
+
+impl Value<'_> {
+    /// Whether it is no list, or one that a parameter of type `kind` can be.
+    pub(crate) fn fits(&self, kind: &Type) -> bool {
+        match self {
+            Self::Ids(_) => *kind == Type::INT8_ARRAY,
+            Self::Texts(_) => *kind == Type::TEXT_ARRAY,
+            _ => true,
+        }
+    }
+}
+
+/// Why a list cannot be a parameter of type `kind`.
+pub(crate) fn misfit(kind: &Type) -> String {
+    format!("a list for a parameter of type {kind}")
 }
 
 /// `list` with its last entry said so often that it has [`LIST_MIN`] of them.

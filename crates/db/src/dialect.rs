@@ -15,7 +15,8 @@ pub enum Dialect {
 /// a sub-select over a JSON list (on PostgreSQL an array: whatever it knows of the table, or
 /// believes, each entry is looked up in an index then, and the table is never read whole), and
 /// SQLite, which has one writer, loses a last `FOR UPDATE`. Quoted text and comments are left
-/// alone.
+/// alone, and so is `ids(?1)` that does not stand behind ` IN `: a list must not be counted or
+/// shown, as an entry of it may be sent more than once.
 pub(crate) fn translate(dialect: Dialect, sql: &str) -> Cow<'_, str> {
     let sql = match dialect {
         Dialect::Sqlite => sql.strip_suffix(" FOR UPDATE").unwrap_or(sql),
@@ -53,12 +54,10 @@ pub(crate) fn translate(dialect: Dialect, sql: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Takes the word that says what the list behind it is of off `out`; the type of its entries.
+/// Takes `IN ids` or `IN texts` off the end of `out`; the type of that list's entries.
 fn take_list_word(out: &mut String) -> Option<&'static str> {
-    for (word, kind) in [("ids", "bigint"), ("texts", "text")] {
-        let before = out.strip_suffix(word);
-        let begins = |last: char| !last.is_alphanumeric() && last != '_';
-        if let Some(before) = before.filter(|before| before.chars().last().is_none_or(begins)) {
+    for (words, kind) in [(" IN ids", "bigint"), (" IN texts", "text")] {
+        if let Some(before) = out.strip_suffix(words) {
             out.truncate(before.len());
             return Some(kind);
         }
@@ -69,18 +68,10 @@ fn take_list_word(out: &mut String) -> Option<&'static str> {
 fn push_list<'a>(dialect: Dialect, kind: &str, list: &'a str, out: &mut String) -> &'a str {
     let end = list.find(')').unwrap_or(list.len());
     let number = &list[..end];
-    match dialect {
-        Dialect::Sqlite => out.push_str(&format!("(SELECT value FROM json_each(?{number}))")),
-        Dialect::Postgres => {
-            let list = format!("${number}::{kind}[]");
-            if let Some(before) = out.strip_suffix("IN ") {
-                out.truncate(before.len());
-                out.push_str(&format!("= ANY ({list})"));
-            } else {
-                out.push_str(&format!("(SELECT unnest({list}))"));
-            }
-        }
-    }
+    out.push_str(&match dialect {
+        Dialect::Sqlite => format!(" IN (SELECT value FROM json_each(?{number}))"),
+        Dialect::Postgres => format!(" = ANY (${number}::{kind}[])"),
+    });
     list.get(end + 1..).unwrap_or_default()
 }
 
@@ -129,20 +120,17 @@ mod tests {
         let sql = "SELECT '?1 it''s' FROM bits WHERE id IN ids(?1) AND t IN texts(?2) AND x = ?3";
         assert_eq!(
             translate(Dialect::Postgres, sql),
-            "SELECT '?1 it''s' FROM bits WHERE id = \
-             ANY ($1::bigint[]) \
-             AND t = \
-             ANY ($2::text[]) \
+            "SELECT '?1 it''s' FROM bits WHERE id = ANY ($1::bigint[]) AND t = ANY ($2::text[]) \
              AND x = $3"
         );
         assert_eq!(
             translate(Dialect::Sqlite, "SELECT 1 WHERE a IN ids(?1) AND b = ?2"),
             "SELECT 1 WHERE a IN (SELECT value FROM json_each(?1)) AND b = ?2"
         );
-        let sql = "SELECT kids(?1) FROM bits WHERE a IN ids(?2)";
+        let sql = "SELECT ids(?1) FROM bits WHERE a IN kids(?1) AND b IN ids(?2)";
         assert_eq!(
-            translate(Dialect::Sqlite, sql),
-            "SELECT kids(?1) FROM bits WHERE a IN (SELECT value FROM json_each(?2))"
+            translate(Dialect::Postgres, sql),
+            "SELECT ids($1) FROM bits WHERE a IN kids($1) AND b = ANY ($2::bigint[])"
         );
     }
 

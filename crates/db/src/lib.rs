@@ -24,8 +24,8 @@
 //!
 //! SQL is written once, with `?1`, `?2`. Columns are `BIGINT` (also for times in ms and booleans),
 //! `DOUBLE PRECISION`, `TEXT` and `BLOB`. `IN ids(?1)` and `IN texts(?1)` take a list
-//! ([`ids`], [`texts`]); a last `FOR UPDATE` is for PostgreSQL only. Where the dialects cannot
-//! agree, [`Tx::dialect`] tells which it is.
+//! ([`ids`], [`texts`]), which can be a parameter nowhere else; a last `FOR UPDATE` is for
+//! PostgreSQL only. Where the dialects cannot agree, [`Tx::dialect`] tells which it is.
 
 mod column;
 mod dialect;

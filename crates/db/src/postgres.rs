@@ -227,7 +227,8 @@ impl Server {
                     return self.order.finish(ticket, Some((hooks, work)));
                 }
                 End::Fail(error) => {
-                    if matches!(error, Error::Unavailable(_)) {
+                    // What could not be said leaves it unknown whether the transaction is over.
+                    if matches!(error, Error::Unavailable(_) | Error::Statement { .. }) {
                         self.connection = None;
                     }
                     return work.fail(error);

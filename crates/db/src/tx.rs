@@ -203,7 +203,7 @@ impl<'c> Tx<'c> {
     /// about the same row, and tells how many it changed: the cheapest way to write many rows. On
     /// SQLite the statement is looked up once, and one that changes a single row needs no journal
     /// of its own; on PostgreSQL the whole list is one statement, where it is an `INSERT` of one
-    /// row, an `UPDATE` or a `DELETE` of a table by its own name, without a sub-select.
+    /// row, an `UPDATE` or a `DELETE` of a table by its own name, without a sub-select or a list.
     pub fn execute_all<'v, const N: usize>(
         &mut self,
         sql: &str,

@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use weir_base::{Id, Timestamp};
 
+use crate::column::LIST_MIN;
 use crate::{Error, Row};
 
 /// A parameter of a statement.
@@ -22,9 +23,9 @@ pub enum Value<'a> {
     /// A `BLOB` (`BYTEA`).
     Blob(Cow<'a, [u8]>),
     /// Numbers, for `IN ids(?1)`.
-    Ids(Vec<i64>),
+    Ids(Cow<'a, [i64]>),
     /// Texts, for `IN texts(?1)`.
-    Texts(Vec<String>),
+    Texts(Cow<'a, [String]>),
 }
 
 impl Value<'_> {
@@ -36,8 +37,8 @@ impl Value<'_> {
             Self::Real(real) => Value::Real(real),
             Self::Text(text) => Value::Text(Cow::Owned(text.into_owned())),
             Self::Blob(blob) => Value::Blob(Cow::Owned(blob.into_owned())),
-            Self::Ids(list) => Value::Ids(list),
-            Self::Texts(list) => Value::Texts(list),
+            Self::Ids(list) => Value::Ids(Cow::Owned(list.into_owned())),
+            Self::Texts(list) => Value::Texts(Cow::Owned(list.into_owned())),
         }
     }
 
@@ -47,8 +48,12 @@ impl Value<'_> {
             Self::Null | Self::Int(_) | Self::Real(_) => 8,
             Self::Text(text) => text.len(),
             Self::Blob(blob) => blob.len(),
-            Self::Ids(list) => list.len() * 8,
-            Self::Texts(list) => list.iter().map(String::len).sum(),
+            Self::Ids(list) => list.len().max(LIST_MIN) * 8,
+            Self::Texts(list) => {
+                let more = LIST_MIN.saturating_sub(list.len());
+                list.iter().map(String::len).sum::<usize>()
+                    + list.last().map_or(0, |last| more * last.len())
+            }
         }
     }
 }
@@ -192,9 +197,9 @@ impl ToValue for Value<'_> {
             Self::Int(int) => Value::Int(*int),
             Self::Real(real) => Value::Real(*real),
             Self::Text(text) => Value::Text(Cow::Borrowed(text)),
-            Self::Ids(list) => Value::Ids(list.clone()),
-            Self::Texts(list) => Value::Texts(list.clone()),
             Self::Blob(blob) => Value::Blob(Cow::Borrowed(blob)),
+            Self::Ids(list) => Value::Ids(Cow::Borrowed(list)),
+            Self::Texts(list) => Value::Texts(Cow::Borrowed(list)),
         }
     }
 }

@@ -15,8 +15,8 @@ use weir_base::Turns;
 const STEP_BACK: i32 = 13;
 /// A thread rests after a signature if it did not for so long, …
 const WITHOUT_REST_MAX: Duration = Duration::from_millis(4);
-/// … and how long that is. Linux 6.18 forgets other sessions, such as each process of PostgreSQL,
-/// for most of a second while a thread that steps back never leaves its processor.
+/// … and how long that is. Under Linux 6.18 the processes of PostgreSQL, each a session, were seen
+/// without a core for most of a second while threads that step back never left theirs.
 const REST: Duration = Duration::from_micros(100);
 
 type Work = Box<dyn FnOnce() + Send>;

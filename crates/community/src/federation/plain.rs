@@ -34,295 +34,254 @@ pub fn receive_plain(
     senders: &mut Senders,
     batch: &[(&Incoming, Option<&Passable>)],
 ) -> Result<Vec<bool>, Error> {
-    let mut done = vec![false; batch.len()];
+    let mut batch = Batch { tx, env, senders, messages: batch, done: vec![false; batch.len()] };
     for _ in 0..PASSES_MAX {
-        if !posts(tx, env, senders, batch, &mut done)? {
+        if !batch.posts()? {
             break;
         }
     }
-    edits(tx, env, senders, batch, &mut done)?;
-    marks(tx, env, senders, batch, &mut done)?;
-    unmarks(tx, env, senders, batch, &mut done)?;
-    deletions(tx, env, senders, batch, &mut done)?;
-    acts(tx, env, senders, batch, &mut done)?;
-    Ok(done)
+    batch.edits()?;
+    batch.marks()?;
+    batch.unmarks()?;
+    batch.deletions()?;
+    batch.acts()?;
+    Ok(batch.done)
 }
 
-/// Whether any was taken in, so that others may be now.
-fn posts(
-    tx: &mut Tx,
-    env: &Env,
-    senders: &mut Senders,
-    batch: &[(&Incoming, Option<&Passable>)],
-    done: &mut [bool],
-) -> Result<bool, Error> {
-    let left = find_left(tx, senders, batch, done)?;
-    let coming = all_coming(batch, &left);
-    let taken = statuses::receive_plain(tx, env, &coming)?;
-    let any = taken.iter().any(Option::is_some);
-    let mut passing = Vec::new();
-    for (Left { at, .. }, taken) in left.iter().zip(&taken) {
-        let (incoming, passable) = batch[*at];
-        match (taken, passable) {
-            (None, _) => continue,
-            (Some(Taken::Refused(why)), _) => refused(why),
-            (Some(Taken::New(status)), Some(passable)) => {
-                // Nobody has boosted it yet.
-                passing.push(Passing { incoming, passable, status, is_boosted_here: false });
-            }
-            (Some(Taken::New(_)), None) => {}
-        }
-        done[*at] = true;
-    }
-    forward::forward_each(tx, env, senders, &passing)?;
-    Ok(any)
+/// Messages that are worked at once, and which of them are taken in.
+struct Batch<'a, 'tx> {
+    tx: &'a mut Tx<'tx>,
+    env: &'a Env,
+    senders: &'a mut Senders,
+    messages: &'a [(&'a Incoming, Option<&'a Passable>)],
+    done: Vec<bool>,
 }
 
-/// A post that is still to be taken in.
-struct Left<'b> {
+/// A message that is still to be taken in: its place in the batch, whose it is, what of it matters.
+struct Left<T> {
     at: usize,
     by: Arc<Account>,
-    post: &'b RemoteStatus,
-    reject_media: bool,
+    what: T,
 }
 
-fn find_left<'b>(
-    tx: &mut Tx,
-    senders: &mut Senders,
-    batch: &[(&'b Incoming, Option<&Passable>)],
-    done: &[bool],
-) -> Result<Vec<Left<'b>>, Error> {
-    let mut left = Vec::new();
-    for (at, (incoming, _)) in batch.iter().enumerate().filter(|(at, _)| !done[*at]) {
-        let Deed::Post(post) = &incoming.deed else { continue };
-        let Some(by) = sender(tx, senders, incoming)? else { continue };
-        let reject_media = senders.policy(tx, &by.domain)?.reject_media;
-        left.push(Left { at, by, post, reject_media });
-    }
-    Ok(left)
-}
-
-fn all_coming<'b>(
-    batch: &[(&Incoming, Option<&Passable>)],
-    left: &'b [Left<'b>],
-) -> Vec<Coming<'b>> {
-    let one = |Left { at, by, post: remote, reject_media }: &'b Left<'b>| {
-        let Incoming { version, arrived, .. } = batch[*at].0;
-        let version = Version { at: content_time(remote, *version), ..*version };
-        Coming { by, remote, version, arrived: *arrived, reject_media: *reject_media }
-    };
-    left.iter().map(one).collect()
-}
-
-/// Other versions of posts that are known.
-fn edits(
-    tx: &mut Tx,
-    env: &Env,
-    senders: &mut Senders,
-    batch: &[(&Incoming, Option<&Passable>)],
-    done: &mut [bool],
-) -> Result<(), Error> {
-    let left = find_left(tx, senders, batch, done)?;
-    let edited = statuses::revise_plain(tx, env, &all_coming(batch, &left))?;
-    let mut passing = Vec::new();
-    for (Left { at, .. }, edited) in left.iter().zip(&edited) {
-        let Some(Edited { before, status }) = edited else { continue };
-        let (incoming, passable) = batch[*at];
-        let changed =
-            before.as_ref().is_some_and(|before| forward::shows(before) != forward::shows(status));
-        if let Some(passable) = passable.filter(|_| changed) {
-            // Of what somebody here boosted none is among them.
-            passing.push(Passing { incoming, passable, status, is_boosted_here: false });
+impl<'a> Batch<'a, '_> {
+    /// Those that are left and in which `pick` finds something, but for senders of whom more has
+    /// to be asked.
+    fn left<T>(&mut self, pick: impl Fn(&'a Incoming) -> Option<T>) -> Result<Vec<Left<T>>, Error> {
+        let mut left = Vec::new();
+        for (at, (incoming, _)) in self.messages.iter().enumerate() {
+            let Some(what) = pick(incoming).filter(|_| !self.done[at]) else { continue };
+            let fits = |by: &Arc<Account>| !by.is_local() && by.is_available();
+            let by = self.senders.get(self.tx, &incoming.actor)?.filter(fits);
+            let Some(by) = by else { continue };
+            if !self.senders.policy(self.tx, &by.domain)?.suspended {
+                left.push(Left { at, by, what });
+            }
         }
-        done[*at] = true;
+        Ok(left)
     }
-    forward::forward_each(tx, env, senders, &passing)
-}
 
-fn marks(
-    tx: &mut Tx,
-    env: &Env,
-    senders: &mut Senders,
-    batch: &[(&Incoming, Option<&Passable>)],
-    done: &mut [bool],
-) -> Result<(), Error> {
-    let mut found = Vec::new();
-    for (at, (incoming, _)) in batch.iter().enumerate() {
-        let (object, boost) = match &incoming.deed {
-            Deed::Like { object } => (object, None),
+    fn left_posts(&mut self) -> Result<Vec<Left<&'a RemoteStatus>>, Error> {
+        self.left(|incoming| match &incoming.deed {
+            Deed::Post(post) => Some(&**post),
+            _ => None,
+        })
+    }
+
+    fn coming<'l>(&mut self, left: &'l [Left<&'l RemoteStatus>]) -> Result<Vec<Coming<'l>>, Error> {
+        let mut coming = Vec::with_capacity(left.len());
+        for Left { at, by, what: remote } in left {
+            let Incoming { version, arrived, .. } = self.messages[*at].0;
+            let version = Version { at: content_time(remote, *version), ..*version };
+            let reject_media = self.senders.policy(self.tx, &by.domain)?.reject_media;
+            coming.push(Coming { by, remote, version, arrived: *arrived, reject_media });
+        }
+        Ok(coming)
+    }
+
+    /// Whether any was taken in, so that others may be now.
+    fn posts(&mut self) -> Result<bool, Error> {
+        let left = self.left_posts()?;
+        let coming = self.coming(&left)?;
+        let taken = statuses::receive_plain(self.tx, self.env, &coming)?;
+        let any = taken.iter().any(Option::is_some);
+        let mut passing = Vec::new();
+        for (Left { at, .. }, taken) in left.iter().zip(&taken) {
+            let (incoming, passable) = self.messages[*at];
+            match (taken, passable) {
+                (None, _) => continue,
+                (Some(Taken::Refused(why)), _) => refused(why),
+                (Some(Taken::New(status)), Some(passable)) => {
+                    // Nobody has boosted it yet.
+                    passing.push(Passing { incoming, passable, status, is_boosted_here: false });
+                }
+                (Some(Taken::New(_)), None) => {}
+            }
+            self.done[*at] = true;
+        }
+        forward::forward_each(self.tx, self.env, self.senders, &passing)?;
+        Ok(any)
+    }
+
+    /// Other versions of posts that are known.
+    fn edits(&mut self) -> Result<(), Error> {
+        let left = self.left_posts()?;
+        let coming = self.coming(&left)?;
+        let edited = statuses::revise_plain(self.tx, self.env, &coming)?;
+        let mut passing = Vec::new();
+        for (Left { at, .. }, edited) in left.iter().zip(&edited) {
+            let Some(Edited { before, status }) = edited else { continue };
+            let (incoming, passable) = self.messages[*at];
+            let before = before.as_ref().map(forward::shows);
+            let changed = before.is_some_and(|before| before != forward::shows(status));
+            if let Some(passable) = passable.filter(|_| changed) {
+                // Of what somebody here boosted none is among them.
+                passing.push(Passing { incoming, passable, status, is_boosted_here: false });
+            }
+            self.done[*at] = true;
+        }
+        forward::forward_each(self.tx, self.env, self.senders, &passing)
+    }
+
+    /// Favourites and boosts.
+    fn marks(&mut self) -> Result<(), Error> {
+        let left = self.left(|incoming| match &incoming.deed {
+            Deed::Like { object } => Some((object, None)),
             Deed::Boost { object, visibility, published } => {
                 let at = boosted_at(*published, incoming.arrived);
-                (object, Some((at, (*visibility).min(Visibility::Private))))
+                Some((object, Some((at, (*visibility).min(Visibility::Private)))))
             }
-            _ => continue,
-        };
-        if let Some(by) = sender(tx, senders, incoming)? {
-            found.push((at, by, object, boost));
-        }
-    }
-    let coming: Vec<ComingMark<'_>> = found
-        .iter()
-        .map(|(at, by, object, boost)| {
-            let Incoming { activity, version, .. } = batch[*at].0;
-            ComingMark { by, object, activity, version: *version, boost: *boost }
-        })
-        .collect();
-    let receipts = statuses::receive_marks(tx, env, &coming)?;
-    for ((at, ..), receipt) in found.iter().zip(receipts) {
-        if let Some(Receipt::Refused(why)) = receipt {
-            refused(why);
-        }
-        done[*at] = receipt.is_some();
-    }
-    Ok(())
-}
-
-/// Favourites and boosts that are taken back.
-fn unmarks(
-    tx: &mut Tx,
-    env: &Env,
-    senders: &mut Senders,
-    batch: &[(&Incoming, Option<&Passable>)],
-    done: &mut [bool],
-) -> Result<(), Error> {
-    let (mut found, mut marks, mut activities) = (Vec::new(), HashSet::new(), HashSet::new());
-    for (at, (incoming, _)) in batch.iter().enumerate() {
-        let Deed::Undo(undone @ Undone { object, activity, .. }) = &incoming.deed else { continue };
-        let relation = undone.relation();
-        let Some(relation @ (Relation::Like | Relation::Boost)) = relation else { continue };
-        let Some(by) = sender(tx, senders, incoming)? else { continue };
-        let alone = !object.is_empty()
-            && !activity.is_empty()
-            && marks.insert((by.id, relation.name(), object))
-            && activities.insert(activity);
-        if alone {
-            found.push((at, by, relation, object, activity));
-        }
-    }
-    if found.is_empty() {
-        return Ok(());
-    }
-    let unmarks: Vec<Unmark<'_>> = found
-        .iter()
-        .map(|(at, by, relation, object, activity)| {
-            let (relation, version) = (*relation, batch[*at].0.version);
-            Unmark { by, relation, object, activity, version }
-        })
-        .collect();
-    let receipts = statuses::undo_marks(tx, env, &unmarks)?;
-    for ((at, ..), receipt) in found.iter().zip(receipts) {
-        if let Receipt::Refused(why) = receipt {
-            refused(why);
-        }
-        done[*at] = true;
-    }
-    Ok(())
-}
-
-/// People's deletions of their own posts.
-fn deletions(
-    tx: &mut Tx,
-    env: &Env,
-    senders: &mut Senders,
-    batch: &[(&Incoming, Option<&Passable>)],
-    done: &mut [bool],
-) -> Result<(), Error> {
-    let (mut found, mut uris) = (Vec::new(), BTreeSet::new());
-    for (at, (incoming, passable)) in batch.iter().enumerate() {
-        let Deed::Delete { uri } = &incoming.deed else { continue };
-        let Some(by) = sender(tx, senders, incoming)? else { continue };
-        let of_itself = *uri == by.uri || env.site.is_local(uri);
-        let of_its_host = host_of(uri).is_some() && host_of(uri) == host_of(&by.uri);
-        if of_its_host && !of_itself && uris.insert(uri.as_str()) {
-            found.push((at, by, uri, passable));
-        }
-    }
-    if found.len() < 2 {
-        return Ok(());
-    }
-    let uris: Vec<&str> = uris.into_iter().collect();
-    let going = Going::find(tx, &uris)?;
-    let (mut known, mut unknown, mut passing) = (Vec::new(), Vec::new(), Vec::new());
-    for (at, by, uri, passable) in found {
-        match going.at(uri) {
-            None => {
-                refused("unknown");
-                unknown.push(uri.as_str());
+            _ => None,
+        })?;
+        let coming: Vec<ComingMark<'_>> = left
+            .iter()
+            .map(|Left { at, by, what: (object, boost) }| {
+                let Incoming { activity, version, .. } = self.messages[*at].0;
+                ComingMark { by, object, activity, version: *version, boost: *boost }
+            })
+            .collect();
+        let receipts = statuses::receive_marks(self.tx, self.env, &coming)?;
+        for (Left { at, .. }, receipt) in left.iter().zip(receipts) {
+            if let Some(Receipt::Refused(why)) = receipt {
+                refused(why);
             }
-            Some(post) if post.account_id == by.id && post.boost_of_id.is_none() => {
-                if let Some(passable) = passable {
-                    let (incoming, is_boosted_here) = (batch[at].0, going.is_boosted_here(post.id));
-                    passing.push(Passing { incoming, passable, status: post, is_boosted_here });
+            self.done[*at] = receipt.is_some();
+        }
+        Ok(())
+    }
+
+    /// Favourites and boosts that are taken back.
+    fn unmarks(&mut self) -> Result<(), Error> {
+        let mut left = self.left(|incoming| match &incoming.deed {
+            Deed::Undo(undone) => match undone.relation() {
+                Some(relation @ (Relation::Like | Relation::Boost)) => Some((relation, undone)),
+                _ => None,
+            },
+            _ => None,
+        })?;
+        let (mut marks, mut activities) = (HashSet::new(), HashSet::new());
+        left.retain(|Left { by, what: (relation, Undone { object, activity, .. }), .. }| {
+            !object.is_empty()
+                && !activity.is_empty()
+                && marks.insert((by.id, relation.name(), object))
+                && activities.insert(activity)
+        });
+        if left.is_empty() {
+            return Ok(());
+        }
+        let unmarks: Vec<Unmark<'_>> = left
+            .iter()
+            .map(|Left { at, by, what: (relation, Undone { object, activity, .. }) }| {
+                let (relation, version) = (*relation, self.messages[*at].0.version);
+                Unmark { by, relation, object, activity, version }
+            })
+            .collect();
+        let receipts = statuses::undo_marks(self.tx, self.env, &unmarks)?;
+        for (Left { at, .. }, receipt) in left.iter().zip(receipts) {
+            if let Receipt::Refused(why) = receipt {
+                refused(why);
+            }
+            self.done[*at] = true;
+        }
+        Ok(())
+    }
+
+    /// People's deletions of their own posts.
+    fn deletions(&mut self) -> Result<(), Error> {
+        let mut left = self.left(|incoming| match &incoming.deed {
+            Deed::Delete { uri } => Some(uri.as_str()),
+            _ => None,
+        })?;
+        let (site, mut uris) = (&self.env.site, BTreeSet::new());
+        left.retain(|Left { by, what: uri, .. }| {
+            let of_itself = *uri == by.uri || site.is_local(uri);
+            let of_its_host = host_of(uri).is_some() && host_of(uri) == host_of(&by.uri);
+            of_its_host && !of_itself && uris.insert(*uri)
+        });
+        if left.len() < 2 {
+            return Ok(());
+        }
+        let uris: Vec<&str> = uris.into_iter().collect();
+        let going = Going::find(self.tx, &uris)?;
+        let (mut known, mut unknown, mut passing) = (Vec::new(), Vec::new(), Vec::new());
+        for Left { at, by, what: uri } in left {
+            match going.at(uri) {
+                None => {
+                    refused("unknown");
+                    unknown.push(uri);
                 }
-                known.push(uri.as_str());
+                Some(status) if status.account_id == by.id && status.boost_of_id.is_none() => {
+                    let (incoming, passable) = self.messages[at];
+                    if let Some(passable) = passable {
+                        let is_boosted_here = going.is_boosted_here(status.id);
+                        passing.push(Passing { incoming, passable, status, is_boosted_here });
+                    }
+                    known.push(uri);
+                }
+                Some(_) => continue,
             }
-            Some(_) => continue,
+            self.done[at] = true;
         }
-        done[at] = true;
+        forward::forward_each(self.tx, self.env, self.senders, &passing)?;
+        going.erase(self.tx, self.env, &known, &unknown)
     }
-    forward::forward_each(tx, env, senders, &passing)?;
-    going.erase(tx, env, &known, &unknown)
-}
 
-/// Follows and blocks of people here, and those that are taken back.
-fn acts(
-    tx: &mut Tx,
-    env: &Env,
-    senders: &mut Senders,
-    batch: &[(&Incoming, Option<&Passable>)],
-    done: &mut [bool],
-) -> Result<(), Error> {
-    let mut found = Vec::new();
-    for (at, (incoming, _)) in batch.iter().enumerate() {
-        let (target, relation, undo, activity) = match &incoming.deed {
-            Deed::Follow { target } => (target, Relation::Follow, false, &incoming.activity),
-            Deed::Block { target } => (target, Relation::Block, false, &incoming.activity),
+    /// Follows and blocks of people here, and those that are taken back.
+    fn acts(&mut self) -> Result<(), Error> {
+        let left = self.left(|incoming| match &incoming.deed {
+            Deed::Follow { target } => Some((target, Relation::Follow, false, &incoming.activity)),
+            Deed::Block { target } => Some((target, Relation::Block, false, &incoming.activity)),
             Deed::Undo(undone) => match undone.relation() {
                 Some(relation @ (Relation::Follow | Relation::Block)) => {
-                    (&undone.object, relation, true, &undone.activity)
+                    Some((&undone.object, relation, true, &undone.activity))
                 }
-                _ => continue,
+                _ => None,
             },
-            _ => continue,
-        };
-        if let Some(by) = sender(tx, senders, incoming)? {
-            found.push((at, by, target, relation, undo, activity));
+            _ => None,
+        })?;
+        if left.len() < 2 {
+            return Ok(());
         }
-    }
-    if found.len() < 2 {
-        return Ok(());
-    }
-    let targets: BTreeSet<&String> = found.iter().map(|(_, _, target, ..)| *target).collect();
-    let targets: Vec<String> = targets.into_iter().cloned().collect();
-    let people = accounts::by_uris(tx, &targets)?;
-    let people: HashMap<&str, &Account> = people
-        .iter()
-        .filter(|person| person.is_local())
-        .map(|person| (person.uri.as_str(), person))
-        .collect();
-    let (mut pairs, mut activities, mut acts) = (HashSet::new(), HashSet::new(), Vec::new());
-    for (at, by, target, relation, undo, activity) in &found {
-        let Some(target) = people.get(target.as_str()) else { continue };
-        let alone = pairs.insert((by.id, target.id))
-            && !activity.is_empty()
-            && activities.insert(activity.as_str());
-        if alone {
-            let (relation, undo, version) = (*relation, *undo, batch[*at].0.version);
-            acts.push(Act { by, target, relation, undo, activity, version });
-            done[*at] = true;
+        let targets: BTreeSet<&String> = left.iter().map(|left| left.what.0).collect();
+        let targets: Vec<String> = targets.into_iter().cloned().collect();
+        let people = accounts::by_uris(self.tx, &targets)?;
+        let people: HashMap<&str, &Account> = people
+            .iter()
+            .filter(|person| person.is_local())
+            .map(|person| (person.uri.as_str(), person))
+            .collect();
+        let (mut pairs, mut activities, mut acts) = (HashSet::new(), HashSet::new(), Vec::new());
+        for Left { at, by, what: (target, relation, undo, activity) } in &left {
+            let Some(target) = people.get(target.as_str()) else { continue };
+            let alone = pairs.insert((by.id, target.id))
+                && !activity.is_empty()
+                && activities.insert(activity.as_str());
+            if alone {
+                let (relation, undo, version) = (*relation, *undo, self.messages[*at].0.version);
+                acts.push(Act { by, target, relation, undo, activity, version });
+                self.done[*at] = true;
+            }
         }
+        relationships::receive_acts(self.tx, self.env, &acts)
     }
-    relationships::receive_acts(tx, env, &acts)
-}
-
-/// Whose message it is, unless more has to be asked about them.
-fn sender(
-    tx: &mut Tx,
-    senders: &mut Senders,
-    incoming: &Incoming,
-) -> Result<Option<Arc<Account>>, Error> {
-    let fits = |by: &Arc<Account>| !by.is_local() && by.is_available();
-    let Some(by) = senders.get(tx, &incoming.actor)?.filter(fits) else { return Ok(None) };
-    let suspended = senders.policy(tx, &by.domain)?.suspended;
-    Ok(Some(by).filter(|_| !suspended))
 }

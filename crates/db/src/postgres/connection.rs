@@ -20,7 +20,7 @@ use super::tls::Tls;
 use super::{Place, many, reason};
 use crate::sqlite::shortened;
 use crate::tx::{Failure, Mark, Question};
-use crate::{Dialect, Error, Row, Value, dialect};
+use crate::{Dialect, Error, Row, Value, column, dialect};
 
 /// Prepared statements kept a connection; all are forgotten when there are more.
 const STATEMENTS_MAX: usize = 500;
@@ -232,6 +232,7 @@ impl PgConnection {
     /// answer is, and that tells of its failure.
     pub(crate) fn run(&mut self, sql: &str, params: &[Value<'_>]) -> Result<(), Failure> {
         let statement = self.prepared(sql)?;
+        check(&statement, sql, params)?;
         self.ahead.statement(statement, sql, params);
         self.settle_full()
     }
@@ -480,6 +481,19 @@ async fn connect(
             (client, Box::pin(connection))
         }
     })
+}
+
+/// What could not be sent is refused before it waits for others: these would go without it, and be
+/// committed.
+fn check(statement: &Statement, sql: &str, params: &[Value<'_>]) -> Result<(), Failure> {
+    let kinds = statement.params();
+    let misfits = kinds.iter().zip(params).find(|(kind, value)| !value.fits(kind));
+    let reason = match misfits {
+        Some((kind, _)) => column::misfit(kind),
+        None if kinds.len() == params.len() => return Ok(()),
+        None => format!("{} parameters for one of {}", params.len(), kinds.len()),
+    };
+    Err(Error::Statement { reason, sql: shortened(sql) }.into())
 }
 
 /// The parameters of many, as arrays.

@@ -23,6 +23,7 @@ use tokio_postgres::types::{Kind, Type};
 /// `sql` (as PostgreSQL reads it, with parameters of `types`) for a whole list; none where it can't
 /// be said so.
 pub(super) fn for_all(sql: &str, types: &[Type]) -> Option<String> {
+    // A list of lists would be taken apart to the last entries.
     let is_list = |kind: &Type| matches!(kind.kind(), Kind::Array(_));
     if types.is_empty() || types.iter().any(is_list) {
         return None;

@@ -143,11 +143,49 @@ fn lists_find_their_members_whatever_characters_they_hold() {
             db.read_blocking(CLASS, unit).unwrap()
         };
         assert_eq!(numbers(vec![Id(i64::MAX), Id(2), Id(-5)]), [Id(2), Id(i64::MAX)]);
+        for length in [1, 2, 11, 12, 13, 1_000] {
+            let first: Vec<Id> = (1..=hard.len().min(length) as i64).map(Id).collect();
+            let found = numbers((1..=length as i64).map(Id).collect());
+            assert_eq!(found, first, "{}: {length}", fixture.name);
+        }
         assert!(numbers(vec![]).is_empty(), "{}", fixture.name);
         let nobody = db.read_blocking(CLASS, |tx| {
             tx.column::<i64>("SELECT id FROM things WHERE label IN texts(?1)", &[texts::<&str>([])])
         });
         assert!(nobody.unwrap().is_empty());
+    }
+}
+
+#[test]
+fn a_list_where_none_is_expected_fails_its_unit_alone_and_as_a_whole() {
+    // SQLite has no types of parameters.
+    let is_typed = |fixture: &fixture::Fixture| fixture.name == "postgres";
+    for fixture in fixture::databases().into_iter().filter(is_typed) {
+        let db = &fixture.db;
+        make_things(db);
+        put(db, thing(1, "one"));
+        let good = |tx: &mut weir_db::Tx| tx.run("UPDATE things SET count = 7", &[]);
+        let bad =
+            |tx: &mut weir_db::Tx| tx.run("DELETE FROM things WHERE label = ?1", &[texts(["one"])]);
+        for number in 0..10 {
+            let read = db.read_blocking(CLASS, |tx| {
+                tx.column::<i64>("SELECT id FROM things WHERE id = ?1", &[ids(&[Id(1)])])
+            });
+            assert!(matches!(read, Err(Error::Statement { .. })), "{read:?}");
+            let written = db.write_blocking(CLASS, move |tx| {
+                tx.column::<i64>("SELECT id FROM things", &[])?;
+                if number % 2 == 0 {
+                    good(tx)?;
+                    bad(tx)
+                } else {
+                    bad(tx)?;
+                    good(tx)
+                }
+            });
+            assert!(matches!(written, Err(Error::Statement { .. })), "{written:?}");
+            put(db, thing(number + 2, "another"));
+            assert_eq!(get(db, 1).unwrap().count, None);
+        }
     }
 }
 

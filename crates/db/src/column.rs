@@ -61,7 +61,7 @@ impl Value<'_> {
 
 /// Why a list cannot be a parameter of type `kind`.
 pub(crate) fn misfit(kind: &Type) -> String {
-    format!("a list for a parameter of type {kind}")
+    format!("a list for a parameter of type {kind}: lists stand behind IN only")
 }
 
 /// `list` with its last entry said so often that it has [`LIST_MIN`] of them.

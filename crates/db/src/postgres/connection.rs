@@ -491,7 +491,7 @@ fn check(statement: &Statement, sql: &str, params: &[Value<'_>]) -> Result<(), F
     let reason = match misfits {
         Some((kind, _)) => column::misfit(kind),
         None if kinds.len() == params.len() => return Ok(()),
-        None => format!("{} parameters for one of {}", params.len(), kinds.len()),
+        None => format!("it has {} parameters, not {}", kinds.len(), params.len()),
     };
     Err(Error::Statement { reason, sql: shortened(sql) }.into())
 }

@@ -143,7 +143,11 @@ impl Fetch {
             self.follow(method, request, body, time).await?;
         let (status, headers) = (response.status(), response.headers().clone());
         let limits = self.limits(request, &host, time);
-        let result = body::read(response, &limits).await;
+        let result = match body::read(response, &limits).await {
+            // The status says that it refuses; a long page about that is not needed.
+            Err(Error::TooLarge { .. }) if !status.is_success() => Ok(Bytes::new()),
+            result => result,
+        };
         self.tell(&mut place, status, &headers, result.as_ref().err());
         Ok(Response { status, headers, final_url: url, leads_to, body: result? })
     }

@@ -56,6 +56,10 @@ pub(super) struct Wanted {
     pub(super) renewed: bool,
 }
 
+/// A key, and the actor whose it is to be: what is fetched is the actor, and who names another one
+/// with somebody's key does not speak for that key.
+type Name = (String, String);
+
 /// How a fetch went that got no key.
 #[derive(Debug, Clone)]
 enum End {
@@ -71,13 +75,12 @@ enum End {
 pub(crate) struct Meetings {
     running: Arc<Semaphore>,
     state: Mutex<State>,
-    ends: Cache<String, End>,
+    ends: Cache<Name, End>,
 }
 
 #[derive(Default)]
 struct State {
-    /// By key.
-    wanted: HashMap<String, Waiting>,
+    wanted: HashMap<Name, Waiting>,
     /// How many are wanted of a server, and by what a network sent.
     of_host: HashMap<String, usize>,
     of_source: HashMap<String, usize>,
@@ -105,11 +108,11 @@ impl State {
         *self.of_host.entry(host.clone()).or_default() += 1;
         *self.of_source.entry(source.clone()).or_default() += 1;
         let lanes = [wanted.lane.clone()].into();
-        self.wanted.insert(wanted.key_id.clone(), Waiting { lanes, host, source });
+        self.wanted.insert(wanted.name(), Waiting { lanes, host, source });
     }
 
-    fn remove(&mut self, key_id: &str) -> BTreeSet<String> {
-        let Some(waiting) = self.wanted.remove(key_id) else { return BTreeSet::new() };
+    fn remove(&mut self, name: &Name) -> BTreeSet<String> {
+        let Some(waiting) = self.wanted.remove(name) else { return BTreeSet::new() };
         let counts = [(&mut self.of_host, waiting.host), (&mut self.of_source, waiting.source)];
         for (counts, name) in counts {
             if let Entry::Occupied(mut count) = counts.entry(name) {
@@ -135,8 +138,8 @@ impl Default for Meetings {
 
 impl Meetings {
     /// What becomes of a message whose key is not to be asked for now; none if it is.
-    pub(super) fn answer(&self, key_id: &str, now: Timestamp) -> Option<Outcome> {
-        match self.ends.get(key_id)? {
+    pub(super) fn answer(&self, wanted: &Wanted, now: Timestamp) -> Option<Outcome> {
+        match self.ends.get(&wanted.name())? {
             End::None(reason) => Some(Outcome::Discard(reason.to_string())),
             End::Failed { at, reason, after_ms } if now.since_ms(at) < FAILED_MS => {
                 Some(Outcome::Retry { reason: reason.to_string(), after_ms })
@@ -152,7 +155,7 @@ impl Meetings {
     fn begins(&self, wanted: &Wanted, part: usize) -> bool {
         let lane = &wanted.lane;
         let mut state = self.state.lock();
-        if let Some(waiting) = state.wanted.get_mut(&wanted.key_id) {
+        if let Some(waiting) = state.wanted.get_mut(&wanted.name()) {
             if waiting.lanes.len() < LANES_MAX {
                 waiting.lanes.insert(lane.clone());
             }
@@ -167,9 +170,9 @@ impl Meetings {
         true
     }
 
-    fn over(&self, key_id: &str) -> BTreeSet<String> {
+    fn over(&self, name: &Name) -> BTreeSet<String> {
         let mut state = self.state.lock();
-        let lanes = state.remove(key_id);
+        let lanes = state.remove(name);
         metrics::gauge!("weir_activitypub_meetings").set(state.wanted.len() as f64);
         lanes
     }
@@ -201,30 +204,34 @@ impl Meetings {
 /// A fetch on its way. However it ends, the key can be asked for again.
 struct Flight<'m> {
     meetings: &'m Meetings,
-    key_id: Option<String>,
+    name: Option<Name>,
 }
 
 impl Flight<'_> {
     /// The fetch is over; the lanes that waited for it.
     fn ended(mut self, end: Option<End>) -> BTreeSet<String> {
-        let Some(key_id) = self.key_id.take() else { return BTreeSet::new() };
+        let Some(name) = self.name.take() else { return BTreeSet::new() };
         match end {
-            Some(end) => self.meetings.ends.insert(key_id.clone(), end),
-            None => self.meetings.ends.invalidate(&key_id),
+            Some(end) => self.meetings.ends.insert(name.clone(), end),
+            None => self.meetings.ends.invalidate(&name),
         }
-        self.meetings.over(&key_id)
+        self.meetings.over(&name)
     }
 }
 
 impl Drop for Flight<'_> {
     fn drop(&mut self) {
-        if let Some(key_id) = &self.key_id {
-            self.meetings.over(key_id);
+        if let Some(name) = &self.name {
+            self.meetings.over(name);
         }
     }
 }
 
 impl Wanted {
+    fn name(&self) -> Name {
+        (self.key_id.clone(), self.actor.to_string())
+    }
+
     /// What becomes of the message that wants it.
     pub(super) fn outcome(&self) -> Outcome {
         Outcome::postpone("its sender is being asked for", PUT_OFF_MS)
@@ -251,7 +258,7 @@ impl ActivityPub {
 
     async fn met(self, wanted: Wanted, is_suspect: bool) {
         let meetings = &self.inbox().meetings;
-        let flight = Flight { meetings, key_id: Some(wanted.key_id.clone()) };
+        let flight = Flight { meetings, name: Some(wanted.name()) };
         let of_suspects = meetings.of_suspects(wanted.actor.authority());
         let _of_suspects = match is_suspect {
             true => of_suspects.acquire().await.ok(),
@@ -297,7 +304,7 @@ impl ActivityPub {
             error if error.is_busy() => {
                 End::Busy { until: now.plus_ms(error.retry_after_ms().unwrap_or(PUT_OFF_MS)) }
             }
-            error if error.is_passing() => {
+            error if error.is_passing() || error.is_doubt() => {
                 End::Failed { at: now, reason, after_ms: error.retry_after_ms() }
             }
             _ => End::None(reason),
@@ -327,8 +334,8 @@ mod tests {
         assert!(meetings.begins(&wanted("a.example", 1, 7), 1));
         assert!(!meetings.begins(&wanted("a.example", 1, 7), 1));
         assert!(!meetings.begins(&wanted("a.example", 2, 7), 1));
-        let key_id = Some(wanted("a.example", 1, 7).key_id);
-        let lanes = Flight { meetings: &meetings, key_id }.ended(None);
+        let name = Some(wanted("a.example", 1, 7).name());
+        let lanes = Flight { meetings: &meetings, name }.ended(None);
         assert_eq!(lanes.iter().collect::<Vec<_>>(), ["a.example 1", "a.example 2"]);
         assert!(meetings.begins(&wanted("a.example", 1, 7), 1), "it can be asked again");
     }
@@ -344,11 +351,27 @@ mod tests {
         assert_eq!(of_source, WANTED_PER_SOURCE_MAX);
         assert_eq!(begun("other.example", 3, 10), 10);
         for number in 0..WANTED_PER_HOST_MAX {
-            let key_id = Some(wanted("many.example", 1, number).key_id);
-            drop(Flight { meetings: &meetings, key_id });
+            let name = Some(wanted("many.example", 1, number).name());
+            drop(Flight { meetings: &meetings, name });
         }
         assert_eq!(begun("many.example", 4, 300), WANTED_PER_HOST_MAX, "places are given back");
     }
+
+    #[test]
+    fn who_names_another_actor_with_a_key_says_nothing_of_that_key() {
+        let meetings = Meetings::default();
+        let of_alice = wanted("a.example", 1, 7);
+        let actor = "https://a.example/users/nobody".parse().unwrap();
+        let of_nobody = Wanted { actor, ..of_alice.clone() };
+        assert!(meetings.begins(&of_nobody, 1));
+        assert!(meetings.begins(&of_alice, 1), "it is asked for beside the other");
+        let flight = Flight { meetings: &meetings, name: Some(of_nobody.name()) };
+        flight.ended(Some(End::None("nobody has no such key".into())));
+        let now = Timestamp::default();
+        assert!(matches!(meetings.answer(&of_nobody, now), Some(Outcome::Discard(_))));
+        assert!(meetings.answer(&of_alice, now).is_none());
+    }
+
     #[test]
     fn who_named_keys_that_are_nowhere_leaves_half_of_a_servers_places() {
         let meetings = Meetings::default();

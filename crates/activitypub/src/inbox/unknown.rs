@@ -262,15 +262,6 @@ impl ActivityPub {
                 return Err(self.forged(&job, &SignatureError::Invalid));
             }
             Judged::Open(actor) => {
-                if let Some(outcome) = self.inbox().meetings.answer(&job.key_id, self.now()) {
-                    if matches!(outcome, Outcome::Discard(_)) {
-                        dropped("no_key");
-                        if let Ok(source) = job.source.parse() {
-                            self.inbox().sources.named_no_key(source, self.now());
-                        }
-                    }
-                    return Err(outcome);
-                }
                 let wanted = Wanted {
                     lane: job.lane_name(),
                     source: job.source,
@@ -279,6 +270,15 @@ impl ActivityPub {
                     since: job.arrived,
                     renewed: known.is_some(),
                 };
+                if let Some(outcome) = self.inbox().meetings.answer(&wanted, self.now()) {
+                    if matches!(outcome, Outcome::Discard(_)) {
+                        dropped("no_key");
+                        if let Ok(source) = wanted.source.parse() {
+                            self.inbox().sources.named_no_key(source, self.now());
+                        }
+                    }
+                    return Err(outcome);
+                }
                 return Ok(Step::Meet(Box::new(wanted), on.clone()));
             }
         };

@@ -159,7 +159,7 @@ fn judge(face: &ActivityPub, answer: Result<Response, Error>) -> Tried {
     };
     let reason = error.to_string();
     match error {
-        // It was taken; only the answer was too much.
+        // It was taken, for only then is its length looked at: the answer alone was too much.
         Error::TooLarge { .. } => Tried::Taken,
         Error::Url { .. } | Error::Private { .. } => Tried::Refused(reason),
         Error::Status { status, retry_after_ms, .. } if is_passing(status) => {

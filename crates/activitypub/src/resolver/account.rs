@@ -65,6 +65,7 @@ impl ActivityPub {
         let learnt = self.learn(uri).await;
         if let Err(error) = &learnt
             && !error.is_passing()
+            && !error.is_doubt()
         {
             self.finder().budgets.note_failure(uri.as_str(), &error.to_string());
         }

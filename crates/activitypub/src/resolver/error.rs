@@ -1,5 +1,6 @@
 //! Why something could not be learnt from another server.
 
+use http::StatusCode;
 use weir_fetch::Error as FetchError;
 
 use crate::wire::WireError;
@@ -49,6 +50,13 @@ impl RemoteError {
             | Self::Unfit(..)
             | Self::Refused(_) => false,
         }
+    }
+
+    /// Whether its server does not believe, for now, that it is this one who asks: it may be unable
+    /// to fetch this server's key for a while.
+    pub(crate) fn is_doubt(&self) -> bool {
+        let doubts = [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN];
+        matches!(self, Self::Fetch(error) if error.status().is_some_and(|it| doubts.contains(&it)))
     }
 
     /// Whether this server has no room for it at this moment, of which the other side knows

@@ -12,7 +12,7 @@ use super::by_id;
 use crate::federation::{self, Message};
 use crate::statuses::Status;
 use crate::streams::Noun;
-use crate::{Community, Env, Error, chat, oauth, relationships, statuses};
+use crate::{Community, Env, Error, chat, media, oauth, relationships, statuses};
 
 /// Rows that are taken at a time.
 const ROWS_PER_STEP: usize = 50;
@@ -86,6 +86,13 @@ pub fn delete(tx: &mut Tx, env: &Env, id: Id) -> Result<(), Error> {
          WHERE id = ?1",
         params![id, env.clock.now()],
     )?;
+    // What waited to appear takes its uploads along: no post has them, so they are pruned.
+    let uploads: Vec<Id> = tx.column(
+        "SELECT m.id FROM media m JOIN scheduled_statuses s ON s.id = m.status_id
+         WHERE s.account_id = ?1",
+        params![id],
+    )?;
+    media::release(tx, env, &uploads)?;
     for sql in BELONGINGS {
         tx.run(sql, params![id])?;
     }

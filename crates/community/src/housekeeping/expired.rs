@@ -29,6 +29,18 @@ pub(super) const NOTIFICATIONS: Chore = Chore {
 const OLD_NOTIFICATIONS: &str = "DELETE FROM notifications WHERE id IN (
    SELECT id FROM notifications WHERE id < ?1 ORDER BY id LIMIT ?2)";
 
+pub(super) const MUTES: Chore = Chore {
+    name: "mutes",
+    removes: "mutes that have ended",
+    every_ms: SOON_MS,
+    slice: |tx, env, _, _| expire(tx, OLD_MUTES, env.clock.now(), PER_STEP),
+    statements: &[&[OLD_MUTES]],
+};
+
+// Asked twice, so that one which is given more time meanwhile stays.
+const OLD_MUTES: &str = "DELETE FROM mutes WHERE expires_at < ?1 AND (account_id, target_id) IN (
+   SELECT account_id, target_id FROM mutes WHERE expires_at < ?1 ORDER BY expires_at LIMIT ?2)";
+
 pub(super) const GRANTS: Chore = Chore {
     name: "codes",
     removes: "codes by which apps get their tokens, ten minutes old",

@@ -91,6 +91,7 @@ pub struct Chore {
 /// All chores, in the order in which they are done: what goes frees what comes after it.
 pub const CHORES: &[Chore] = &[
     expired::NOTIFICATIONS,
+    expired::MUTES,
     posts::CHORE,
     accounts::CHORE,
     elsewhere::EMOJIS,

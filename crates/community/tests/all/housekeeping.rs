@@ -584,6 +584,24 @@ async fn what_has_expired_goes_and_what_has_not_stays() {
 }
 
 #[tokio::test]
+async fn mutes_that_ended_are_forgotten() {
+    for place in places() {
+        let (alice, bob) = (place.person("alice").await, place.person("bob").await);
+        let carol = place.person("carol").await;
+        let end = place.clock.now().plus_ms(DAY_MS);
+        let write = move |tx: &mut Tx, env: &Env| {
+            relationships::mute(tx, env, alice, bob, true, Some(end))?;
+            relationships::mute(tx, env, alice, carol, true, None)
+        };
+        place.write(write).await.unwrap();
+        assert_eq!(run(&place, "mutes").await.removed, 0);
+        place.clock.advance(2 * DAY_MS);
+        assert_eq!(run(&place, "mutes").await.removed, 1);
+        assert_eq!(count(&place, "SELECT count(*) FROM mutes").await, 1);
+    }
+}
+
+#[tokio::test]
 async fn a_name_is_free_again_when_its_sign_up_was_never_confirmed() {
     for place in places() {
         let (alice, bob) = (place.person("alice").await, place.person("bob").await);

@@ -1,6 +1,7 @@
 //! What happens at its time, with workers that run: polls end, posts appear, keys are forgotten.
 
 use weir_base::{Id, Timestamp};
+use weir_community::accounts;
 use weir_community::housekeeping::{self, Keep};
 use weir_community::media::{self, Body, NewMedia};
 use weir_community::notifications::{self, Kind, Page};
@@ -137,6 +138,29 @@ async fn scheduled_posts_appear_at_their_last_given_time_and_only_once() {
         until("all jobs' end", async || waiting().await == 0).await;
         assert_eq!(texts(&place, alice).await.len(), 3);
         running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn uploads_of_posts_that_waited_are_let_go_with_their_author() {
+    for place in places() {
+        let alice = place.person("alice").await;
+        let body = Body::Bytes(png(8, 8));
+        let new = NewMedia { body, focus: None, description: None, thumbnail: None };
+        let picture = media::upload(&place.community, alice, new).await.unwrap().id;
+        let at = place.clock.now().plus_ms(20 * MINUTE_MS);
+        let draft = Draft { text: "later".into(), media: vec![picture], ..Draft::default() };
+        let held = async || {
+            let count = |tx: &mut weir_db::Tx, _: &weir_community::Env| {
+                let sql = "SELECT count(*) FROM media WHERE status_id IS NOT NULL";
+                Ok(tx.query_one(sql, &[], |row| row.get::<i64>(0))?)
+            };
+            place.read(count).await.unwrap()
+        };
+        place.write(move |tx, env| statuses::schedule(tx, env, alice, &draft, at)).await.unwrap();
+        assert_eq!(held().await, 1);
+        place.write(move |tx, env| accounts::delete(tx, env, alice)).await.unwrap();
+        assert_eq!(held().await, 0, "they are pruned a day later");
     }
 }
 

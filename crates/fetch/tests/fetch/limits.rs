@@ -51,6 +51,17 @@ async fn an_answer_that_does_not_tell_its_size_is_cut_at_the_limit() {
 }
 
 #[tokio::test]
+async fn a_refusal_is_one_however_long_its_page_is() {
+    let page = [vec![b'x'; 300], STAYS_OPEN.to_vec()].concat();
+    for announced in [&["content-length: 300"][..], &[]] {
+        let answer = answer_of_length("503 Later", announced, &page);
+        let server = Server::start(move |_| answer.clone()).await;
+        let refusal = get(&server, 100).await.unwrap();
+        assert_eq!((refusal.status.as_u16(), refusal.body.len()), (503, 0));
+    }
+}
+
+#[tokio::test]
 async fn a_small_answer_that_unpacks_to_a_large_one_is_cut_at_the_limit() {
     let bomb = gzipped_zeros(64 * 1024 * 1024);
     assert!(bomb.len() < 100_000);

@@ -114,6 +114,11 @@ impl Count {
         self.times(number, due, |host| host.last.filter(|_| host.left == 0))
     }
 
+    /// When the last delivery of any post came.
+    pub(super) fn last_came(&self) -> Option<Instant> {
+        self.posts.iter().flat_map(|post| &post.hosts).filter_map(|host| host.last).max()
+    }
+
     fn times(
         &self,
         number: usize,
@@ -153,6 +158,7 @@ mod tests {
         assert!(!count.add(&arrival(0, "/a", b"this is neither")));
         let due = Instant::now();
         assert_eq!((count.first_ms(0, due).len(), count.last_ms(0, due).len()), (1, 0));
+        assert!(count.last_came().is_some(), "though no host has all");
         for (path, body) in [("/b", b"this is one"), ("/a", b"this is two"), ("/b", b"this is two")]
         {
             assert!(!count.is_complete());

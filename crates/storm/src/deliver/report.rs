@@ -37,18 +37,22 @@ impl Measured {
             let Some((answer_ms, due)) = self.written.get(number) else { continue };
             let first = self.count.first_ms(number, *due);
             let last = self.count.last_ms(number, *due);
+            let missing = self.count.missing(number);
+            // Of posts that are not everywhere there is no time by which they were.
+            let by_then =
+                |of: &[f64]| if missing == 0 { rounded(at(of, 100)) } else { Value::Null };
             let mut add = |key: &str, value: Value| results.insert(format!("{name}{key}"), value);
             add("answer_ms", rounded(*answer_ms));
             add("host_p50_ms", rounded(at(&first, 50)));
             add("host_p99_ms", rounded(at(&first, 99)));
-            add("first_inbox_of_last_host_ms", rounded(at(&first, 100)));
-            add("last_live_host_ms", rounded(at(&last, 100)));
-            add("missing", json!(self.count.missing(number)));
+            add("first_inbox_of_last_host_ms", by_then(&first));
+            add("last_live_host_ms", by_then(&last));
+            add("missing", json!(missing));
         }
         let due = self.written.first().map(|(_, due)| *due);
-        let last_ms = due.map_or(0.0, |due| {
-            (0..2).map(|number| at(&self.count.last_ms(number, due), 100)).fold(0.0, f64::max)
-        });
+        let last_ms = due
+            .zip(self.count.last_came())
+            .map_or(0.0, |(due, last)| last.saturating_duration_since(due).as_secs_f64() * 1e3);
         let came = self.count.came() as f64;
         results.insert("deliveries_per_s".into(), rounded(came / last_ms.max(1.0) * 1e3));
         results.insert("deliveries".into(), json!(self.count.came()));

@@ -17,8 +17,9 @@ use crate::wire::Uri;
 const REFETCHED_MAX: u64 = 20_000;
 const REFETCHED_LIFE: Duration = Duration::from_secs(300);
 
-/// Keys that were fetched lately: when that was begun, and whether it succeeded.
-pub(super) struct Refetched(Cache<String, (Timestamp, bool)>);
+/// Keys that were asked for lately: when the newest fetch was begun that succeeded, if one did.
+/// One that is on its way, or that failed, says nothing of the key.
+pub(super) struct Refetched(Cache<String, Option<Timestamp>>);
 
 impl Default for Refetched {
     fn default() -> Self {
@@ -30,7 +31,11 @@ impl Default for Refetched {
 impl Refetched {
     /// Whether the key was fetched, as it was at `since` or later.
     pub(super) fn is_of(&self, key_id: &str, since: Timestamp) -> bool {
-        self.0.get(key_id).is_some_and(|(began, fetched)| fetched && began >= since)
+        self.had(key_id).is_some_and(|had| had >= since)
+    }
+
+    fn had(&self, key_id: &str) -> Option<Timestamp> {
+        self.0.get(key_id)?
     }
 }
 
@@ -56,7 +61,7 @@ impl ActivityPub {
     /// # Errors
     /// The database's.
     pub async fn refetch(&self, key_id: &str) -> Result<Option<Signer>, Error> {
-        if self.was_refetched(key_id) {
+        if self.was_asked_for(key_id) {
             return Ok(None);
         }
         match self.renew(key_id, self.now()).await {
@@ -78,12 +83,13 @@ impl ActivityPub {
             return Ok(());
         }
         let began = self.now();
-        refetched.0.insert(key_id.to_owned(), (began, false));
+        let had = refetched.had(key_id);
+        refetched.0.insert(key_id.to_owned(), had);
         let mut fetched = Err(RemoteError::Unfit(key_id.to_owned(), "its id is no URL"));
         for actor in owners(key_id) {
             fetched = self.reread_account(&actor).await;
             if fetched.is_ok() {
-                refetched.0.insert(key_id.to_owned(), (began, true));
+                refetched.0.insert(key_id.to_owned(), Some(began));
                 break;
             }
         }
@@ -91,8 +97,16 @@ impl ActivityPub {
     }
 
     /// Whether the key was asked for within the last five minutes, or is being asked for.
-    pub(crate) fn was_refetched(&self, key_id: &str) -> bool {
+    fn was_asked_for(&self, key_id: &str) -> bool {
         self.finder().refetched.0.contains_key(key_id)
+    }
+
+    /// Whether the key is known as it was within the last five minutes: what does not fit it is
+    /// forged. While it is being asked for, or could not be had, that is not known.
+    pub(crate) fn was_refetched(&self, key_id: &str) -> bool {
+        let life_ms = REFETCHED_LIFE.as_millis() as i64;
+        let had = self.finder().refetched.had(key_id);
+        had.is_some_and(|had| self.now().since_ms(had).abs() < life_ms)
     }
 
     /// The remote account whose key this is, as far as it is known here.

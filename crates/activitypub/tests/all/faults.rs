@@ -1,7 +1,7 @@
 //! What may go wrong elsewhere while a flood comes in, and whom it harms.
 
 use http::StatusCode;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::broadcast;
@@ -63,18 +63,6 @@ async fn met(place: &Place) -> (Peer, String) {
     (peer, alice)
 }
 
-fn actor_with(peer: &Peer, name: &str, pem: &str) -> Value {
-    let id = peer.actor(name);
-    json!({
-        "@context": "https://www.w3.org/ns/activitystreams",
-        "id": id,
-        "type": "Person",
-        "preferredUsername": name,
-        "inbox": format!("{id}/inbox"),
-        "publicKey": { "id": format!("{id}#main-key"), "owner": id, "publicKeyPem": pem },
-    })
-}
-
 #[tokio::test]
 async fn a_key_that_is_renewed_in_mid_flood_costs_one_look_and_no_message() {
     let each = 10 * times();
@@ -83,7 +71,7 @@ async fn a_key_that_is_renewed_in_mid_flood_costs_one_look_and_no_message() {
         place.stranger(&peer, "carol").await;
         let new = PrivateKey::generate_rsa().unwrap();
         flood(&place, &peer, "bob", &alice, 0..each, None).await;
-        peer.put("/users/bob", actor_with(&peer, "bob", &new.public().unwrap().to_pem()));
+        peer.put("/users/bob", peer.actor_with("bob", &new.public().unwrap().to_pem()));
         // What is known of the old one is older than these.
         place.pass(1_000);
         flood(&place, &peer, "bob", &alice, each..2 * each, Some(&new)).await;

@@ -232,6 +232,72 @@ async fn who_forges_is_asked_for_once_and_then_refused_but_nobody_else() {
     }
 }
 
+/// Whether any job failed and waits to be tried again.
+async fn retried(place: &Place) -> bool {
+    place.jobs.stats().await.unwrap().kinds.iter().any(|kind| kind.retried > 0)
+}
+
+#[tokio::test]
+async fn what_somebody_wrote_waits_while_their_server_does_not_believe_who_asks_for_the_key() {
+    for place in places() {
+        let peer = Peer::start().await;
+        let alice = place.person("alice").await;
+        let alice = actor_of(&place, alice).await;
+        let doubts = [("carol", StatusCode::UNAUTHORIZED), ("dave", StatusCode::FORBIDDEN)];
+        for (number, (name, status)) in doubts.into_iter().enumerate() {
+            peer.withhold(&format!("/users/{name}"), status);
+            let post = create(&peer, name, number, &alice);
+            assert_eq!(send(&place, &peer, Form::Cavage, name, &post).await, 202);
+        }
+        let running = place.start();
+        until("it failed", async || retried(&place).await).await;
+        for (name, _) in doubts {
+            let path = format!("/users/{name}");
+            peer.put(&path, peer.actor_with(name, &peer.public_pem()));
+        }
+        until("both", async || {
+            place.pass(1_000);
+            place.count("statuses").await == 2
+        })
+        .await;
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn what_a_renewed_key_signed_waits_while_the_key_cannot_be_had() {
+    for place in places() {
+        let peer = Peer::start().await;
+        let alice = place.person("alice").await;
+        let alice = actor_of(&place, alice).await;
+        place.stranger(&peer, "bob").await;
+        let key = PrivateKey::generate_rsa().unwrap();
+        place.pass(2_000);
+        let write = async |number: usize| {
+            let body = create(&peer, "bob", number, &alice).to_string().into_bytes();
+            let now = place.clock.now();
+            let headers = peer.sign_post(Form::Cavage, Some(&key), "bob", INBOX, &body, now);
+            place.send("/inbox", headers, body).await
+        };
+        let bob = peer.actor_with("bob", &key.public().unwrap().to_pem());
+        peer.withhold("/users/bob", StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(write(1).await, 202);
+        let running = place.start();
+        until("the first look failed", async || retried(&place).await).await;
+        // As many as would cost the whole budget of a network that forges.
+        for number in 2..=120 {
+            assert_eq!(write(number).await, 202, "nothing shows that it is forged");
+        }
+        peer.put("/users/bob", bob);
+        until("all of them", async || {
+            place.pass(1_000);
+            place.count("statuses").await == 120
+        })
+        .await;
+        running.stop().await;
+    }
+}
+
 #[tokio::test]
 async fn who_writes_to_nobody_is_told_so() {
     for place in places() {

@@ -108,6 +108,23 @@ impl Peer {
         KEY.public().unwrap().to_pem()
     }
 
+    /// The document of the person `name` with this key.
+    pub fn actor_with(&self, name: &str, pem: &str) -> Value {
+        let id = self.actor(name);
+        json!({
+            "@context": "https://www.w3.org/ns/activitystreams",
+            "id": id,
+            "type": "Person",
+            "preferredUsername": name,
+            "name": "Somebody",
+            "inbox": format!("{id}/inbox"),
+            "outbox": format!("{id}/outbox"),
+            "followers": format!("{id}/followers"),
+            "endpoints": { "sharedInbox": self.at("/inbox") },
+            "publicKey": { "id": format!("{id}#main-key"), "owner": id, "publicKeyPem": pem },
+        })
+    }
+
     /// The headers that sign a GET of `url` by `name`.
     pub fn sign_get(&self, name: &str, url: &str, now: Timestamp) -> HeaderMap {
         let url = Url::parse(url).unwrap();
@@ -245,21 +262,7 @@ async fn webfinger(
 
 async fn actor(State(peer): State<Peer>, Path(name): Path<String>) -> impl IntoResponse {
     peer.inner.fetched.lock().push(format!("/users/{name}"));
-    let id = peer.actor(&name);
-    document(&json!({
-        "@context": "https://www.w3.org/ns/activitystreams",
-        "id": id,
-        "type": "Person",
-        "preferredUsername": name,
-        "name": "Somebody",
-        "inbox": format!("{id}/inbox"),
-        "outbox": format!("{id}/outbox"),
-        "followers": format!("{id}/followers"),
-        "endpoints": { "sharedInbox": peer.at("/inbox") },
-        "publicKey": {
-            "id": format!("{id}#main-key"), "owner": id, "publicKeyPem": peer.public_pem(),
-        },
-    }))
+    document(&peer.actor_with(&name, &peer.public_pem()))
 }
 
 async fn note(State(peer): State<Peer>, Path(number): Path<usize>) -> Response {

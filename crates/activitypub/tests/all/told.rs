@@ -2,7 +2,7 @@
 //! where they renew a key or ask for patience.
 
 use http::{StatusCode, header};
-use serde_json::{Value, json};
+use serde_json::json;
 use weir_activitypub::signature::Form;
 use weir_activitypub::signature::key::PrivateKey;
 use weir_base::{Id, Timestamp};
@@ -24,23 +24,6 @@ async fn found(place: &Place, uri: &str) -> Id {
     match place.face.address(uri).await.unwrap() {
         Found::Status(id) | Found::Account(id) => id,
     }
-}
-
-fn actor(peer: &Peer, name: &str, pem: &str) -> Value {
-    let id = peer.actor(name);
-    json!({
-        "@context": "https://www.w3.org/ns/activitystreams",
-        "id": id,
-        "type": "Person",
-        "preferredUsername": name,
-        "inbox": format!("{id}/inbox"),
-        "endpoints": { "sharedInbox": peer.at("/inbox") },
-        "publicKey": {
-            "id": format!("{id}#main-key"),
-            "owner": id,
-            "publicKeyPem": pem,
-        },
-    })
 }
 
 #[tokio::test]
@@ -100,7 +83,7 @@ async fn a_move_is_told_to_followers_with_the_profile_that_leads_on() {
         let bob = place.stranger(&old_home, "bob").await;
         follows(&place, bob, alice).await;
         let running = place.start();
-        let mut target = actor(&new_home, "alice", &new_home.public_pem());
+        let mut target = new_home.actor_with("alice", &new_home.public_pem());
         new_home.put("/users/alice", target.clone());
         let new = found(&place, &new_home.actor("alice")).await;
         let refused = place.write(move |tx, env| accounts::move_out(tx, env, alice, new)).await;
@@ -166,7 +149,7 @@ async fn what_is_signed_by_a_renewed_key_waits_until_the_key_is_fetched() {
         let alice = place.person("alice").await;
         place.stranger(&peer, "bob").await;
         let running = place.start();
-        peer.put("/users/bob", actor(&peer, "bob", &pem));
+        peer.put("/users/bob", peer.actor_with("bob", &pem));
         let follow = json!({
             "id": peer.at("/follows/1"),
             "type": "Follow",

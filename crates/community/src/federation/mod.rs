@@ -11,6 +11,7 @@ pub mod outgoing;
 mod patience;
 mod plain;
 mod replies;
+mod wishes;
 
 use std::borrow::Cow;
 use std::future::Future;
@@ -40,6 +41,7 @@ pub use patience::{
 };
 pub use plain::receive_plain;
 pub use replies::{Opened, REPLIES_PAGES_MAX, choose, opened, want_replies, wants_answers};
+pub use wishes::Wishes;
 
 /// Something that the followers, or those concerned, on other servers are to learn. What was
 /// deleted is described whole, for its row is gone when the job runs.
@@ -283,6 +285,10 @@ pub const DEPTH_MAX: u32 = 20;
 /// Fetches at once. They wait for other servers and hold little meanwhile, so it is not what this
 /// one has left of the processor that limits them.
 const FETCHES_MAX: usize = 256;
+/// What may wait to be fetched of one server: half an hour's, as fast as one server is asked.
+const WAITING_PER_HOST_MAX: u64 = 10_000;
+/// Why a fetch waits that is one of many.
+const TOO_MANY: &str = "its server has much fetched";
 
 /// The job that fetches; the `activitypub` face registers for it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -325,34 +331,86 @@ impl Job for Fetch {
 /// # Errors
 /// The database's.
 pub fn want(tx: &mut Tx, env: &Env, wanted: Wanted, depth: u32) -> Result<(), Error> {
-    want_each(tx, env, [Fetch { wanted, depth, patient: false }])
+    want_each(tx, env, "", [Fetch { wanted, depth, patient: false }])
 }
 
-/// The same of several things. What is patient is put off while messages of its server wait.
+/// The same of several things, which `of`, the address of a post or a person, names: where that
+/// and they lie on different servers, within [what its server may have fetched](Wishes). What is
+/// patient is put off while messages of its server wait.
 ///
 /// # Errors
 /// The database's.
 pub(crate) fn want_each(
     tx: &mut Tx,
     env: &Env,
+    of: &str,
     fetches: impl IntoIterator<Item = Fetch>,
 ) -> Result<(), Error> {
-    let (near, far): (Vec<Fetch>, Vec<Fetch>) =
-        fetches.into_iter().partition(|fetch| fetch.depth <= DEPTH_MAX);
-    if !far.is_empty() {
-        metrics::counter!("weir_community_fetches_too_deep_total").increment(far.len() as u64);
+    let wishes = fetches.into_iter().map(|fetch| Wish { of, fetch });
+    want_all(tx, env, wishes)
+}
+
+/// A fetch, and the address of what names it; none where that is nothing of another server.
+pub(crate) struct Wish<'w> {
+    pub(crate) of: &'w str,
+    pub(crate) fetch: Fetch,
+}
+
+impl Wish<'_> {
+    /// How long it waits at least, in ms; none if it is not fetched at all.
+    fn wait_ms(&self, env: &Env) -> Option<i64> {
+        if self.fetch.depth > DEPTH_MAX {
+            metrics::counter!("weir_community_fetches_too_deep_total").increment(1);
+            return None;
+        }
+        let lane = self.fetch.lane();
+        if env.jobs.depth_in(Fetch::QUEUE.name, &lane) >= WAITING_PER_HOST_MAX {
+            metrics::counter!("weir_community_fetches_too_many_total").increment(1);
+            return None;
+        }
+        match host_of(self.of).filter(|of| *of != lane) {
+            Some(of) => env.wishes.wait_ms(of, env.clock.now()),
+            None => Some(0),
+        }
     }
-    let keyed = near.into_iter().map(|fetch| (fetch.key(), fetch));
-    let (waiting, ready): (Vec<(String, Fetch)>, Vec<_>) =
-        keyed.partition(|(_, fetch)| fetch.patient && may_come(env, &fetch.lane()));
+}
+
+/// The same of what several posts or people name.
+///
+/// # Errors
+/// The database's.
+pub(crate) fn want_all<'w>(
+    tx: &mut Tx,
+    env: &Env,
+    wishes: impl IntoIterator<Item = Wish<'w>>,
+) -> Result<(), Error> {
+    let (mut ready, mut patient, mut many) = (Vec::new(), Vec::new(), Vec::new());
+    let mut many_ms = 0;
+    for wish in wishes {
+        let Some(wait_ms) = wish.wait_ms(env) else { continue };
+        let Wish { fetch, .. } = wish;
+        let waits = fetch.patient && may_come(env, &fetch.lane());
+        let keyed = (fetch.key(), fetch);
+        if wait_ms > if waits { PATIENCE_MS } else { 0 } {
+            many_ms = many_ms.max(wait_ms);
+            many.push(keyed);
+        } else if waits {
+            patient.push(keyed);
+        } else {
+            ready.push(keyed);
+        }
+    }
     if !ready.is_empty() {
         env.jobs.enqueue_unique_each(tx, &ready)?;
     }
-    if !waiting.is_empty() {
-        env.jobs.put_off_unique_each(tx, PATIENCE_MS, ON_ITS_WAY, &waiting)?;
+    if !many.is_empty() {
+        env.jobs.put_off_unique_each(tx, many_ms, TOO_MANY, &many)?;
+    }
+    if !patient.is_empty() {
+        env.jobs.put_off_unique_each(tx, PATIENCE_MS, ON_ITS_WAY, &patient)?;
         let patience = env.patience.clone();
         tx.after_commit(move || {
-            waiting.iter().for_each(|(_, fetch)| patience.waits(&fetch.lane()));
+            patient.iter().for_each(|(_, fetch)| patience.waits(&fetch.lane()));
         });
     }
     Ok(())

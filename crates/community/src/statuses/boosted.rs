@@ -102,7 +102,7 @@ pub(super) fn settle_boost(
         if let Some(event) = event
             && !conversation::is_buried(tx, object)?
         {
-            federation::want_each(tx, env, [fetch_of(env, object, event)])?;
+            federation::want_each(tx, env, &by.uri, [fetch_of(env, object, event)])?;
         }
         return Ok(Receipt::Refused(UNKNOWN));
     };

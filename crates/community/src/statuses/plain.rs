@@ -16,7 +16,7 @@ use super::remote::RemoteStatus;
 use super::{Cause, Status, Visibility, conversation, plain_marks};
 use crate::accounts::Account;
 use crate::federation::{
-    self,
+    self, Wish,
     order::{self, Version},
 };
 use crate::{Env, Error, emojis, tags};
@@ -261,9 +261,10 @@ fn write<'w>(
     let boosted = new.iter().filter(|one| one.look.boosted).map(|one| one.status.id);
     plain_marks::boost_waiting(tx, env, &boosted.collect::<Vec<_>>())?;
     let wanted = new.iter().flat_map(|one| {
-        missing(env, &one.status, one.coming.remote, &one.people, Cause::Delivered)
+        let fetches = missing(env, &one.status, one.coming.remote, &one.people, Cause::Delivered);
+        fetches.into_iter().map(|fetch| Wish { of: &one.status.uri, fetch })
     });
-    federation::want_each(tx, env, wanted)
+    federation::want_all(tx, env, wanted)
 }
 
 fn mention_each(tx: &mut Tx, new: &[New<'_>]) -> Result<(), Error> {

@@ -11,8 +11,8 @@ use super::boosted::{self, UNKNOWN, settle_boost, settle_like};
 use super::publish::{self, Posted, Reach};
 use super::{Receipt, Status, Visibility, marks};
 use crate::accounts::{self, Account};
-use crate::federation;
 use crate::federation::order::{self, BoostNote, Event, News, Relation, Step, Version};
+use crate::federation::{self, Wish};
 use crate::notifications::{self, Kind, Notice};
 use crate::streams::Noun;
 use crate::{Env, Error};
@@ -169,9 +169,9 @@ fn boost_early(tx: &mut Tx, env: &Env, marks: Vec<&ComingMark<'_>>) -> Result<()
         .collect();
     let wanted = marks.iter().zip(&steps).filter_map(|(mark, step)| {
         let event = step.now().filter(|_| !buried.contains(mark.object))?;
-        Some(boosted::fetch_of(env, mark.object, event))
+        Some(Wish { of: &mark.by.uri, fetch: boosted::fetch_of(env, mark.object, event) })
     });
-    federation::want_each(tx, env, wanted.collect::<Vec<_>>())
+    federation::want_all(tx, env, wanted.collect::<Vec<_>>())
 }
 
 /// What stands at `uris`, as far as it is known, by address.

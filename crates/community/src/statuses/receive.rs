@@ -111,7 +111,7 @@ pub fn receive(
     if seen.boosted {
         plain_marks::boost_waiting(tx, env, &[status.id])?;
     }
-    federation::want_each(tx, env, missing(env, &status, remote, &people, cause))?;
+    federation::want_each(tx, env, &status.uri, missing(env, &status, remote, &people, cause))?;
     Ok(Receipt::New(status.id))
 }
 

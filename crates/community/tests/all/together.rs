@@ -195,6 +195,36 @@ async fn boosts_of_posts_that_are_not_here_yet_stand_when_those_come() {
     }
 }
 
+#[tokio::test]
+async fn of_third_parties_so_much_is_fetched_at_once_on_one_servers_word_and_the_rest_by_and_by() {
+    for place in places() {
+        met(&place).await;
+        // Each post names ten people of as many other servers.
+        let named = |post: usize, of: &str| -> Vec<String> {
+            (0..10).map(|it| format!("https://{of}{}.example/it", post * 10 + it)).collect()
+        };
+        let posts = |of: &str, posts: Range<usize>| -> Vec<Deed> {
+            let one = |post| {
+                let names = named(post, of);
+                note(
+                    &format!("{of}{post}"),
+                    None,
+                    &names.iter().map(|it| &**it).collect::<Vec<_>>(),
+                )
+            };
+            posts.map(one).collect()
+        };
+        let (now, later) = ("jobs WHERE kind = 'fetch'", "jobs_later WHERE kind = 'fetch'");
+        work(&place, posts("many", 0..100)).await;
+        assert_eq!((rows(&place, now).await, rows(&place, later).await), (1_000, 0));
+        work(&place, posts("more", 0..5)).await;
+        assert_eq!((rows(&place, now).await, rows(&place, later).await), (1_000, 50));
+        // Of its own server what it wants is fetched as before.
+        work(&place, vec![note("own", None, &[&uri("somebody")])]).await;
+        assert_eq!((rows(&place, now).await, rows(&place, later).await), (1_001, 50));
+    }
+}
+
 /// bob's boost of his own post at `path`.
 fn boost(path: &str) -> Deed {
     Deed::Boost { object: uri(path), visibility: Visibility::Public, published: None }

@@ -34,7 +34,9 @@ pub struct Fetch {
 }
 
 struct Inner {
-    client: reqwest::Client,
+    /// For what is asked for, and for what is sent: those wait for no look-up of these.
+    asking: reqwest::Client,
+    sending: reqwest::Client,
     options: Options,
     hosts: Hosts,
 }
@@ -63,22 +65,26 @@ impl Fetch {
             }
             extra.extend(certificates);
         }
-        let client = reqwest::Client::builder()
-            .user_agent(&options.user_agent)
-            .redirect(reqwest::redirect::Policy::none())
-            .retry(reqwest::retry::never())
-            .referer(false)
-            .no_proxy()
-            .dns_resolver(Resolver::new(&options))
-            .connect_timeout(Duration::from_millis(options.connect_timeout_ms))
-            .pool_max_idle_per_host(IDLE_PER_HOST_MAX)
-            .pool_idle_timeout(IDLE_MAX)
-            .http2_max_header_list_size(HEADERS_BYTES_MAX)
-            .tls_certs_merge(extra)
-            .build()
-            .map_err(|error| StartError::Tls(cause_of(&error)))?;
+        let client = |resolver: Resolver| {
+            reqwest::Client::builder()
+                .user_agent(&options.user_agent)
+                .redirect(reqwest::redirect::Policy::none())
+                .retry(reqwest::retry::never())
+                .referer(false)
+                .no_proxy()
+                .dns_resolver(resolver)
+                .connect_timeout(Duration::from_millis(options.connect_timeout_ms))
+                .pool_max_idle_per_host(IDLE_PER_HOST_MAX)
+                .pool_idle_timeout(IDLE_MAX)
+                .http2_max_header_list_size(HEADERS_BYTES_MAX)
+                .tls_certs_merge(extra.clone())
+                .build()
+                .map_err(|error| StartError::Tls(cause_of(&error)))
+        };
+        let resolver = Resolver::new(&options);
+        let (sending, asking) = (client(resolver.to_send())?, client(resolver)?);
         let hosts = Hosts::new(&options);
-        Ok(Self { inner: Arc::new(Inner { client, options, hosts }) })
+        Ok(Self { inner: Arc::new(Inner { asking, sending, options, hosts }) })
     }
 
     /// Gets a resource. Redirects are followed, each checked and signed anew.
@@ -206,7 +212,7 @@ impl Fetch {
         body: &Bytes,
         time: Time,
     ) -> Result<Hop, Error> {
-        let Inner { client, options, hosts } = &*self.inner;
+        let Inner { asking, sending, options, hosts } = &*self.inner;
         target::check(url, options)?;
         let host = target::host_of(url);
         // To be out of time before it was one's turn is not the host's failure.
@@ -222,9 +228,10 @@ impl Fetch {
                 headers.insert(name.clone(), value.clone());
             }
         }
-        let sending =
+        let client = if *method == Method::GET { asking } else { sending };
+        let answer =
             client.request(method.clone(), url.clone()).headers(headers).body(body.clone()).send();
-        let error = match timeout_at(time.until, sending).await {
+        let error = match timeout_at(time.until, answer).await {
             Ok(Ok(response)) => {
                 return Ok(Hop { response, url: url.clone(), host, place, leads_to: None });
             }
@@ -285,6 +292,7 @@ fn sending_error(host: String, error: &reqwest::Error) -> Error {
         match inner.downcast_ref::<Refused>() {
             Some(Refused::NotFound) => return Error::Resolve { host },
             Some(Refused::Private) => return Error::Private { host },
+            Some(Refused::Busy) => return Error::Busy { host },
             None => source = inner.source(),
         }
     }

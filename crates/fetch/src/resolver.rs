@@ -8,13 +8,16 @@ use std::time::Duration;
 use moka::sync::Cache;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use tokio::sync::Semaphore;
+use tokio::time::timeout;
 
 use crate::Options;
 use crate::address::is_public;
 
-/// Look-ups that run at once. Each holds a thread until the system's resolver gives up, whatever
-/// deadline its request had.
-const LOOKUPS_MAX: usize = 64;
+/// Look-ups that run at once for what is asked for, and for what is sent, which strangers can hold
+/// up less. Each holds a thread until the system's resolver gives up, whatever deadline its request
+/// had.
+const LOOKUPS_TO_ASK_MAX: usize = 192;
+const LOOKUPS_TO_SEND_MAX: usize = 64;
 
 /// Names whose addresses are remembered.
 const REMEMBERED_MAX: u64 = 20_000;
@@ -26,6 +29,9 @@ pub(crate) struct Resolver {
     given: HashMap<String, SocketAddr>,
     allow_private: bool,
     lookups: Arc<Semaphore>,
+    /// How long a look-up waits for its place: less than a connection may take, so that this is
+    /// not taken for the host's silence.
+    patience: Duration,
     /// Addresses that were let through.
     remembered: Cache<String, Vec<SocketAddr>>,
 }
@@ -37,19 +43,29 @@ pub(crate) enum Refused {
     NotFound,
     #[error("the name has no public address")]
     Private,
+    #[error("too many names are looked up")]
+    Busy,
 }
 
 impl Resolver {
+    /// For what is asked for.
     pub(crate) fn new(options: &Options) -> Self {
         Self {
             given: options.resolve.clone(),
             allow_private: options.allow_private,
-            lookups: Arc::new(Semaphore::new(LOOKUPS_MAX)),
+            lookups: Arc::new(Semaphore::new(LOOKUPS_TO_ASK_MAX)),
+            patience: Duration::from_millis(options.connect_timeout_ms / 2),
             remembered: Cache::builder()
                 .max_capacity(REMEMBERED_MAX)
                 .time_to_live(REMEMBERED)
                 .build(),
         }
+    }
+
+    /// The same, that knows what this one knows, for what is sent.
+    pub(crate) fn to_send(&self) -> Self {
+        let lookups = Arc::new(Semaphore::new(LOOKUPS_TO_SEND_MAX));
+        Self { given: self.given.clone(), lookups, remembered: self.remembered.clone(), ..*self }
     }
 }
 
@@ -64,10 +80,12 @@ impl Resolve for Resolver {
             let addresses: Addrs = Box::new(known.into_iter());
             return Box::pin(std::future::ready(Ok(addresses)));
         }
-        let (lookups, allow_private) = (self.lookups.clone(), self.allow_private);
+        let Self { allow_private, patience, .. } = *self;
+        let lookups = self.lookups.clone();
         let (name, remembered) = (host.clone(), self.remembered.clone());
         Box::pin(async move {
-            let place = lookups.acquire_owned().await?;
+            let place = timeout(patience, lookups.acquire_owned()).await;
+            let place = place.map_err(|_| Refused::Busy)??;
             let found = tokio::task::spawn_blocking(move || {
                 // The place is given back by the thread, not by whoever waits for it.
                 let _place = place;
@@ -97,6 +115,22 @@ fn admitted(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn who_finds_no_place_to_look_up_hears_so_before_a_host_is_taken_to_be_silent() {
+        let options = Options { allow_private: true, ..Options::default() };
+        let to_ask = Resolver::new(&options);
+        let to_send = to_ask.to_send();
+        let busy = |found: Result<Addrs, Box<dyn std::error::Error + Send + Sync>>| {
+            matches!(found.err().and_then(|it| it.downcast_ref().copied()), Some(Refused::Busy))
+        };
+        let held = to_ask.lookups.acquire_many(LOOKUPS_TO_ASK_MAX as u32).await;
+        let name = || "localhost".parse::<Name>().unwrap();
+        assert!(busy(to_ask.resolve(name()).await));
+        assert!(to_send.resolve(name()).await.is_ok(), "what is sent has places of its own");
+        assert!(to_ask.resolve(name()).await.is_ok(), "and what it found is known to both");
+        drop(held);
+    }
 
     #[test]
     fn only_public_addresses_of_a_name_are_used() {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use moka::sync::Cache;
 use parking_lot::Mutex;
-use tokio::sync::Semaphore;
+use tokio::sync::{AcquireError, Semaphore, SemaphorePermit};
 use weir_base::Timestamp;
 use weir_community::{Env, Error};
 use weir_db::{Class, Tx};
@@ -23,6 +23,9 @@ use crate::wire::Uri;
 const RUNNING_MAX: usize = 256;
 /// Those of them from one server: fewer than connections to it, so that others get through.
 const RUNNING_PER_HOST_MAX: usize = 4;
+/// Those of them that one network asked for: half, and fewer than names are looked up at once, so
+/// that no names of its choice hold up others.
+const RUNNING_PER_SOURCE_MAX: usize = 128;
 /// Keys that are wanted at once: in all, of one server, and by what one network sent. Messages that
 /// want more come again by themselves.
 const WANTED_MAX: usize = 5_000;
@@ -84,7 +87,8 @@ struct State {
     /// How many are wanted of a server, and by what a network sent.
     of_host: HashMap<String, usize>,
     of_source: HashMap<String, usize>,
-    hosts: HashMap<String, Weak<Semaphore>>,
+    /// Places of servers and networks.
+    places: HashMap<String, Weak<Semaphore>>,
 }
 
 /// What waits for a key.
@@ -179,7 +183,12 @@ impl Meetings {
 
     /// The places of a server.
     fn host(&self, name: &str) -> Arc<Semaphore> {
-        self.places(name, RUNNING_PER_HOST_MAX)
+        self.places(&format!("host {name}"), RUNNING_PER_HOST_MAX)
+    }
+
+    /// The places of a network.
+    fn source(&self, name: &str) -> Arc<Semaphore> {
+        self.places(&format!("source {name}"), RUNNING_PER_SOURCE_MAX)
     }
 
     /// Those of them that suspects may hold.
@@ -189,14 +198,14 @@ impl Meetings {
 
     fn places(&self, name: &str, count: usize) -> Arc<Semaphore> {
         let mut state = self.state.lock();
-        if let Some(places) = state.hosts.get(name).and_then(Weak::upgrade) {
+        if let Some(places) = state.places.get(name).and_then(Weak::upgrade) {
             return places;
         }
-        if state.hosts.len() >= 1_000 {
-            state.hosts.retain(|_, places| places.strong_count() > 0);
+        if state.places.len() >= 1_000 {
+            state.places.retain(|_, places| places.strong_count() > 0);
         }
         let places = Arc::new(Semaphore::new(count));
-        state.hosts.insert(name.to_owned(), Arc::downgrade(&places));
+        state.places.insert(name.to_owned(), Arc::downgrade(&places));
         places
     }
 }
@@ -223,6 +232,25 @@ impl Drop for Flight<'_> {
     fn drop(&mut self) {
         if let Some(name) = &self.name {
             self.meetings.over(name);
+        }
+    }
+}
+
+/// A place of each. Who waits for one of them holds none of the other: what is slow keeps nobody
+/// from going whom it does not concern.
+async fn both<'p>(
+    one: &'p Semaphore,
+    other: &'p Semaphore,
+) -> Result<[SemaphorePermit<'p>; 2], AcquireError> {
+    loop {
+        let of_one = one.acquire().await?;
+        if let Ok(of_other) = other.try_acquire() {
+            return Ok([of_one, of_other]);
+        }
+        drop(of_one);
+        let of_other = other.acquire().await?;
+        if let Ok(of_one) = one.try_acquire() {
+            return Ok([of_one, of_other]);
         }
     }
 }
@@ -264,9 +292,9 @@ impl ActivityPub {
             true => of_suspects.acquire().await.ok(),
             false => None,
         };
-        // First one of the server's: who waits for a slow one keeps nobody from going.
         let of_host = meetings.host(wanted.actor.authority());
-        let _of_host = of_host.acquire().await;
+        let of_source = meetings.source(&wanted.source);
+        let _of_both = both(&of_host, &of_source).await;
         let of_all = meetings.running.acquire().await;
         let end = self.fetch_key(&wanted).await;
         drop(of_all);
@@ -370,6 +398,25 @@ mod tests {
         let now = Timestamp::default();
         assert!(matches!(meetings.answer(&of_nobody, now), Some(Outcome::Discard(_))));
         assert!(meetings.answer(&of_alice, now).is_none());
+    }
+
+    #[tokio::test]
+    async fn who_waits_for_a_place_of_a_server_holds_none_of_the_network_and_the_other_way_round() {
+        let meetings = Meetings::default();
+        let (slow, other) = (meetings.host("slow.example"), meetings.host("other.example"));
+        let network = meetings.source("192.0.2.1");
+        let all_of_slow = slow.acquire_many(RUNNING_PER_HOST_MAX as u32).await.unwrap();
+        let waiting = both(&slow, &network);
+        tokio::pin!(waiting);
+        assert!(futures_util::poll!(&mut waiting).is_pending());
+        assert_eq!(network.available_permits(), RUNNING_PER_SOURCE_MAX);
+        let all_of_network = network.acquire_many(RUNNING_PER_SOURCE_MAX as u32).await.unwrap();
+        drop(all_of_slow);
+        assert!(futures_util::poll!(&mut waiting).is_pending());
+        assert_eq!(slow.available_permits(), RUNNING_PER_HOST_MAX);
+        assert!(futures_util::poll!(std::pin::pin!(both(&other, &network))).is_pending());
+        drop(all_of_network);
+        assert!(waiting.await.is_ok());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Jobs that were running when the process died: counted, tried alone, and buried at the third.
+//! Jobs that were running when the process died: counted, tried alone, and buried at the fourth.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,9 +16,10 @@ use crate::journal::{Journal, Suspect};
 use crate::turns::Pick;
 use crate::{Error, Jobs, Outcome};
 
-/// A job that ran at so many deaths of its process, at the last one alone, is poison. A unit has
-/// one more: whatever stood in its batch was counted with it, so it is tried alone twice.
-const DEATHS_MAX: i64 = 3;
+/// A job that ran at so many deaths of its process, at the last two alone, is poison. One death
+/// alone may be another's fault: where a process is killed again and again, by whatever it is, that
+/// meets some job.
+const DEATHS_MAX: i64 = 4;
 /// One that ran at so many is tried alone.
 const DEATHS_ALONE: i64 = 2;
 /// All of them together are tried for so long before the other jobs start.
@@ -42,8 +43,7 @@ impl Jobs {
     /// Writes down in the file at `path` which jobs run, at the cost of a store to memory each, so
     /// that one that kills its process is found: what ran when the process before died is counted,
     /// what ran at two deaths is tried alone before the others start, and what then kills the
-    /// process a third time (a unit, which ran in a batch, a fourth time) goes to the dead set. On
-    /// PostgreSQL that needs [`set_place`](Self::set_place), so that the next process has the jobs
+    /// process twice more goes to the dead set. On PostgreSQL that needs [`set_place`](Self::set_place), so that the next process has the jobs
     /// of the one before; with the jobs on Redis this file is not needed. Blocks the calling
     /// thread; to be called before the workers start. The file belongs to this process alone.
     ///
@@ -135,7 +135,7 @@ impl Worker {
         let claims = self.take(&picks, found);
         let (queue, id) = (&self.state.name, trial.id);
         let deaths = trial.deaths;
-        if trial.was_alone && deaths >= DEATHS_MAX + i64::from(self.is_unit()) {
+        if trial.was_alone && deaths >= DEATHS_MAX {
             tracing::error!(%queue, %id, deaths, "the job killed its process again: it is dead");
             metrics::counter!("weir_jobs_poison_total", "queue" => queue.to_string()).increment(1);
             return self.bury(claims, deaths).await;

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use hickory_resolver::proto::op::{Message, MessageType, OpCode};
 use hickory_resolver::proto::rr::rdata::{A, SRV};
 use hickory_resolver::proto::rr::{Name, RData, Record};
-use tokio::net::{TcpListener, UdpSocket};
+use tokio::net::{TcpListener, TcpSocket, UdpSocket};
 use weir_storm::fixture;
 use weir_xmpp::s2s::{Finding, Servers, Setup, Trust, serve};
 
@@ -56,8 +56,11 @@ async fn pairs(told: fn(u16, u16) -> Vec<Record>) -> Vec<(Place, Place)> {
         let a = Place::named(one, true, "a.test").await;
         let b = Place::named(two, true, "b.test").await;
         let door = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let known = told(door.local_addr().unwrap().port(), closed.port());
+        // Held, so that nobody else listens there either.
+        let closed = TcpSocket::new_v4().unwrap();
+        closed.bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+        let (open, shut) = (door.local_addr().unwrap(), closed.local_addr().unwrap());
+        let known = told(open.port(), shut.port());
         let asked = Finding {
             name_server: Some(name_server(known).await),
             allow_private: true,
@@ -75,7 +78,11 @@ async fn pairs(told: fn(u16, u16) -> Vec<Record>) -> Vec<(Place, Place)> {
             Servers::start(&place.xmpp, setup).unwrap()
         };
         start(&a, asked);
-        tokio::spawn(serve(start(&b, Finding::default()), door));
+        let serving = serve(start(&b, Finding::default()), door);
+        tokio::spawn(async move {
+            serving.await;
+            drop(closed);
+        });
         pairs.push((a, b));
     }
     pairs

@@ -120,3 +120,40 @@ fn page(measured: &Measured, object: &Value) -> String {
         .map(|name| format!("<h2>{name}</h2>{}", table(&object[name])));
     plot::page("weir storm deliver", &format!("{plots}{}", tables.concat()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::deliver::arrange::Kind;
+    use crate::fediverse::Arrival;
+
+    #[test]
+    fn of_a_post_that_is_missing_somewhere_there_is_no_time_by_which_it_was_everywhere() {
+        let due = Instant::now();
+        let mut count = Count::new(["one"], vec![1, 1], &[Kind::Live, Kind::Live]);
+        let came = |host| Arrival {
+            host,
+            path: "/inbox".to_owned(),
+            at: due,
+            body: bytes::Bytes::from_static(b"one"),
+        };
+        let results = |count| {
+            let measured = Measured {
+                count,
+                written: vec![(1.0, due)],
+                looks: Vec::new(),
+                used_s: 0.0,
+                own_s: 0.0,
+                arranged_s: 0.0,
+            };
+            let results = measured.results();
+            ["missing", "first_inbox_of_last_host_ms", "last_live_host_ms"]
+                .map(|name| results[name].clone())
+        };
+        count.add(&came(0));
+        let mut whole = Count::new(["one"], vec![1, 1], &[Kind::Live, Kind::Live]);
+        assert!(whole.add(&came(0)) && whole.add(&came(1)));
+        assert_eq!(results(count), [json!(1), Value::Null, Value::Null]);
+        assert_eq!(results(whole), [json!(0), json!(0.0), json!(0.0)]);
+    }
+}

@@ -16,7 +16,7 @@ use weir_jobs::{Claimed, Delay, Failure, Job, Last, Outcome, Prepared, Queue, Re
 
 use super::compact::{Compact, Damaged};
 use super::meet::Wanted;
-use super::work::{Inbound, Late, is_late, unread};
+use super::work::{Inbound, Late, beside, is_late, unread};
 use crate::signature::{self, Received, SignatureError};
 use crate::wire::{self, Uri, WireError};
 use crate::{ActivityPub, Signer};
@@ -192,10 +192,7 @@ impl ActivityPub {
             };
             jobs.into_iter().map(one).collect()
         };
-        match tokio::task::spawn_blocking(judge).await {
-            Ok(judged) => judged,
-            Err(error) => again(Outcome::retry(error)),
-        }
+        beside(judge).await.unwrap_or_else(again)
     }
 
     fn judge(&self, job: &Unverified, known: Option<&Signer>) -> Judged {

@@ -193,11 +193,24 @@ impl ActivityPub {
         let parse = move || -> Vec<Parsed> {
             jobs.iter().map(|claimed| parse(claimed, &known, &urls)).collect()
         };
-        let parsed = match tokio::task::spawn_blocking(parse).await {
+        let parsed = match beside(parse).await {
             Ok(parsed) => parsed,
-            Err(error) => return again(Outcome::retry(error)),
+            Err(outcome) => return again(outcome),
         };
         parsed.into_iter().map(prepared).collect()
+    }
+}
+
+/// What `read` makes of a batch, on a thread for what takes long. A panic in it goes on: then the
+/// engine has the messages of the batch read one by one, and only the one it comes from fails.
+pub(super) async fn beside<T: Send + 'static>(
+    read: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Outcome> {
+    match tokio::task::spawn_blocking(read).await {
+        Ok(made) => Ok(made),
+        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        // The runtime ends.
+        Err(error) => Err(Outcome::retry(error)),
     }
 }
 
@@ -310,4 +323,17 @@ fn passable(
     let body = body.text()?;
     let proven = wire::is_proven(&body);
     Ok(Some(Passable { body, proven, addressed }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_while_messages_are_read_is_no_outcome_of_all_of_them() {
+        assert_eq!(beside(|| 7).await, Ok(7));
+        let read = || -> usize { panic!("one of them cannot be read") };
+        let end = tokio::spawn(beside(read)).await;
+        assert!(end.unwrap_err().is_panic());
+    }
 }

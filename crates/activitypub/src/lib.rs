@@ -13,7 +13,9 @@
 //! | `resolver` | learning of what lies on other servers |
 //! | `keys` | what people here sign with |
 //! | `gather` | writing together what comes at once |
+//! | `away` | jobs for which the database could not be asked |
 
+mod away;
 mod deed;
 mod face;
 mod gather;

@@ -16,7 +16,8 @@ use weir_jobs::{Claimed, Delay, Failure, Job, Last, Outcome, Prepared, Queue, Re
 
 use super::compact::{Compact, Damaged};
 use super::meet::Wanted;
-use super::work::{Inbound, Late, beside, is_late, unread};
+use super::work::{Inbound, Late, beside, is_late};
+use crate::away::unread;
 use crate::signature::{self, Received, SignatureError};
 use crate::wire::{self, Uri, WireError};
 use crate::{ActivityPub, Signer};

@@ -16,14 +16,13 @@ use weir_jobs::{Claimed, Job, Outcome, Prepared, Queue, Registry, Retry};
 use super::compact::{Compact, Damaged};
 use super::look_up::LookUp;
 use crate::ActivityPub;
+use crate::away::unread;
 use crate::deed::{self, Meaning};
 use crate::read;
 use crate::wire;
 
 /// What was published so long before it came is late, in ms.
 const LATE_MS: i64 = 60_000;
-/// When to ask again a database that is away, in ms.
-const AWAY_MS: i64 = 1_000;
 
 /// A message that the door let in.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -211,15 +210,6 @@ pub(super) async fn beside<T: Send + 'static>(
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
         // The runtime ends.
         Err(error) => Err(Outcome::retry(error)),
-    }
-}
-
-/// What becomes of messages for which the database could not be asked: that it is away is no
-/// failure of theirs.
-pub(super) fn unread(error: &Error) -> Outcome {
-    match error {
-        Error::Db(away) if away.is_passing() => Outcome::postpone(away, AWAY_MS),
-        other => Outcome::retry(other),
     }
 }
 

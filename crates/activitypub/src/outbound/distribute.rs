@@ -9,6 +9,7 @@ use weir_jobs::{Claimed, Outcome, Prepared};
 use super::compose::{self, Composed};
 use super::ship::{self, Sent};
 use super::subject;
+use crate::away::unread;
 use crate::wire::write;
 use crate::{ActivityPub, Signing};
 
@@ -21,12 +22,20 @@ pub async fn prepare(face: ActivityPub, jobs: Vec<Claimed<Distribute>>) -> Vec<P
     for claim in jobs {
         prepared.push(match plan(&face, claim).await {
             Ok(Some(plan)) => Prepared::Run(plan),
-            // What it was about is gone, and so is the wish to tell of it.
-            Ok(None) | Err(Error::NotFound(_) | Error::Gone(_)) => Prepared::Not(Outcome::Done),
-            Err(error) => Prepared::Not(Outcome::retry(error)),
+            Ok(None) => Prepared::Not(Outcome::Done),
+            Err(error) => Prepared::Not(unplanned(&error)),
         });
     }
     prepared
+}
+
+/// What becomes of a message for which there is no plan.
+fn unplanned(error: &Error) -> Outcome {
+    match error {
+        // What it was about is gone, and so is the wish to tell of it.
+        Error::NotFound(_) | Error::Gone(_) => Outcome::Done,
+        other => unread(other),
+    }
 }
 
 async fn plan(face: &ActivityPub, claim: Claimed<Distribute>) -> Result<Option<Plan>, Error> {
@@ -66,4 +75,24 @@ async fn plan(face: &ActivityPub, claim: Claimed<Distribute>) -> Result<Option<P
 /// The database's.
 pub fn write(tx: &mut Tx, env: &Env, plans: &[Plan]) -> Result<Vec<Outcome>, weir_db::Error> {
     ship::write_each(tx, env, plans.iter().map(|plan| plan.0.as_slice()))
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_db::Error as DbError;
+
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_told_while_the_database_is_away_goes_a_moment_later() {
+        let soon = |error| match unplanned(&Error::Db(error)) {
+            Outcome::Postponed { after_ms, .. } => after_ms <= 1_000,
+            _ => false,
+        };
+        assert!(soon(DbError::Unavailable("it starts".into())));
+        assert!(soon(DbError::Busy));
+        let broken = DbError::Statement { reason: "no such table".into(), sql: String::new() };
+        assert!(!soon(broken), "what does not pass by itself is a failure");
+        assert_eq!(unplanned(&Error::NotFound("Status")), Outcome::Done);
+    }
 }

@@ -11,6 +11,7 @@ use weir_jobs::{Claimed, Outcome, Prepared};
 
 use super::ship::{self, Sent};
 use super::subject;
+use crate::away::unread;
 use crate::{ActivityPub, wire};
 
 /// A message, handed on by each person here in whose conversation it is.
@@ -23,7 +24,7 @@ pub async fn prepare(face: ActivityPub, jobs: Vec<Claimed<Forward>>) -> Vec<Prep
         prepared.push(match plan(&face, claim.job).await {
             Ok(plan) if plan.0.is_empty() => Prepared::Not(Outcome::Done),
             Ok(plan) => Prepared::Run(plan),
-            Err(error) => Prepared::Not(Outcome::retry(error)),
+            Err(error) => Prepared::Not(unread(&error)),
         });
     }
     prepared

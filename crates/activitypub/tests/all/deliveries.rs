@@ -196,6 +196,46 @@ async fn each_deed_has_its_activity_and_reaches_whom_it_concerns() {
 }
 
 #[tokio::test]
+async fn what_was_taken_back_before_anybody_heard_of_it_is_not_told() {
+    for place in places() {
+        let peer = Peer::start().await;
+        let alice = place.person("alice").await;
+        let bob = place.stranger(&peer, "bob").await;
+        let carol = place.stranger(&peer, "carol").await;
+        let note = peer.write("bob", "A note", None);
+        let found =
+            weir_community::federation::Resolver::address(&place.face, &note).await.unwrap();
+        let weir_community::federation::Found::Status(theirs) = found else { panic!("{found:?}") };
+        let mine = place.post(alice, "Mine", Visibility::Public).await;
+        follows(&place, bob, alice).await;
+        follows(&place, carol, alice).await;
+        place
+            .write(move |tx, env| {
+                relationships::end_quietly(tx, env, bob, alice)?;
+                statuses::favourite(tx, env, alice, theirs)?;
+                statuses::unfavourite(tx, env, alice, theirs)?;
+                statuses::pin(tx, env, alice, mine)?;
+                statuses::unpin(tx, env, alice, mine)?;
+                relationships::block(tx, env, alice, bob, "")?;
+                relationships::unblock(tx, env, alice, bob)
+            })
+            .await
+            .unwrap();
+        let running = place.start();
+        until("all is told", async || {
+            place.count("jobs WHERE kind = 'distribute'").await == 0
+                && place.count("deliveries").await == 0
+        })
+        .await;
+        let mut kinds: Vec<String> = peer.delivered().iter().map(Delivered::kind).collect();
+        kinds.sort();
+        assert_eq!(kinds, ["Accept", "Create", "Remove", "Undo", "Undo"]);
+        assert_eq!(peer.activities("Accept")[0]["object"]["actor"], peer.actor("carol"));
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
 async fn what_is_for_one_goes_to_one_and_nothing_to_blocked_servers() {
     for place in places() {
         let (near, far) = (Peer::start().await, Peer::start().await);

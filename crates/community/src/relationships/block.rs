@@ -61,6 +61,18 @@ pub fn unblock(tx: &mut Tx, env: &Env, by: Id, target: Id) -> Result<(), Error> 
     Ok(())
 }
 
+/// Whether the block `id` of `target` by `by` still holds.
+///
+/// # Errors
+/// The database's.
+pub fn is_blocked(tx: &mut Tx, by: Id, target: Id, id: Id) -> Result<bool, Error> {
+    let found: Option<i64> = tx.value(
+        "SELECT 1 FROM blocks WHERE account_id = ?1 AND target_id = ?2 AND id = ?3",
+        params![by, target, id],
+    )?;
+    Ok(found.is_some())
+}
+
 /// `by` mutes `target`, and its notifications if wished, until `expires_at` (none: for good).
 ///
 /// # Errors

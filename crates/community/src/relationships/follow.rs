@@ -88,6 +88,18 @@ pub fn is_wanted(tx: &mut Tx, by: Id, target: Id, id: Id) -> Result<bool, Error>
     Ok(found.is_some())
 }
 
+/// Whether `account` is followed by `follower`.
+///
+/// # Errors
+/// The database's.
+pub fn is_followed(tx: &mut Tx, account: Id, follower: Id) -> Result<bool, Error> {
+    let found: Option<i64> = tx.value(
+        "SELECT 1 FROM follows WHERE account_id = ?1 AND target_id = ?2",
+        params![follower, account],
+    )?;
+    Ok(found.is_some())
+}
+
 /// Whether one of the two blocks the other.
 pub(crate) fn blocked(tx: &mut Tx, one: Id, other: Id) -> Result<bool, Error> {
     let found: Option<i64> = tx.value(

@@ -8,12 +8,12 @@ mod profile;
 mod receive;
 mod view;
 
-pub use block::{block, mute, unblock, unmute};
+pub use block::{block, is_blocked, mute, unblock, unmute};
 pub use domains::{block_domain, blocked_domains, unblock_domain, with_domain};
 pub(crate) use follow::blocked_each;
 pub use follow::{
     FollowWish, Following, accept_request, end_quietly, follow, follower_ids, following_ids,
-    is_wanted, reject_request, remove_follower, unfollow,
+    is_followed, is_wanted, reject_request, remove_follower, unfollow,
 };
 pub use lists::{Relation, familiar_followers, page};
 pub use profile::{endorse, set_note, unendorse};

@@ -90,6 +90,15 @@ pub fn unfavourite(tx: &mut Tx, env: &Env, by: Id, id: Id) -> Result<Id, Error> 
     Ok(status.id)
 }
 
+/// Whether the favourite `id` still holds.
+///
+/// # Errors
+/// The database's.
+pub fn is_favourite(tx: &mut Tx, id: Id) -> Result<bool, Error> {
+    let found: Option<i64> = tx.value("SELECT 1 FROM favourites WHERE id = ?1", params![id])?;
+    Ok(found.is_some())
+}
+
 /// Removes a favourite of anybody; its id when there was one.
 pub(crate) fn remove_favourite(
     tx: &mut Tx,
@@ -316,6 +325,16 @@ pub fn pin(tx: &mut Tx, env: &Env, by: Id, id: Id) -> Result<(), Error> {
     )?;
     env.streams.marked(tx, by, status.id);
     federation::send(tx, env, by, Message::Pin { status: status.id })
+}
+
+/// Whether `by` still shows post `id` at the top of their profile.
+///
+/// # Errors
+/// The database's.
+pub fn is_pinned(tx: &mut Tx, by: Id, id: Id) -> Result<bool, Error> {
+    let sql = "SELECT 1 FROM pins WHERE account_id = ?1 AND status_id = ?2";
+    let found: Option<i64> = tx.value(sql, params![by, id])?;
+    Ok(found.is_some())
 }
 
 /// `by` takes post `id` from the top of their profile.

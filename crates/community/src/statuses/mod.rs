@@ -38,8 +38,8 @@ pub use delete::{delete, erase};
 pub use edit::{Edit, PollEdit, Version, edit, history};
 pub(crate) use keys::KEY_LIFE_MS;
 pub use marks::{
-    Mark, bookmark, boost, favourite, marked, mute_conversation, pin, pinned, set_pins, unbookmark,
-    unboost, unfavourite, unmute_conversation, unpin,
+    Mark, bookmark, boost, favourite, is_favourite, is_pinned, marked, mute_conversation, pin,
+    pinned, set_pins, unbookmark, unboost, unfavourite, unmute_conversation, unpin,
 };
 pub(crate) use plain::{Coming, Taken, receive_plain};
 pub(crate) use plain_deletes::Going;

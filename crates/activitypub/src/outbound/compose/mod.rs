@@ -1,5 +1,7 @@
 //! Messages of the community as activities, and for whom each is.
 //!
+//! What was taken back before anybody heard of it is not told: its end may be told already.
+//!
 //! | file | which messages |
 //! | --- | --- |
 //! | `posts` | posts, boosts and pins |
@@ -91,7 +93,7 @@ pub fn compose(
         }
         Message::Follow { id, target } => desk.follow(*id, *target)?,
         Message::Unfollow { id, target } => desk.unfollow(*id, *target)?,
-        Message::AcceptFollow { uri, follower } => desk.answer(Kind::Accept, uri, *follower)?,
+        Message::AcceptFollow { uri, follower } => desk.accept(uri, *follower)?,
         Message::RejectFollow { uri, follower } => desk.answer(Kind::Reject, uri, *follower)?,
         Message::Block { id, target } => desk.block(*id, *target)?,
         Message::Unblock { id, target } => desk.unblock(*id, *target)?,

@@ -36,6 +36,9 @@ impl Desk<'_, '_> {
     }
 
     pub(super) fn favourite(&mut self, id: Id, status: Id) -> One {
+        if !statuses::is_favourite(self.tx, id)? {
+            return Ok(None);
+        }
         let status = statuses::by_id(self.tx, status)?;
         let like = self.like(id, &status.uri, status.account_id)?;
         self.told(like)
@@ -60,7 +63,6 @@ impl Desk<'_, '_> {
     }
 
     pub(super) fn follow(&mut self, id: Id, target: Id) -> One {
-        // It was taken back before anybody heard of it.
         if !relationships::is_wanted(self.tx, self.by, target, id)? {
             return Ok(None);
         }
@@ -74,6 +76,9 @@ impl Desk<'_, '_> {
     }
 
     pub(super) fn block(&mut self, id: Id, target: Id) -> One {
+        if !relationships::is_blocked(self.tx, self.by, target, id)? {
+            return Ok(None);
+        }
         let block = self.towards(Kind::Block, "blocks", id, target)?;
         self.told(block)
     }
@@ -81,6 +86,13 @@ impl Desk<'_, '_> {
     pub(super) fn unblock(&mut self, id: Id, target: Id) -> One {
         let block = self.towards(Kind::Block, "blocks", id, target)?;
         self.taken_back(block)
+    }
+
+    pub(super) fn accept(&mut self, follow_uri: &str, follower: Id) -> One {
+        if !relationships::is_followed(self.tx, self.by, follower)? {
+            return Ok(None);
+        }
+        self.answer(Kind::Accept, follow_uri, follower)
     }
 
     /// The answer to a Follow, with the Follow in it: some know it only by its id, some only by

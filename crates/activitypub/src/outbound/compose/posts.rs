@@ -101,6 +101,9 @@ impl Desk<'_, '_> {
     }
 
     pub(super) fn pin(&mut self, status: Id) -> One {
+        if !statuses::is_pinned(self.tx, self.by, status)? {
+            return Ok(None);
+        }
         let uri = statuses::by_id(self.tx, status)?.uri;
         self.featured(Kind::Add, "adds", &uri)
     }

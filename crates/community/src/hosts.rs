@@ -244,7 +244,9 @@ pub fn is_allowed(tx: &mut Tx, domain: &str) -> Result<bool, Error> {
 /// `a.b.example:8080`, `a.b.example`, `b.example`, `example`.
 fn names_above(domain: &str) -> Vec<&str> {
     let mut names = vec![domain];
-    let mut rest = domain.split(':').next().unwrap_or_default();
+    let host = domain.split(':').next().unwrap_or_default();
+    // With a dot at its end a name is still that of the same server.
+    let mut rest = host.strip_suffix('.').unwrap_or(host);
     if rest != domain {
         names.push(rest);
     }
@@ -552,7 +554,16 @@ pub fn ask_again(tx: &mut Tx, host: &str, now: Timestamp) -> Result<bool, Error>
 
 #[cfg(test)]
 mod tests {
-    use super::{as_read, name};
+    use super::{as_read, name, names_above};
+
+    #[test]
+    fn what_is_decided_of_a_server_counts_for_all_its_names_and_those_below() {
+        for written in ["b.example", "b.example:8080", "a.b.example", "b.example.", "b.example.:80"]
+        {
+            assert!(names_above(written).contains(&"b.example"), "{written}");
+        }
+        assert!(!names_above("ab.example").contains(&"b.example"));
+    }
 
     #[test]
     fn a_server_has_one_name_however_it_is_written() {

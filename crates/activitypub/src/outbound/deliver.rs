@@ -141,3 +141,22 @@ async fn deliver(
     let items = inboxes.into_iter().map(item).collect();
     Round::new(face, &host, peer, haste).patient(patience).run(items).await.map(|_| ())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inboxes_of_one_server_stand_in_its_lane_whoever_names_them() {
+        let inbox = |domain: &str| Inbox {
+            url: format!("https://named.example/inboxes/{domain}"),
+            domain: domain.to_owned(),
+        };
+        let inboxes = ["a.example", "b.example", "named.example"].map(inbox).to_vec();
+        let reach = Reach { inboxes, ..Reach::default() };
+        let (first, rest) = jobs(Id(1), &reach, |_| false);
+        assert_eq!((first.len(), rest.len()), (1, 1));
+        assert_eq!((&*first[0].lane(), &*rest[0].lane()), ("named.example", "named.example"));
+        assert_eq!((first[0].inboxes.len(), rest[0].0.inboxes.len()), (1, 2));
+    }
+}

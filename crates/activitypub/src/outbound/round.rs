@@ -363,8 +363,12 @@ async fn try_once(
     way: &Way<'_>,
 ) -> Result<(Tried, Form, i64), Failure> {
     let refused = |why: &str| Ok((Tried::Refused(why.to_owned()), form, 0));
-    if face.standing(&item.domain).await.map_err(Failure::retry)? == Standing::Refused {
-        return refused("the server is blocked");
+    // Who names an inbox may name that of another server.
+    let at = federation::host_of(&item.inbox).unwrap_or_default();
+    for server in [at, &item.domain] {
+        if face.standing(server).await.map_err(Failure::retry)? == Standing::Refused {
+            return refused("the server is blocked");
+        }
     }
     let payload = face.outbound().payloads.get(item.payload).await;
     let Some(payload) = payload.map_err(Failure::retry)? else {

@@ -261,3 +261,35 @@ async fn what_is_for_one_goes_to_one_and_nothing_to_blocked_servers() {
         running.stop().await;
     }
 }
+
+#[tokio::test]
+async fn an_inbox_on_a_blocked_server_gets_nothing_whosever_it_is_said_to_be() {
+    for place in places() {
+        let (near, far) = (Peer::start().await, Peer::start().await);
+        let alice = place.person("alice").await;
+        let bob = place.stranger(&near, "bob").await;
+        let (base, pem, inbox) = (near.at(""), near.public_pem(), far.at("/inbox"));
+        let carol = place.stranger_by(&base, &pem, "carol", inbox).await;
+        follows(&place, bob, alice).await;
+        follows(&place, carol, alice).await;
+        far.answer(|_| StatusCode::SERVICE_UNAVAILABLE);
+        let running = place.start();
+        let waits = "jobs_later WHERE kind = 'redeliver'";
+        until("one waits", async || place.count(waits).await == 1).await;
+        far.answer(|_| StatusCode::ACCEPTED);
+        let (tried, domain) = (far.delivered().len(), far.domain());
+        assert_eq!(tried, 1, "before it is blocked, it is spoken with");
+        place
+            .write(move |tx, env| hosts::block(tx, env, &domain, hosts::Severity::Suspend))
+            .await
+            .unwrap();
+        place.pass(60_000);
+        until("what waited is given up", async || place.count("deliveries").await == 0).await;
+        place.post(alice, "For all", Visibility::Public).await;
+        came(&near, "Create").await;
+        until("nothing waits", async || place.count("deliveries").await == 0).await;
+        assert_eq!(far.delivered().len(), tried);
+        assert_eq!(place.count("undelivered").await, 0, "it was not even meant for it");
+        running.stop().await;
+    }
+}

@@ -113,9 +113,11 @@ impl RemoteAccount {
         if self.uri.len() > URI_BYTES_MAX {
             return Err(Error::invalid("id", "ERR_TOO_LONG", "is longer than 512 bytes"));
         }
-        if !clean::is_web_address(&self.uri) || !clean::is_web_address(&self.inbox) {
-            return Err(Error::invalid("inbox", "ERR_INVALID", "is not a web address"));
-        }
+        let inbox = clean::web_address(&self.inbox).filter(|_| clean::is_web_address(&self.uri));
+        let refused = || Error::invalid("inbox", "ERR_INVALID", "is not a web address");
+        // The inboxes of one host are told by its name, in however many ways others write it.
+        self.inbox = inbox.ok_or_else(refused)?;
+        self.shared_inbox = clean::web_address(&self.shared_inbox).unwrap_or_default();
         self.domain = hosts::name(&self.domain);
         self.display_name = clean::line(&self.display_name, NAME_CHARACTERS_MAX);
         self.note = clean::html(clean::cut(&self.note, NOTE_BYTES_MAX));
@@ -132,7 +134,6 @@ impl RemoteAccount {
             &mut self.url,
             &mut self.avatar,
             &mut self.header,
-            &mut self.shared_inbox,
             &mut self.outbox,
             &mut self.followers_uri,
             &mut self.following_uri,

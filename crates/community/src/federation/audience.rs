@@ -116,8 +116,8 @@ const INBOX: &str = "CASE WHEN a.shared_inbox <> '' THEN a.shared_inbox ELSE a.i
 const REACHABLE: &str =
     "a.domain <> '' AND a.inbox <> '' AND a.suspended_at IS NULL AND a.deleted_at IS NULL";
 
-/// The inboxes by which `audience` is reached, without those of servers that are blocked (or not
-/// allowed, where `allowlist`) or dead.
+/// The inboxes by which `audience` is reached, without those for or on servers that are blocked (or
+/// not allowed, where `allowlist`), or on dead ones.
 ///
 /// # Errors
 /// The database's.
@@ -145,10 +145,15 @@ pub fn reach(tx: &mut Tx, env: &Env, audience: &Audience, allowlist: bool) -> Re
         );
         found.extend(tx.query(&sql, &[], |row| Ok((row.get(0)?, row.get(1)?)))?);
     }
-    let refused = refused(tx, found.values(), allowlist)?;
+    let hosts = found.keys().filter_map(|url| host_of(url));
+    let refused = refused(tx, found.values().map(String::as_str).chain(hosts), allowlist)?;
+    let is_sent_to = |url: &str, domain: &str| {
+        let is_spoken_with = |host: &str| !refused.contains(host) && !refused.contains(domain);
+        host_of(url).is_some_and(is_spoken_with) && !env.site.is_local(url)
+    };
     let mut reach = Reach::default();
     for (url, domain) in found {
-        if !refused.contains(&domain) && !env.site.is_local(&url) && host_of(&url).is_some() {
+        if is_sent_to(&url, &domain) {
             reach.inboxes.push(Inbox { url, domain });
         }
     }
@@ -247,10 +252,10 @@ pub fn forget_inbox(tx: &mut Tx, env: &Env, domain: &str, inbox: &str) -> Result
 /// Those of `domains` that nothing is sent to, because staff says so.
 fn refused<'d>(
     tx: &mut Tx,
-    domains: impl Iterator<Item = &'d String>,
+    domains: impl Iterator<Item = &'d str>,
     allowlist: bool,
 ) -> Result<BTreeSet<String>, Error> {
-    let domains: BTreeSet<&str> = domains.map(String::as_str).collect();
+    let domains: BTreeSet<&str> = domains.collect();
     let all: Vec<&str> = domains.iter().copied().collect();
     let policies = hosts::policies(tx, &all)?;
     let suspended = policies.into_iter().filter(|(_, policy)| policy.suspended);

@@ -191,6 +191,13 @@ pub fn is_web_address(address: &str) -> bool {
         })
 }
 
+/// A web address in the form in which all programs have it that read it, however it was written:
+/// by it a server has one name. None for what is no web address.
+pub fn web_address(address: &str) -> Option<String> {
+    let url = Url::parse(address).ok().filter(|_| is_web_address(address))?;
+    Some(url.to_string()).filter(|read| read.len() <= ADDRESS_BYTES_MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -226,6 +233,24 @@ mod tests {
     fn deeply_nested_html_is_kept_as_text() {
         let bomb = format!("{}x{}", "<b><i>".repeat(50_000), "</i></b>".repeat(50_000));
         assert_eq!(html(&bomb), "x");
+    }
+
+    #[test]
+    fn an_address_names_its_server_in_one_way_however_it_is_written() {
+        for written in [
+            "https://a.example/Inbox",
+            "https://A.Example:443/Inbox",
+            "HTTPS://a.example\\Inbox",
+            "https:a.example/Inbox",
+        ] {
+            let read = web_address(written);
+            assert_eq!(read.as_deref(), Some("https://a.example/Inbox"), "{written}");
+        }
+        let long = format!("https://a.example/{}", "\u{FC}".repeat(1_000));
+        assert!(is_web_address(&long));
+        for none in ["", "acct:alice@a.example", "https://", &long] {
+            assert_eq!(web_address(none), None, "{none}");
+        }
     }
 
     #[test]

@@ -82,6 +82,13 @@ impl Host {
             None => Condition::Well,
         }
     }
+
+    /// When it is asked next, while it does not answer: now, where it failed at a moment that lies
+    /// ahead, for then the clock was set back.
+    pub fn asked_next(&self, now: Timestamp) -> Timestamp {
+        let is_planned = self.failed_at.is_none_or(|at| at <= now);
+        self.next_try_at.filter(|_| is_planned).unwrap_or(now)
+    }
 }
 
 /// How much staff wants to do with a server and the people on it.
@@ -554,7 +561,29 @@ pub fn ask_again(tx: &mut Tx, host: &str, now: Timestamp) -> Result<bool, Error>
 
 #[cfg(test)]
 mod tests {
-    use super::{as_read, name, names_above};
+    use weir_base::Timestamp;
+
+    use super::{Host, as_read, name, names_above};
+
+    #[test]
+    fn a_server_that_failed_before_the_clock_was_set_back_is_asked_at_once() {
+        let now = Timestamp::from_ms(1_700_000_000_000);
+        let failed = |at: Timestamp| Host {
+            domain: "b.example".into(),
+            software: String::new(),
+            signature_form: String::new(),
+            first_seen_at: now,
+            delivered_at: None,
+            failed_at: Some(at),
+            failing_since: Some(at),
+            failure: "503".into(),
+            failures: 3,
+            next_try_at: Some(at.plus_ms(15_000)),
+            behind: true,
+        };
+        assert_eq!(failed(now).asked_next(now), now.plus_ms(15_000));
+        assert_eq!(failed(now.plus_ms(3_600_000)).asked_next(now), now);
+    }
 
     #[test]
     fn what_is_decided_of_a_server_counts_for_all_its_names_and_those_below() {

@@ -52,12 +52,15 @@ pub struct Breaker {
     failures: u32,
     /// How often in a row it opened: the exponent of the back-off.
     opened: u32,
+    /// When it opened last.
+    opened_at: Timestamp,
 }
 
 impl Breaker {
     /// A closed one.
     pub fn new() -> Self {
-        Self { state: BreakerState::Closed, failures: 0, opened: 0 }
+        let (state, opened_at) = (BreakerState::Closed, Timestamp::default());
+        Self { state, failures: 0, opened: 0, opened_at }
     }
 
     /// What it lets through now.
@@ -73,7 +76,10 @@ impl Breaker {
     /// Whether [`enter`](Self::enter) would let a request through, without taking the probe.
     pub fn check(&self, now: Timestamp) -> Result<(), i64> {
         match self.state {
-            BreakerState::Open { until } if now < until => Err(until.since_ms(now)),
+            // Where it opened later than now, the clock was set back: the pause is over.
+            BreakerState::Open { until } if self.opened_at <= now && now < until => {
+                Err(until.since_ms(now))
+            }
             BreakerState::HalfOpen => Err(PROBE_WAIT_MS),
             BreakerState::Open { .. } | BreakerState::Closed => Ok(()),
         }
@@ -126,6 +132,7 @@ impl Breaker {
         let open_ms = if pause_ms > 0 { pause_ms } else { back_off_ms }.min(OPEN_MAX_MS);
         self.opened = self.opened.saturating_add(1);
         self.failures = 0;
+        self.opened_at = now;
         self.state = BreakerState::Open { until: now.plus_ms(open_ms) };
         true
     }
@@ -195,6 +202,15 @@ mod tests {
         assert_eq!(breaker.enter(at(OPEN_FIRST_MS)), Ok(Entry::Probe));
         breaker.abandoned(Entry::Probe, at(OPEN_FIRST_MS));
         assert_eq!(breaker.enter(at(OPEN_FIRST_MS)), Ok(Entry::Probe));
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_ends_the_pause() {
+        let mut breaker = opened_at(at(3_600_000));
+        assert_eq!(breaker.enter(at(3_600_000)), Err(OPEN_FIRST_MS));
+        assert_eq!(breaker.enter(at(0)), Ok(Entry::Probe));
+        assert!(breaker.failed(Entry::Probe, at(0)));
+        assert_eq!(breaker.enter(at(0)), Err(2 * OPEN_FIRST_MS));
     }
 
     #[test]

@@ -83,16 +83,19 @@ impl Ledger {
     }
 
     fn left(&self, source: IpAddr, now: Timestamp, allowance: &Allowance) -> i64 {
-        let record = self.0.get(&source).map(|record| *record.lock());
-        record.map_or(allowance.most, |record| record.regained(now, allowance).left)
+        let Some(record) = self.0.get(&source) else { return allowance.most };
+        let mut record = record.lock();
+        *record = record.regained(now, allowance);
+        record.left
     }
 }
 
 impl Record {
     fn regained(self, now: Timestamp, allowance: &Allowance) -> Self {
-        let regained = now.since_ms(self.at).max(0) / allowance.regained_ms;
-        let at =
-            if regained > 0 { self.at.plus_ms(regained * allowance.regained_ms) } else { self.at };
+        // What lies ahead was written before the clock was set back: time counts from now on.
+        let since = self.at.min(now);
+        let regained = now.since_ms(since) / allowance.regained_ms;
+        let at = since.plus_ms(regained * allowance.regained_ms);
         Self { left: (self.left + regained).min(allowance.most), at }
     }
 }
@@ -132,6 +135,18 @@ mod tests {
         assert!(sources.is_spent(source, now));
         let later = now.plus_ms(NAMELESS.most * NAMELESS.regained_ms);
         assert!(!sources.is_suspect(source, later));
+    }
+
+    #[test]
+    fn after_a_clock_that_was_set_back_a_budget_is_regained_from_then_on() {
+        let sources = Sources::default();
+        let source: IpAddr = [192, 0, 2, 1].into();
+        let now = Timestamp::from_ms(1_000_000);
+        for _ in 0..FORGERIES.most {
+            sources.forged(source, now.plus_ms(3_600_000));
+        }
+        assert!(sources.is_spent(source, now));
+        assert!(!sources.is_spent(source, now.plus_ms(FORGERIES.regained_ms)));
     }
 
     #[test]

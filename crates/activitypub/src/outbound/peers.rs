@@ -1,5 +1,6 @@
 //! What is remembered of the servers that are delivered to: the form of signatures each takes,
-//! whether it answers, and how quickly. Written down when it changes, not with each delivery.
+//! whether it answers, and how quickly. Written down when it changes, not with each delivery. What
+//! is remembered of a moment that lies ahead is of a clock that was set back since, and too old.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -160,7 +161,7 @@ impl Peers {
         let now = self.community.env().clock.now();
         let peer = self.peer(host);
         let mut state = peer.state.lock();
-        let is_time = now.since_ms(state.heard_at) >= HEARD_EVERY_MS;
+        let is_time = !(0..HEARD_EVERY_MS).contains(&now.since_ms(state.heard_at));
         if is_time {
             state.heard_at = now;
         }
@@ -198,14 +199,15 @@ impl Peer {
     fn is_believed(&self, now: Timestamp) -> bool {
         let state = self.state.lock();
         let known = state.read_at.as_ms() > 0;
-        known && (state.failing_until.is_none() || now.since_ms(state.read_at) < BELIEVED_MS)
+        let lately = (0..BELIEVED_MS).contains(&now.since_ms(state.read_at));
+        known && (state.failing_until.is_none() || lately)
     }
 
     fn learn(&self, row: Option<&Host>, now: Timestamp) {
         let mut state = self.state.lock();
         state.read_at = now;
         let failing = row.filter(|row| row.failing_since.is_some());
-        state.failing_until = failing.map(|row| row.next_try_at.unwrap_or(now));
+        state.failing_until = failing.map(|row| row.asked_next(now));
         if let Some(row) = failing {
             state.failures = state.failures.max(row.failures);
         }
@@ -263,7 +265,7 @@ impl Peer {
         let is_back = state.failing_until.is_some();
         let same = !is_back
             && state.form == Some(form)
-            && now.since_ms(state.written_at) < WRITTEN_EVERY_MS;
+            && (0..WRITTEN_EVERY_MS).contains(&now.since_ms(state.written_at));
         state.form = Some(form);
         state.failures = 0;
         state.failing_until = None;
@@ -377,6 +379,18 @@ mod tests {
             peer.took(Form::Cavage, 50, NOW);
         }
         assert!(!peer.is_slow());
+    }
+
+    #[test]
+    fn what_was_learnt_before_the_clock_was_set_back_is_too_old() {
+        let (peer, random) = (Peer::new(), Random::seeded(1));
+        let ahead = NOW.plus_ms(3_600_000);
+        assert!(peer.missed(10, Some(90_000), ahead, &random).is_some());
+        assert!(peer.is_believed(ahead));
+        assert!(!peer.is_believed(NOW));
+        assert_eq!(peer.took(Form::Cavage, 10, ahead), Took::Again);
+        assert_eq!(peer.took(Form::Cavage, 10, ahead), Took::AsBefore);
+        assert_eq!(peer.took(Form::Cavage, 10, NOW), Took::Anew);
     }
 
     #[test]

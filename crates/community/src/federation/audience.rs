@@ -166,7 +166,8 @@ pub fn reach(tx: &mut Tx, env: &Env, audience: &Audience, allowlist: bool) -> Re
                 reach.dead.insert(host.domain);
             }
             Condition::Dead | Condition::Failing => {
-                reach.failing.insert(host.domain, host.next_try_at.unwrap_or(now));
+                let next = host.asked_next(now);
+                reach.failing.insert(host.domain, next);
             }
             Condition::CatchingUp | Condition::Well => {}
         }

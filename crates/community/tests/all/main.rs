@@ -15,6 +15,7 @@ mod media;
 mod migration;
 mod order;
 mod origin;
+mod outgoing;
 mod people;
 mod place;
 mod proxy;

@@ -10,7 +10,8 @@ use crate::statuses;
 use crate::users::{self, Role};
 use crate::{Env, Error};
 
-/// Messages about one post that are looked at, the newest.
+/// Messages about one post that are looked at: the newest, and besides them the oldest, with which
+/// the post itself went out.
 const SHIPMENTS_MAX: usize = 20;
 /// Servers where a post waits, and as many where it failed, that are named; the inboxes of all are
 /// counted.
@@ -104,7 +105,10 @@ pub fn arrivals_for(tx: &mut Tx, env: &Env, viewer: Id, status: Id) -> Result<Ar
 pub fn arrivals(tx: &mut Tx, env: &Env, status: Id) -> Result<Option<Arrivals>, Error> {
     let shipments: Vec<(Id, usize, usize, String, String)> = tx.query(
         "SELECT id, inboxes_count, hosts_count, hosts, spared FROM shipments
-         WHERE status_id = ?1 ORDER BY id DESC LIMIT ?2",
+         WHERE status_id = ?1 AND (
+           id IN (SELECT id FROM shipments WHERE status_id = ?1 ORDER BY id DESC LIMIT ?2)
+           OR id = (SELECT min(id) FROM shipments WHERE status_id = ?1))
+         ORDER BY id DESC",
         params![status, SHIPMENTS_MAX],
         |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?)),
     )?;

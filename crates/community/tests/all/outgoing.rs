@@ -1,0 +1,51 @@
+//! What is told of what goes to other servers.
+
+use weir_base::Id;
+use weir_community::federation::outgoing::{self, Arrival, Shipment};
+use weir_community::federation::{Inbox, Reach};
+use weir_community::statuses::Visibility;
+use weir_community::{Env, Error};
+use weir_db::Tx;
+
+use crate::place::places;
+
+/// A message of `by` about `post` goes out to one inbox on each of `hosts`.
+fn ship(tx: &mut Tx, env: &Env, by: Id, post: Id, hosts: &[&str]) -> Result<Id, Error> {
+    let inbox =
+        |host: &&str| Inbox { url: format!("https://{host}/inbox"), domain: (*host).to_owned() };
+    let reach = Reach { inboxes: hosts.iter().map(inbox).collect(), ..Reach::default() };
+    let shipment = Shipment {
+        id: env.ids.next(),
+        by,
+        body: "{}".into(),
+        subject: format!("https://weir.test/posts/{post}"),
+        passed_on: false,
+        about: Some(post),
+    };
+    outgoing::ship(tx, env, &shipment, &reach, |_| false)?;
+    Ok(shipment.id)
+}
+
+#[tokio::test]
+async fn where_a_post_went_is_told_however_often_its_poll_was_counted_since() {
+    for place in places() {
+        let alice = place.person("alice").await;
+        let post = place.post(alice, "Which of these?", Visibility::Public).await;
+        let everywhere = &["far.test", "near.test"];
+        let create =
+            place.write(move |tx, env| ship(tx, env, alice, post, everywhere)).await.unwrap();
+        let count = move |tx: &mut Tx, env: &Env| {
+            for _ in 0..40 {
+                ship(tx, env, alice, post, &["near.test"])?;
+            }
+            Ok(())
+        };
+        place.write(count).await.unwrap();
+        let read = place.read(move |tx, env| outgoing::arrivals(tx, env, post)).await;
+        let told = read.unwrap().expect("it went out");
+        assert_eq!(told.sent_at, create.time());
+        let hosts: Vec<_> = told.hosts.iter().map(|it| (&*it.host, it.arrival)).collect();
+        assert_eq!(hosts, [("far.test", Arrival::Waiting), ("near.test", Arrival::Waiting)]);
+        assert_eq!((told.inboxes, told.waiting), (22, 22), "of the newest 20 and the first");
+    }
+}

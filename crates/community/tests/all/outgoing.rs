@@ -3,11 +3,14 @@
 use weir_base::Id;
 use weir_community::federation::outgoing::{self, Arrival, Shipment};
 use weir_community::federation::{Inbox, Reach};
+use weir_community::hosts::{self, Condition};
 use weir_community::statuses::Visibility;
 use weir_community::{Env, Error};
 use weir_db::Tx;
 
 use crate::place::places;
+
+const HOUR_MS: i64 = 3_600 * 1_000;
 
 /// A message of `by` about `post` goes out to one inbox on each of `hosts`.
 fn ship(tx: &mut Tx, env: &Env, by: Id, post: Id, hosts: &[&str]) -> Result<Id, Error> {
@@ -47,5 +50,40 @@ async fn where_a_post_went_is_told_however_often_its_poll_was_counted_since() {
         let hosts: Vec<_> = told.hosts.iter().map(|it| (&*it.host, it.arrival)).collect();
         assert_eq!(hosts, [("far.test", Arrival::Waiting), ("near.test", Arrival::Waiting)]);
         assert_eq!((told.inboxes, told.waiting), (22, 22), "of the newest 20 and the first");
+    }
+}
+
+#[tokio::test]
+async fn the_dead_stand_behind_those_that_may_come_back_and_who_is_not_named_is_counted() {
+    for place in places() {
+        let meet = |tx: &mut Tx, env: &Env| {
+            let now = env.clock.now();
+            let mut is_down = |host: &str, hours: i64| {
+                let since = now.plus_ms(-hours * HOUR_MS);
+                hosts::is_down(tx, host, "no answer", 1, since, now)
+            };
+            for number in 0..1_000 {
+                is_down(&format!("dead{number:04}.test"), 8 * 24)?;
+            }
+            is_down("older.test", 48)?;
+            is_down("newer.test", 1)?;
+            is_down("oldest.test", 1_000 * 24)?;
+            hosts::is_behind(tx, "back.test", now)
+        };
+        place.write(meet).await.unwrap();
+        let told = place.read(outgoing::overview).await.unwrap();
+        let first = told.troubled.iter().take(4).map(|(host, at, _)| (&*host.domain, *at));
+        assert_eq!(
+            first.collect::<Vec<_>>(),
+            [
+                ("back.test", Condition::CatchingUp),
+                ("newer.test", Condition::Failing),
+                ("older.test", Condition::Failing),
+                ("dead0000.test", Condition::Dead),
+            ]
+        );
+        assert_eq!((told.troubled.len(), told.unnamed_hosts), (1_000, 4));
+        let named = |name: &str| told.troubled.iter().any(|(host, ..)| host.domain == name);
+        assert!(!named("oldest.test"), "who was silent longest is the first not to be named");
     }
 }

@@ -273,8 +273,11 @@ pub struct Overview {
     pub oldest: Option<Timestamp>,
     /// Inboxes that a message about a post did not reach in the last eight days.
     pub failed: i64,
-    /// Servers that do not answer, how each fares and what waits for it: the longest silent first.
+    /// Servers that are not well, how each fares and what waits for it: first those that answer
+    /// again and catch up, then the silent, the latest first, so that the dead stand last.
     pub troubled: Vec<(Host, Condition, HostBacklog)>,
+    /// Servers that are not well and not named, for they are too many.
+    pub unnamed_hosts: usize,
 }
 
 /// How deliveries to all servers stand.
@@ -287,9 +290,12 @@ pub fn overview(tx: &mut Tx, env: &Env) -> Result<Overview, Error> {
     let failed: Option<i64> = tx.value("SELECT count(*) FROM undelivered", &[])?;
     let hosts: Vec<Host> = tx.records(
         "SELECT {} FROM hosts WHERE failing_since IS NOT NULL OR behind = 1
-         ORDER BY coalesce(failing_since, 9223372036854775807), domain LIMIT ?1",
+         ORDER BY coalesce(failing_since, 9223372036854775807) DESC, domain LIMIT ?1",
         params![HOSTS_MAX],
     )?;
+    let not_well: Option<usize> =
+        tx.value("SELECT count(*) FROM hosts WHERE failing_since IS NOT NULL OR behind = 1", &[])?;
+    let unnamed_hosts = not_well.unwrap_or(0).saturating_sub(hosts.len());
     let with_backlog = |host: Host| {
         let backlog = backlogs.get(&host.domain).copied().unwrap_or_default();
         (host.condition(now), host, backlog)
@@ -300,6 +306,7 @@ pub fn overview(tx: &mut Tx, env: &Env) -> Result<Overview, Error> {
         oldest: backlogs.values().filter_map(|backlog| backlog.oldest).min(),
         failed: failed.unwrap_or(0),
         troubled: troubled.map(|(condition, host, backlog)| (host, condition, backlog)).collect(),
+        unnamed_hosts,
     })
 }
 

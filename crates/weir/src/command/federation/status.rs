@@ -58,6 +58,7 @@ fn all(tx: &mut Tx, env: &Env) -> Result<Value, Error> {
         "waiting": overview.waiting,
         "oldest": shown(overview.oldest),
         "failed": overview.failed,
+        "unnamed_hosts": overview.unnamed_hosts,
         "hosts": hosts,
     }))
 }

@@ -104,6 +104,24 @@ pub(super) fn keep(tx: &mut Tx, figures: &Figures) -> Result<(), Error> {
     Ok(())
 }
 
+/// Where something goes on that is done in parts as a [`Chore`] is, but is none, since it is about
+/// more than rows; empty for the beginning.
+pub(crate) fn place_of(tx: &mut Tx, name: &str) -> Result<String, Error> {
+    let kept: Option<String> =
+        tx.value("SELECT place FROM chores WHERE name = ?1", params![name])?;
+    Ok(kept.unwrap_or_default())
+}
+
+/// It goes on at `place` from now on.
+pub(crate) fn keep_place(tx: &mut Tx, name: &str, place: &str) -> Result<(), Error> {
+    tx.run(
+        "INSERT INTO chores (name, place) VALUES (?1, ?2)
+         ON CONFLICT (name) DO UPDATE SET place = excluded.place",
+        params![name, place],
+    )?;
+    Ok(())
+}
+
 /// How large the database is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {

@@ -34,6 +34,7 @@ use weir_jobs::{Claimed, Failure, Job, Queue, Registry, Unique};
 use crate::{Community, Env, Error};
 
 pub use figures::{Figures, Size, figures, size};
+pub(crate) use figures::{keep_place, place_of};
 
 /// Of what is due each time it is looked: less than that, in ms.
 const SOON_MS: i64 = 5 * 60 * 1_000;

@@ -145,7 +145,7 @@ impl Store {
         }
     }
 
-    /// The folders in which files lie, but those that are not finished.
+    /// The folders in which files lie, but those that are not finished, in order of their names.
     pub(crate) fn folders(&self) -> io::Result<Vec<String>> {
         let mut folders = vec![String::from(WAITING)];
         let is_shard = |name: &String| name.len() == 2;
@@ -153,11 +153,12 @@ impl Store {
             let below = names_in(&self.root.join(&one))?;
             folders.extend(below.into_iter().filter(is_shard).map(|two| format!("{one}/{two}")));
         }
+        folders.sort_unstable();
         Ok(folders)
     }
 
     /// The names of the files in one of [`folders`](Self::folders) that were last written before
-    /// `before`.
+    /// `before`, in order.
     pub(crate) fn files_before(&self, folder: &str, before: Timestamp) -> io::Result<Vec<String>> {
         let before = UNIX_EPOCH + Duration::from_millis(before.as_ms().try_into().unwrap_or(0));
         let names = names_in(&self.root.join(folder))?.into_iter();
@@ -165,7 +166,9 @@ impl Store {
             let written = self.path_of_any(name).and_then(|path| fs::metadata(path).ok());
             written.and_then(|file| file.modified().ok()).is_some_and(|at| at < before)
         });
-        Ok(files.collect())
+        let mut files: Vec<String> = files.collect();
+        files.sort_unstable();
+        Ok(files)
     }
 
     /// The folder of what is not finished: for bodies that come in elsewhere.

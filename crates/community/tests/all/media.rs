@@ -15,6 +15,7 @@ use weir_community::statuses::{self, Draft};
 use weir_community::{Error, accounts, instance};
 use weir_db::params;
 
+use crate::housekeeping::count;
 use crate::place::{Place, places, until};
 
 /// EXIF (TIFF 6.0): turned by 90 degrees, a maker, and a place on Earth.
@@ -438,5 +439,59 @@ async fn files_that_no_row_names_go_after_a_day_and_all_others_stay() {
         for name in [&kept.file, &kept.thumbnail, &avatar, &fresh] {
             assert!(path(&place, name).exists(), "{name}");
         }
+    }
+}
+
+/// A file that no row names, of long ago.
+fn lose(place: &Place, name: &str) -> PathBuf {
+    let lost = path(place, name);
+    std::fs::create_dir_all(lost.parent().unwrap()).unwrap();
+    std::fs::write(&lost, b"lost").unwrap();
+    let file = std::fs::File::options().write(true).open(&lost).unwrap();
+    file.set_modified(std::time::UNIX_EPOCH).unwrap();
+    lost
+}
+
+/// Up to where lost files were looked for.
+async fn looked_up_to(place: &Place) -> Option<String> {
+    let sql = "SELECT place FROM chores WHERE name = 'files'";
+    place.read(move |tx, _| Ok(tx.value(sql, &[])?)).await.unwrap()
+}
+
+async fn look_for_lost_files(place: &Place) {
+    let enqueue = |tx: &mut weir_db::Tx, env: &weir_community::Env| {
+        env.jobs.enqueue(tx, &media::SweepFiles {})?;
+        Ok(())
+    };
+    place.write(enqueue).await.unwrap();
+}
+
+#[tokio::test]
+async fn lost_files_are_looked_for_over_many_folders_at_once_and_from_where_it_was_cut_off() {
+    for place in places() {
+        let name = |number: usize| {
+            let folder = number / 2;
+            format!("{:02x}/{:02x}/lost{number:03}.png", folder / 256, folder % 256)
+        };
+        let lost: Vec<PathBuf> = (0..600).map(|number| lose(&place, &name(number))).collect();
+        // A folder cannot be removed as a file is, so the run ends there.
+        let blocks = path(&place, "ff/ff/blocks.png");
+        std::fs::create_dir_all(&blocks).unwrap();
+        let folder = std::fs::File::open(&blocks).unwrap();
+        folder.set_modified(std::time::UNIX_EPOCH).unwrap();
+        let running = place.start(media::register);
+        let failed = "SELECT count(*) FROM jobs_later WHERE kind = 'sweep_files'";
+        until("the end of the run", async || count(&place, failed).await == 1).await;
+        assert!(lost.iter().all(|path| !path.exists()));
+        assert_eq!(looked_up_to(&place).await, Some(name(499)), "after a first 500");
+        std::fs::remove_dir(&blocks).unwrap();
+        let (early, late) = (lose(&place, "00/00/early.png"), lose(&place, "fe/00/late.png"));
+        look_for_lost_files(&place).await;
+        until("the end of the next", async || looked_up_to(&place).await.as_deref() == Some(""))
+            .await;
+        assert!(early.exists() && !late.exists(), "it went on where it was");
+        look_for_lost_files(&place).await;
+        until("the early file's end", async || !early.exists()).await;
+        running.stop().await;
     }
 }

@@ -105,7 +105,7 @@ pub async fn prepare(
     prepared
 }
 
-/// Removes them, and goes on with the rest in another unit.
+/// Removes them, for as long as a unit may take, and goes on with the rest in another.
 ///
 /// # Errors
 /// The database's.
@@ -113,10 +113,10 @@ pub fn prune(tx: &mut Tx, env: &Env, found: &[Idle]) -> Result<Vec<Outcome>, wei
     let mut outcomes = Vec::with_capacity(found.len());
     for Idle { bodies, last } in found {
         let step = (|| {
-            outgoing::forget_bodies(tx, bodies)?;
-            let more = outgoing::prune(tx, env)?;
-            if more || last.is_some() {
-                let after = last.unwrap_or(Id::MAX);
+            let rest = outgoing::forget_bodies(tx, bodies)?;
+            let more = rest.is_some() || outgoing::prune(tx, env)?;
+            let after = rest.or(*last).or(more.then_some(Id::MAX));
+            if let Some(after) = after {
                 env.jobs.enqueue(tx, &PrunePayloads { after })?;
             }
             Ok(())

@@ -1,5 +1,7 @@
 //! What is told of what goes to other servers.
 
+use std::time::Duration;
+
 use weir_base::Id;
 use weir_community::federation::outgoing::{self, Arrival, Shipment};
 use weir_community::federation::{Inbox, Reach};
@@ -85,5 +87,34 @@ async fn the_dead_stand_behind_those_that_may_come_back_and_who_is_not_named_is_
         assert_eq!((told.troubled.len(), told.unnamed_hosts), (1_000, 4));
         let named = |name: &str| told.troubled.iter().any(|(host, ..)| host.domain == name);
         assert!(!named("oldest.test"), "who was silent longest is the first not to be named");
+    }
+}
+
+#[tokio::test]
+async fn a_unit_that_has_had_its_time_leaves_the_rest_of_the_bodies_to_another() {
+    for place in places() {
+        let alice = place.person("alice").await;
+        let say = move |tx: &mut Tx, env: &Env| {
+            let waits = ship(tx, env, alice, Id(1), &["other.test"])?;
+            let mut bodies = vec![waits];
+            for _ in 1..450 {
+                bodies.push(ship(tx, env, alice, Id(1), &[])?);
+            }
+            Ok(bodies)
+        };
+        let bodies = place.write(say).await.unwrap();
+        for (done, left) in [(0, 251), (200, 51)] {
+            let rest = bodies[done..].to_vec();
+            let forget = move |tx: &mut Tx, _: &Env| {
+                while tx.elapsed() < Duration::from_millis(5) {
+                    std::hint::spin_loop();
+                }
+                outgoing::forget_bodies(tx, &rest)
+            };
+            assert_eq!(place.write(forget).await.unwrap(), Some(bodies[done + 199]));
+            let count = "SELECT count(*) FROM payloads";
+            let count = place.read(move |tx, _| Ok(tx.value::<i64>(count, &[])?)).await;
+            assert_eq!(count.unwrap(), Some(left), "the first is waited for");
+        }
     }
 }

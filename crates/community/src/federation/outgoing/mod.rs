@@ -38,6 +38,10 @@ const REASON_CHARS_MAX: usize = 300;
 const PRUNED_ROWS: i64 = 500;
 /// Bodies looked at in one read.
 const LOOKED_AT_ROWS: i64 = 2_000;
+/// Bodies forgotten between two looks at the clock.
+const FORGOTTEN_PER_STEP: usize = 200;
+/// How long bodies are forgotten in one unit, in ms.
+const FORGETTING_MS_MAX: u128 = 5;
 
 /// A message that goes out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -455,17 +459,24 @@ pub fn idle_bodies(tx: &mut Tx, after: Id) -> Result<(Vec<Id>, Option<Id>), Erro
     Ok((seen.into_iter().filter(|(_, waits)| !waits).map(|(id, _)| id).collect(), last))
 }
 
-/// Forgets those of `bodies` that nobody waits for.
+/// Forgets those of `bodies` that nobody waits for, until the unit has had its time: then the last
+/// that was looked at, after which another unit goes on; none when it had time for all.
 ///
 /// # Errors
 /// The database's.
-pub fn forget_bodies(tx: &mut Tx, bodies: &[Id]) -> Result<(), Error> {
-    tx.run(
-        "DELETE FROM payloads WHERE id IN ids(?1) AND NOT EXISTS (
-           SELECT 1 FROM deliveries d WHERE d.payload_id = payloads.id)",
-        &[ids(bodies)],
-    )?;
-    Ok(())
+pub fn forget_bodies(tx: &mut Tx, bodies: &[Id]) -> Result<Option<Id>, Error> {
+    for some in bodies.chunks(FORGOTTEN_PER_STEP) {
+        // It is waited for, so that the clock knows of it.
+        tx.execute(
+            "DELETE FROM payloads WHERE id IN ids(?1) AND NOT EXISTS (
+               SELECT 1 FROM deliveries d WHERE d.payload_id = payloads.id)",
+            &[ids(some)],
+        )?;
+        if tx.elapsed().as_millis() >= FORGETTING_MS_MAX {
+            return Ok(some.last().copied());
+        }
+    }
+    Ok(None)
 }
 
 #[cfg(test)]

@@ -99,10 +99,11 @@ impl Proxy {
     /// A proxy that keeps at most `cache_bytes_max` bytes in the data folder. Reads that folder.
     pub fn new(community: Community, fetch: Fetch, cache_bytes_max: u64) -> Self {
         let folder = community.env().data.join("media_cache");
+        let clock = community.env().clock.clone();
         Self(Arc::new(Inner {
             community,
             fetch,
-            cache: Cache::open(folder, cache_bytes_max),
+            cache: Cache::open(folder, cache_bytes_max, clock),
             flights: Mutex::default(),
             failed: Memory::builder().max_capacity(FAILED_MAX).time_to_live(FAILED_FOR).build(),
             room: Semaphore::new(AT_ONCE_MAX),

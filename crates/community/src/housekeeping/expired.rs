@@ -27,7 +27,8 @@ pub(super) const NOTIFICATIONS: Chore = Chore {
 };
 
 const OLD_NOTIFICATIONS: &str = "DELETE FROM notifications WHERE id IN (
-   SELECT id FROM notifications WHERE id < ?1 ORDER BY id LIMIT ?2)";
+   SELECT id FROM notifications WHERE id < ?1 ORDER BY id LIMIT ?2)
+   RETURNING octet_length(kind) + octet_length(group_key)";
 
 pub(super) const MUTES: Chore = Chore {
     name: "mutes",
@@ -37,9 +38,10 @@ pub(super) const MUTES: Chore = Chore {
     statements: &[&[OLD_MUTES]],
 };
 
-// Asked twice, so that one which is given more time meanwhile stays.
+// Asked twice, so that one which is given more time meanwhile stays. They hold only numbers.
 const OLD_MUTES: &str = "DELETE FROM mutes WHERE expires_at < ?1 AND (account_id, target_id) IN (
-   SELECT account_id, target_id FROM mutes WHERE expires_at < ?1 ORDER BY expires_at LIMIT ?2)";
+   SELECT account_id, target_id FROM mutes WHERE expires_at < ?1 ORDER BY expires_at LIMIT ?2)
+   RETURNING 0";
 
 pub(super) const GRANTS: Chore = Chore {
     name: "codes",
@@ -50,7 +52,9 @@ pub(super) const GRANTS: Chore = Chore {
 };
 
 const OLD_GRANTS: &str = "DELETE FROM oauth_grants WHERE code_hash IN (
-   SELECT code_hash FROM oauth_grants WHERE expires_at < ?1 ORDER BY expires_at LIMIT ?2)";
+   SELECT code_hash FROM oauth_grants WHERE expires_at < ?1 ORDER BY expires_at LIMIT ?2)
+   RETURNING octet_length(code_hash) + octet_length(scopes) + octet_length(redirect_uri)
+     + octet_length(coalesce(challenge, ''))";
 
 pub(super) const TOKENS: Chore = Chore {
     name: "app_tokens",
@@ -62,7 +66,8 @@ pub(super) const TOKENS: Chore = Chore {
 
 const OLD_TOKENS: &str = "DELETE FROM oauth_tokens WHERE account_id IS NULL AND id IN (
    SELECT id FROM oauth_tokens WHERE account_id IS NULL AND last_used_at < ?1
-   ORDER BY last_used_at LIMIT ?2)";
+   ORDER BY last_used_at LIMIT ?2)
+   RETURNING octet_length(token_hash) + octet_length(scopes)";
 
 pub(super) const SESSIONS: Chore = Chore {
     name: "sessions",
@@ -75,7 +80,8 @@ pub(super) const SESSIONS: Chore = Chore {
 };
 
 const OLD_SESSIONS: &str = "DELETE FROM web_sessions WHERE id IN (
-   SELECT id FROM web_sessions WHERE last_used_at < ?1 ORDER BY last_used_at LIMIT ?2)";
+   SELECT id FROM web_sessions WHERE last_used_at < ?1 ORDER BY last_used_at LIMIT ?2)
+   RETURNING octet_length(token_hash) + octet_length(ip) + octet_length(user_agent)";
 
 pub(super) const MAIL_TOKENS: Chore = Chore {
     name: "mail_tokens",
@@ -86,7 +92,8 @@ pub(super) const MAIL_TOKENS: Chore = Chore {
 };
 
 const OLD_MAIL_TOKENS: &str = "DELETE FROM mail_tokens WHERE token_hash IN (
-   SELECT token_hash FROM mail_tokens WHERE expires_at < ?1 ORDER BY expires_at LIMIT ?2)";
+   SELECT token_hash FROM mail_tokens WHERE expires_at < ?1 ORDER BY expires_at LIMIT ?2)
+   RETURNING octet_length(token_hash) + octet_length(purpose) + octet_length(email)";
 
 pub(super) const CHAT_TOKENS: Chore = Chore {
     name: "chat_tokens",
@@ -98,7 +105,8 @@ pub(super) const CHAT_TOKENS: Chore = Chore {
 
 const OLD_CHAT_TOKENS: &str = "DELETE FROM chat_tokens WHERE (account_id, client, is_new) IN (
    SELECT account_id, client, is_new FROM chat_tokens WHERE expires_at < ?1
-   ORDER BY expires_at LIMIT ?2)";
+   ORDER BY expires_at LIMIT ?2)
+   RETURNING octet_length(client) + octet_length(mechanism) + octet_length(sealed)";
 
 pub(super) const SIGN_UPS: Chore = Chore {
     name: "sign_ups",
@@ -147,7 +155,8 @@ pub(super) const KEYS: Chore = Chore {
 
 const OLD_KEYS: &str = "DELETE FROM idempotency_keys WHERE (account_id, idempotency_key) IN (
    SELECT account_id, idempotency_key FROM idempotency_keys WHERE created_at < ?1
-   ORDER BY created_at LIMIT ?2)";
+   ORDER BY created_at LIMIT ?2)
+   RETURNING octet_length(idempotency_key)";
 
 pub(super) const TOMBSTONES: Chore = Chore {
     name: "tombstones",
@@ -160,7 +169,8 @@ pub(super) const TOMBSTONES: Chore = Chore {
 };
 
 const OLD_TOMBSTONES: &str = "DELETE FROM tombstones WHERE uri IN (
-   SELECT uri FROM tombstones WHERE deleted_at < ?1 ORDER BY deleted_at LIMIT ?2)";
+   SELECT uri FROM tombstones WHERE deleted_at < ?1 ORDER BY deleted_at LIMIT ?2)
+   RETURNING octet_length(uri) + octet_length(host)";
 
 pub(super) const ORDER: Chore = Chore {
     name: "order",
@@ -176,4 +186,6 @@ pub(super) const ORDER: Chore = Chore {
 const OLD_VERSIONS: &str = "DELETE FROM versions WHERE (actor, object, relation) IN (
    SELECT actor, object, relation FROM versions
    WHERE version_seq < ?1 AND coalesce(relation, '') <> 'profile'
-   ORDER BY version_seq LIMIT ?2)";
+   ORDER BY version_seq LIMIT ?2)
+   RETURNING octet_length(actor) + octet_length(object) + octet_length(relation)
+     + octet_length(events) + octet_length(activity)";

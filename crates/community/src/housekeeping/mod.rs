@@ -241,14 +241,16 @@ fn is_over(tx: &Tx) -> bool {
     tx.elapsed().as_millis() >= SLICE_MS_MAX
 }
 
-/// Removes what has expired: rows of one table whose `age` lies before `before`, `rows` at a time.
+/// Removes what has expired: rows of one table whose age lies before `before`, `rows` at a time.
+/// Of each `delete` returns how much it said, in bytes.
 fn expire(tx: &mut Tx, delete: &str, before: impl ToValue, rows: i64) -> Result<Slice, Error> {
     let mut slice = Slice::default();
     loop {
-        let gone = tx.execute(delete, &[before.to_value(), Value::Int(rows)])?;
-        slice.looked_at += gone;
-        slice.removed += gone;
-        if gone < rows as u64 {
+        let gone: Vec<u64> = tx.column(delete, &[before.to_value(), Value::Int(rows)])?;
+        slice.looked_at += gone.len() as u64;
+        slice.removed += gone.len() as u64;
+        slice.bytes += gone.iter().sum::<u64>();
+        if (gone.len() as i64) < rows {
             return Ok(slice);
         }
         if is_over(tx) {

@@ -36,7 +36,7 @@ impl Throttle {
         let now_ms = self.clock.now().as_ms();
         let mut wait_ms = 0;
         self.full_at_ms.entry_by_ref(key).and_upsert_with(|known| {
-            let full_at_ms = known.map_or(now_ms, |entry| entry.into_value().max(now_ms));
+            let full_at_ms = self.full_at_ms(known.map(|entry| entry.into_value()), now_ms);
             let next_ms = full_at_ms + self.every_ms;
             wait_ms = next_ms - now_ms - self.burst * self.every_ms;
             if wait_ms > 0 { full_at_ms } else { next_ms }
@@ -55,13 +55,20 @@ impl Throttle {
     /// The seconds after which there is one again.
     pub fn check(&self, key: &str) -> Result<(), u64> {
         let now_ms = self.clock.now().as_ms();
-        let full_at_ms = self.full_at_ms.get(key).unwrap_or(now_ms).max(now_ms);
+        let full_at_ms = self.full_at_ms(self.full_at_ms.get(key), now_ms);
         let wait_ms = full_at_ms + self.every_ms - now_ms - self.burst * self.every_ms;
         if self.on && wait_ms > 0 {
             self.count();
             return Err((wait_ms as u64).div_ceil(1_000));
         }
         Ok(())
+    }
+
+    /// When a bucket is full of which `known` is remembered. Later than any can be, that is of a
+    /// clock which was set back since: the bucket is full.
+    fn full_at_ms(&self, known: Option<i64>, now_ms: i64) -> i64 {
+        let empty_ms = self.burst * self.every_ms;
+        known.filter(|at_ms| (0..=empty_ms).contains(&(at_ms - now_ms))).unwrap_or(now_ms)
     }
 
     fn count(&self) {
@@ -91,5 +98,8 @@ mod tests {
         assert_eq!((throttle.check("a"), throttle.check("c")), (Err(10), Ok(())));
         throttle.forgive("a");
         assert_eq!(throttle.take("a"), Ok(()));
+        assert_eq!([(); 3].map(|()| throttle.take("a")), [Ok(()), Ok(()), Err(10)]);
+        clock.set(Timestamp::from_ms(1_000));
+        assert_eq!(throttle.check("a"), Ok(()), "nobody waits until a clock has caught up");
     }
 }

@@ -145,7 +145,7 @@ impl Meetings {
     pub(super) fn answer(&self, wanted: &Wanted, now: Timestamp) -> Option<Outcome> {
         match self.ends.get(&wanted.name())? {
             End::None(reason) => Some(Outcome::Discard(reason.to_string())),
-            End::Failed { at, reason, after_ms } if now.since_ms(at) < FAILED_MS => {
+            End::Failed { at, reason, after_ms } if (0..FAILED_MS).contains(&now.since_ms(at)) => {
                 Some(Outcome::Retry { reason: reason.to_string(), after_ms })
             }
             End::Busy { until } if until > now => {

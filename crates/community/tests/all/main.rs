@@ -4,6 +4,7 @@ mod breadth;
 mod cards;
 mod chat;
 mod chat_log_ins;
+mod chore_plans;
 mod emojis;
 mod fanout;
 mod growth;

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use weir_base::Timestamp;
-use weir_community::federation::AskOrigin;
+use weir_community::federation::{AskOrigin, order};
 use weir_jobs::{Job, Jobs};
 
 use super::crowd::Crowd;
@@ -83,7 +83,7 @@ impl Default for InboxLimits {
     fn default() -> Self {
         Self {
             waiting_max: 2_000_000,
-            waiting_per_host_max: 500_000,
+            waiting_per_host_max: u64::from(order::WAITING_PER_HOST_MAX),
             // With messages of usual size tens of thousands at once.
             bodies_bytes_max: 128 << 20,
         }

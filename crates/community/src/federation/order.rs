@@ -20,6 +20,9 @@ const EVENTS_MAX: usize = 16;
 const SLOTS: u64 = 1 << 20;
 /// How long events are kept, in ms: 30 days.
 pub(crate) const KEPT_MS: i64 = 30 * 24 * 60 * 60 * 1_000;
+/// Messages of one server that may wait to be worked, and as many events and deletions of it are
+/// remembered at least, for those that wait are to be put in order with them.
+pub const WAITING_PER_HOST_MAX: u32 = 500_000;
 
 /// What of two contradicting messages counts: the greater one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

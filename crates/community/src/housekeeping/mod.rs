@@ -14,6 +14,7 @@
 //! | `elsewhere` | emoji of other servers, what is noted of them |
 //! | `unused` | hashtags, link previews, apps |
 //! | `expired` | notifications, tokens, sessions, sign-ups, keys, tombstones, the memory of order |
+//! | `surplus` | of tombstones and the memory of order what is too much of one server |
 //! | `messages` | messages of chat, where they are not kept for good |
 //! | `figures` | what the runs did, and how large the database is |
 
@@ -23,6 +24,7 @@ mod expired;
 mod figures;
 mod messages;
 mod posts;
+mod surplus;
 mod unused;
 
 use serde::de::DeserializeOwned;
@@ -109,6 +111,8 @@ pub const CHORES: &[Chore] = &[
     expired::KEYS,
     expired::TOMBSTONES,
     expired::ORDER,
+    surplus::TOMBSTONES,
+    surplus::ORDER,
     messages::CHATS,
     messages::ROOMS,
 ];

@@ -21,8 +21,6 @@ use crate::{Env, Error};
 const OF_ADDRESS: i64 = 1 << 62;
 // As it is written in statements and in the index that they are answered by.
 const _: () = assert!(OF_ADDRESS == 4_611_686_018_427_387_904);
-/// Tombstones kept of one server; older ones are forgotten.
-const PER_HOST_MAX: i64 = 10_000;
 
 /// The conversation of those who answer what stands at `uri`, which is unknown.
 pub(super) fn of_unknown(uri: &str) -> Id {
@@ -160,7 +158,8 @@ pub(super) fn remember_of_deleted(
 }
 
 /// Remembers for 30 days that what stood at `uri` was deleted, so that it does not come back; and
-/// to which conversation it belonged, when that is known.
+/// to which conversation it belonged, when that is known. What one server has too much of that is
+/// forgotten earlier, by the chore `surplus_tombstones`.
 pub(crate) fn bury(
     tx: &mut Tx,
     env: &Env,
@@ -181,15 +180,6 @@ pub(super) fn bury_each(tx: &mut Tx, env: &Env, gone: &[(&str, Option<Id>)]) -> 
             [text(uri), text(host(uri)), Value::Int(now.as_ms()), conversation.to_value()]
         }),
     )?;
-    // Now and then, by chance that needs no source: what is too much for one server goes.
-    for (uri, _) in gone.iter().filter(|(uri, _)| order::hash(uri).is_multiple_of(256)) {
-        tx.run(
-            "DELETE FROM tombstones WHERE host = ?1 AND deleted_at < (
-               SELECT deleted_at FROM tombstones WHERE host = ?1
-               ORDER BY deleted_at DESC LIMIT 1 OFFSET ?2)",
-            params![host(uri), PER_HOST_MAX],
-        )?;
-    }
     Ok(())
 }
 

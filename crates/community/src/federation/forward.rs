@@ -106,7 +106,7 @@ pub(super) struct Passing<'p> {
     pub(super) incoming: &'p Incoming,
     pub(super) passable: &'p Passable,
     pub(super) status: &'p Status,
-    /// Whether somebody here boosted it.
+    /// Whether somebody here boosted it, or may have.
     pub(super) is_boosted_here: bool,
 }
 

@@ -5,22 +5,29 @@
 //! they join its conversation. A deleted post leaves its conversation with its tombstone, so that
 //! those before and after it stay together, even when it is deleted before it was ever seen.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
 use weir_base::Id;
-use weir_db::{Row, ToValue, Tx, Value, ids, params};
+use weir_db::{Class, Row, ToValue, Tx, Value, ids, params};
+use weir_jobs::{Claimed, Job, Outcome, Queue, Registry};
 
 use super::look::Look;
 use super::remote::RemoteStatus;
-use super::{Status, Visibility, publish};
+use super::{Status, Visibility, by_uri, publish};
 use crate::federation::{self, order};
 use crate::streams::Noun;
-use crate::{Env, Error};
+use crate::{Community, Env, Error};
 
 /// Marks numbers made of addresses; ids of time do not reach it for millennia.
 const OF_ADDRESS: i64 = 1 << 62;
 // As it is written in statements and in the index that they are answered by.
 const _: () = assert!(OF_ADDRESS == 4_611_686_018_427_387_904);
+/// Rows of each kind that [`JoinThread`] takes between two looks at the clock.
+const PER_STEP: usize = 100;
+/// How long a slice may take before the rest is left to another unit, in ms.
+const STEP_MS_MAX: u128 = 5;
 
 /// The conversation of those who answer what stands at `uri`, which is unknown.
 pub(super) fn of_unknown(uri: &str) -> Id {
@@ -43,23 +50,71 @@ pub(super) fn of(
 }
 
 /// Joins those who answered `posts`, which have just come, while these were not known. No two of
-/// `posts` may answer each other. Of each pair of conversations in `apart` the first becomes part
-/// of the second besides.
+/// `posts` may answer each other. Of each pair in `apart` what belonged to what stood at the first
+/// becomes part of the second conversation besides. Where too many wait for that, [`JoinThread`]
+/// does it.
 pub(super) fn adopt_each<'p>(
     tx: &mut Tx,
     env: &Env,
     posts: impl IntoIterator<Item = (&'p Status, &'p Look)>,
-    apart: impl IntoIterator<Item = (Id, Id)>,
+    apart: impl IntoIterator<Item = (&'p str, Id)>,
 ) -> Result<(), Error> {
-    let posts: Vec<(&Status, &Look)> = posts.into_iter().collect();
-    let answered = posts.iter().filter(|(_, seen)| seen.answered).map(|(post, _)| *post);
-    let answered: Vec<&Status> = answered.collect();
+    let awaited = posts.into_iter().filter(|(_, seen)| seen.answered || seen.joined);
+    let awaited: Vec<(&Status, &Look)> = awaited.collect();
+    let joining = awaited.iter().map(|(post, _)| (post.uri.as_str(), post.conversation_id));
+    let joining: Vec<(&str, Id)> = joining.chain(apart).collect();
+    let crowded = crowded(tx, env, &joining)?;
+    let answered = awaited.iter().filter(|(_, seen)| seen.answered).map(|(post, _)| *post);
+    let answered: Vec<&Status> =
+        answered.filter(|post| !crowded.contains(post.uri.as_str())).collect();
     let answers = if answered.is_empty() { Vec::new() } else { take_answers(tx, &answered)? };
+    adopted(tx, env, &answers)?;
+    let few = joining.into_iter().filter(|(uri, _)| !crowded.contains(uri));
+    merge_each(tx, few.map(|(uri, into)| (of_unknown(uri), into)))
+}
+
+/// `answers` found what they answer.
+fn adopted(tx: &mut Tx, env: &Env, answers: &[Answer]) -> Result<(), Error> {
     publish::answered_each(tx, env, answers.iter().map(|answer| (answer.to, answer.visibility)))?;
     touched(tx, env, answers.iter().map(|answer| answer.id));
-    let joining = posts.iter().filter(|(_, seen)| seen.answered || seen.joined);
-    let joining = joining.map(|(post, _)| (of_unknown(&post.uri), post.conversation_id));
-    merge_each(tx, joining.chain(apart))
+    Ok(())
+}
+
+/// Whether more than 500 rows wait for what stands at `?1`, or belong to its conversation `?2`: so
+/// many are no unit's work.
+const CROWDED: &str = "SELECT
+   (SELECT 1 FROM statuses WHERE in_reply_to_uri = ?1 AND in_reply_to_id IS NULL
+     LIMIT 1 OFFSET 500),
+   (SELECT 1 FROM statuses WHERE conversation_id = ?2 AND conversation_id >= 4611686018427387904
+     LIMIT 1 OFFSET 500),
+   (SELECT 1 FROM tombstones WHERE conversation_id = ?2 LIMIT 1 OFFSET 500)";
+
+/// Those of `joining` for which too much waits; that is left to jobs.
+fn crowded<'u>(
+    tx: &mut Tx,
+    env: &Env,
+    joining: &[(&'u str, Id)],
+) -> Result<BTreeSet<&'u str>, Error> {
+    let others = joining.iter().filter(|(uri, into)| of_unknown(uri) != *into);
+    let others: Vec<&'u str> = others.map(|(uri, _)| *uri).collect();
+    if others.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let mut are_crowded = Vec::with_capacity(others.len());
+    let each = others.iter().map(|uri| [text(uri), Value::Int(of_unknown(uri).0)]);
+    tx.query_each(CROWDED, each, |row| {
+        let is = |column| Ok::<_, weir_db::Error>(row.get::<Option<i64>>(column)?.is_some());
+        are_crowded.push(is(0)? || is(1)? || is(2)?);
+        Ok(())
+    })?;
+    let crowded = others.into_iter().zip(are_crowded).filter(|(_, is_crowded)| *is_crowded);
+    let crowded: BTreeSet<&str> = crowded.map(|(uri, _)| uri).collect();
+    let jobs: Vec<JoinThread> =
+        crowded.iter().map(|uri| JoinThread { uri: (*uri).to_owned() }).collect();
+    if !jobs.is_empty() {
+        env.jobs.enqueue_many(tx, &jobs)?;
+    }
+    Ok(crowded)
 }
 
 /// A post that found what it answers.
@@ -124,16 +179,45 @@ fn above(tx: &mut Tx, status: &Status) -> Result<Vec<Id>, Error> {
     Ok(all)
 }
 
-/// Parts those who answered `posts` from them, before they go; they keep their conversations.
-pub(super) fn orphan_each(tx: &mut Tx, env: &Env, posts: &[Id]) -> Result<(), Error> {
+/// Parts those who answered `posts` from them, before they go; they keep their conversations. At
+/// most `most` are parted: whether there may be more, for [`part`] once the posts are gone.
+pub(super) fn orphan_each(
+    tx: &mut Tx,
+    env: &Env,
+    posts: &[Id],
+    most: usize,
+) -> Result<bool, Error> {
     let answers: Vec<Id> = tx.column(
         "UPDATE statuses SET in_reply_to_id = NULL, in_reply_to_account_id = NULL,
            in_reply_to_uri = (SELECT p.uri FROM statuses p WHERE p.id = statuses.in_reply_to_id)
-         WHERE in_reply_to_id IN ids(?1) RETURNING id",
-        &[ids(posts)],
+         WHERE id IN (SELECT s.id FROM statuses s WHERE s.in_reply_to_id IN ids(?1) LIMIT ?2)
+         RETURNING id",
+        &[ids(posts), most.to_value()],
     )?;
+    let are_more = answers.len() >= most;
     touched(tx, env, answers);
-    Ok(())
+    Ok(are_more)
+}
+
+/// Parts at most `most` of those who answered `post`, which is gone and stood at `uri`, from it;
+/// how many.
+pub(super) fn part(
+    tx: &mut Tx,
+    env: &Env,
+    post: Id,
+    uri: &str,
+    most: usize,
+) -> Result<usize, Error> {
+    let answers: Vec<Id> = tx.column(
+        "UPDATE statuses SET in_reply_to_id = NULL, in_reply_to_account_id = NULL,
+           in_reply_to_uri = ?2
+         WHERE id IN (SELECT s.id FROM statuses s WHERE s.in_reply_to_id = ?1 LIMIT ?3)
+         RETURNING id",
+        params![post, uri, most],
+    )?;
+    let count = answers.len();
+    touched(tx, env, answers);
+    Ok(count)
 }
 
 /// What these posts answer is another than before.
@@ -154,7 +238,7 @@ pub(super) fn remember_of_deleted(
     }
     let joined = of(tx, remote.in_reply_to.as_deref(), parent)?.unwrap_or(own);
     bury(tx, env, &remote.uri, Some(joined))?;
-    merge_each(tx, [(own, joined)])
+    adopt_each(tx, env, [], [(remote.uri.as_str(), joined)])
 }
 
 /// Remembers for 30 days that what stood at `uri` was deleted, so that it does not come back; and
@@ -209,16 +293,17 @@ fn merge_each(tx: &mut Tx, pairs: impl IntoIterator<Item = (Id, Id)>) -> Result<
     let of_deleted = "UPDATE tombstones SET conversation_id = ?2 WHERE conversation_id = ?1";
     tx.run_all(of_deleted, each())?;
     let from: Vec<Id> = joined.iter().map(|(from, _)| *from).collect();
-    let peoples: Vec<Id> = tx.column(
-        "SELECT conversation_id FROM conversation_mutes WHERE conversation_id IN ids(?1)
-         UNION SELECT conversation_id FROM conversations WHERE conversation_id IN ids(?1)",
-        &[ids(&from)],
-    )?;
+    let peoples: Vec<Id> = tx.column(OF_PEOPLE, &[ids(&from)])?;
     for (from, into) in joined.iter().filter(|(from, _)| peoples.contains(from)) {
         merge_peoples(tx, *from, *into)?;
     }
     Ok(())
 }
+
+/// Those of the conversations `?1` of which people keep something.
+const OF_PEOPLE: &str = "SELECT conversation_id FROM conversation_mutes
+   WHERE conversation_id IN ids(?1)
+   UNION SELECT conversation_id FROM conversations WHERE conversation_id IN ids(?1)";
 
 /// Each first conversation of `pairs` and the one that it is part of in the end, in order.
 fn joined(pairs: impl IntoIterator<Item = (Id, Id)>) -> Vec<(Id, Id)> {
@@ -270,6 +355,104 @@ fn merge_peoples(tx: &mut Tx, from: Id, into: Id) -> Result<(), Error> {
         tx.run(sql, params![from])?;
     }
     Ok(())
+}
+
+/// The job that joins those who answered a post before it came, where they are very many: they find
+/// it, and become part of its conversation.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct JoinThread {
+    /// Where the post stands, or stood until it was deleted.
+    pub uri: String,
+}
+
+impl Job for JoinThread {
+    const KIND: &'static str = "join_thread";
+    const QUEUE: Queue = Queue::new("upkeep", Class::Housekeeping);
+
+    fn lane(&self) -> Cow<'_, str> {
+        Cow::Borrowed(federation::host_of(&self.uri).unwrap_or_default())
+    }
+}
+
+/// Handles [`JoinThread`].
+pub(super) fn register(registry: &mut Registry, community: &Community) {
+    let env = community.env().clone();
+    registry.simple_unit(move |tx: &mut Tx, jobs: &[Claimed<JoinThread>]| {
+        let slice = |claim: &Claimed<JoinThread>| match join(tx, &env, &claim.job) {
+            Ok(()) => Ok(Outcome::Done),
+            Err(Error::Db(error)) => Err(error),
+            Err(error) => Ok(Outcome::retry(error)),
+        };
+        jobs.iter().map(slice).collect()
+    });
+}
+
+/// One slice; the rest goes into a new job in the same transaction. The conversation is asked for
+/// each time: it may have become part of another.
+fn join(tx: &mut Tx, env: &Env, job: &JoinThread) -> Result<(), Error> {
+    let post = by_uri(tx, &job.uri)?.filter(|post| post.boost_of_id.is_none());
+    let from = of_unknown(&job.uri);
+    let into = match &post {
+        Some(post) => post.conversation_id,
+        None => of(tx, Some(job.uri.as_str()), None)?.unwrap_or(from),
+    };
+    let is_over = loop {
+        let found = match &post {
+            Some(post) => adopt_some(tx, env, post)?,
+            None => 0,
+        };
+        let moved = if into == from { 0 } else { move_some(tx, from, into)? };
+        if found == 0 && moved == 0 {
+            break true;
+        }
+        if tx.elapsed().as_millis() >= STEP_MS_MAX {
+            break false;
+        }
+    };
+    if into != from && !tx.column::<Id>(OF_PEOPLE, &[ids(&[from])])?.is_empty() {
+        merge_peoples(tx, from, into)?;
+    }
+    if !is_over {
+        env.jobs.enqueue(tx, job)?;
+    }
+    Ok(())
+}
+
+/// Some of those who wait for `post` answer it from now on; how many.
+fn adopt_some(tx: &mut Tx, env: &Env, post: &Status) -> Result<u64, Error> {
+    let above = above(tx, post)?;
+    let answers: Vec<Answer> = tx.query(
+        "UPDATE statuses SET in_reply_to_id = ?2, in_reply_to_account_id = ?3,
+           in_reply_to_uri = NULL
+         WHERE id IN (SELECT s.id FROM statuses s WHERE s.in_reply_to_uri = ?1
+           AND s.in_reply_to_id IS NULL AND NOT (s.id IN ids(?4)) LIMIT ?5)
+         RETURNING id, in_reply_to_id, visibility",
+        &[
+            post.uri.to_value(),
+            post.id.to_value(),
+            post.account_id.to_value(),
+            ids(&above),
+            PER_STEP.to_value(),
+        ],
+        |row| Ok(Answer { id: row.get(0)?, to: row.get(1)?, visibility: row.get(2)? }),
+    )?;
+    adopted(tx, env, &answers)?;
+    Ok(answers.len() as u64)
+}
+
+/// Some of what belongs to conversation `from` becomes part of `into`; how much.
+fn move_some(tx: &mut Tx, from: Id, into: Id) -> Result<u64, Error> {
+    let mut moved = 0;
+    for sql in [
+        "UPDATE statuses SET conversation_id = ?2 WHERE id IN (
+           SELECT s.id FROM statuses s WHERE s.conversation_id = ?1
+             AND s.conversation_id >= 4611686018427387904 LIMIT ?3)",
+        "UPDATE tombstones SET conversation_id = ?2 WHERE uri IN (
+           SELECT t.uri FROM tombstones t WHERE t.conversation_id = ?1 LIMIT ?3)",
+    ] {
+        moved += tx.execute(sql, params![from, into, PER_STEP])?;
+    }
+    Ok(moved)
 }
 
 #[cfg(test)]

@@ -1,14 +1,25 @@
 //! Deleting posts.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
+use serde::{Deserialize, Serialize};
 use weir_base::Id;
-use weir_db::{Tx, Value, ids, params};
+use weir_db::{Class, Tx, Value, ids, params};
+use weir_jobs::{Claimed, Job, Outcome, Queue, Registry};
 
 use super::{Status, by_id, conversation};
 use crate::federation::{self, Message};
 use crate::streams::Noun;
-use crate::{Env, Error, conversations, media};
+use crate::{Community, Env, Error, conversations, media};
+
+/// What of each kind hangs on a post (boosts, marks with what was told of them, answers) goes with
+/// it while it is no more than that; of more, [`EraseRest`] takes what is left.
+const AT_ONCE: usize = 500;
+/// Rows of each kind that the job takes between two looks at the clock.
+const PER_STEP: usize = 100;
+/// How long a slice may take before the rest is left to another unit, in ms.
+const STEP_MS_MAX: u128 = 5;
 
 /// `by` deletes their own post `id`; boosts of it go too, other servers are told.
 ///
@@ -41,27 +52,43 @@ pub fn delete(tx: &mut Tx, env: &Env, by: Id, id: Id) -> Result<Status, Error> {
 /// The database's.
 pub fn erase(tx: &mut Tx, env: &Env, status: &Status) -> Result<(), Error> {
     let boosts = match status.boost_of_id {
-        Some(_) => Vec::new(),
+        Some(_) => Boosts::default(),
         None => boosts_of(tx, &[status])?,
     };
     erase_with(tx, env, &[status], &boosts)
 }
 
-/// The boosts of `posts`.
-pub(super) fn boosts_of(tx: &mut Tx, posts: &[&Status]) -> Result<Vec<Status>, Error> {
-    let posts: Vec<Id> = posts.iter().map(|post| post.id).collect();
-    Ok(tx.records("SELECT {} FROM statuses WHERE boost_of_id IN ids(?1)", &[ids(&posts)])?)
+/// Boosts of posts that go.
+#[derive(Default)]
+pub(super) struct Boosts {
+    pub(super) list: Vec<Status>,
+    /// Whether there are more, which another unit takes away.
+    pub(super) are_more: bool,
 }
 
-/// [`erase`] of several, no two of them the same, with all their `boosts`.
+/// The boosts of `posts`, as many as go at once.
+pub(super) fn boosts_of(tx: &mut Tx, posts: &[&Status]) -> Result<Boosts, Error> {
+    let posts: Vec<Id> = posts.iter().map(|post| post.id).collect();
+    let sql = "SELECT {} FROM statuses WHERE boost_of_id IN ids(?1) LIMIT ?2";
+    let list: Vec<Status> = tx.records(sql, &[ids(&posts), Value::Int(AT_ONCE as i64)])?;
+    Ok(Boosts { are_more: list.len() >= AT_ONCE, list })
+}
+
+/// [`erase`] of several, no two of them the same, with their `boosts`.
 pub(super) fn erase_with(
     tx: &mut Tx,
     env: &Env,
     posts: &[&Status],
-    boosts: &[Status],
+    boosts: &Boosts,
 ) -> Result<(), Error> {
-    let all: Vec<&Status> = boosts.iter().chain(posts.iter().copied()).collect();
-    remove_each(tx, env, &all)?;
+    let all: Vec<&Status> = boosts.list.iter().chain(posts.iter().copied()).collect();
+    let are_more = remove_each(tx, env, &all)?;
+    let rest = posts.iter().filter(|post| boosts.are_more || are_more || is_crowded(post));
+    let rest = rest.map(|post| EraseRest { post: post.id, uri: post.uri.clone() });
+    let rest: Vec<EraseRest> = rest.collect();
+    if !rest.is_empty() {
+        env.jobs.enqueue_many(tx, &rest)?;
+    }
     let gone = posts.iter().filter(|post| post.boost_of_id.is_none());
     let gone = gone.map(|post| (post.uri.as_str(), Some(post.conversation_id)));
     conversation::bury_each(tx, env, &gone.collect::<Vec<_>>())
@@ -71,21 +98,40 @@ pub(super) fn erase_with(
 const BELONGINGS: &[&str] = &[
     "DELETE FROM mentions WHERE status_id IN ids(?1)",
     "DELETE FROM status_tags WHERE status_id IN ids(?1)",
-    "DELETE FROM favourites WHERE status_id IN ids(?1)",
     "DELETE FROM bookmarks WHERE status_id IN ids(?1)",
     "DELETE FROM pins WHERE status_id IN ids(?1)",
     "DELETE FROM status_edits WHERE status_id IN ids(?1)",
     "DELETE FROM filter_statuses WHERE status_id IN ids(?1)",
-    "DELETE FROM notifications WHERE status_id IN ids(?1) AND status_id <> 0",
     "DELETE FROM status_texts WHERE rowid IN ids(?1)",
     "DELETE FROM statuses WHERE id IN ids(?1)",
 ];
+
+/// What hangs on posts that are not [crowded](is_crowded), of which people elsewhere make any
+/// number; `?1` are the posts.
+const MARKS: &[&str] = &[
+    "DELETE FROM favourites WHERE status_id IN ids(?1)",
+    "DELETE FROM notifications WHERE status_id IN ids(?1) AND status_id <> 0",
+];
+
+/// Some of the same of a crowded post `?1`, `?2` of each.
+const SOME_MARKS: &[&str] = &[
+    "DELETE FROM favourites WHERE id IN (
+       SELECT f.id FROM favourites f WHERE f.status_id = ?1 LIMIT ?2)",
+    "DELETE FROM notifications WHERE id IN (
+       SELECT n.id FROM notifications n WHERE n.status_id = ?1 AND n.status_id <> 0 LIMIT ?2)",
+];
+
+/// Whether more favour or boost `status` than one unit takes away.
+fn is_crowded(status: &Status) -> bool {
+    status.favourites_count + status.boosts_count >= AT_ONCE as i64
+}
 
 /// What hangs on polls; `?1` are the polls.
 const OF_POLLS: &[&str] =
     &["DELETE FROM poll_votes WHERE poll_id IN ids(?1)", "DELETE FROM polls WHERE id IN ids(?1)"];
 
-fn remove_each(tx: &mut Tx, env: &Env, all: &[&Status]) -> Result<(), Error> {
+/// Removes the rows of `all`; whether more answer them than were parted from them.
+fn remove_each(tx: &mut Tx, env: &Env, all: &[&Status]) -> Result<bool, Error> {
     let list: Vec<Id> = all.iter().map(|status| status.id).collect();
     let mut mentioned: HashMap<Id, Vec<Id>> = HashMap::new();
     let rows: Vec<(Id, Id)> = tx.query(
@@ -104,9 +150,14 @@ fn remove_each(tx: &mut Tx, env: &Env, all: &[&Status]) -> Result<(), Error> {
     )?;
     rows.into_iter()
         .for_each(|(status, tag, name)| tags.entry(status).or_default().push((tag, name)));
-    conversation::orphan_each(tx, env, &list)?;
+    let are_more = conversation::orphan_each(tx, env, &list, AT_ONCE)?;
     for sql in BELONGINGS {
         tx.run(sql, &[ids(&list)])?;
+    }
+    let few = all.iter().filter(|status| !is_crowded(status)).map(|status| status.id);
+    let few: Vec<Id> = few.collect();
+    for sql in MARKS.iter().filter(|_| !few.is_empty()) {
+        tx.run(sql, &[ids(&few)])?;
     }
     let polls: Vec<Id> = all.iter().filter_map(|status| status.poll_id).collect();
     for sql in OF_POLLS.iter().filter(|_| !polls.is_empty()) {
@@ -122,7 +173,7 @@ fn remove_each(tx: &mut Tx, env: &Env, all: &[&Status]) -> Result<(), Error> {
         let mentioned = mentioned.remove(&status.id).unwrap_or_default();
         env.streams.status_deleted(tx, status, mentioned, tags);
     }
-    Ok(())
+    Ok(are_more)
 }
 
 /// Posts that are gone count no more: with their authors, with what they boosted and answered.
@@ -172,4 +223,66 @@ fn uncount(tx: &mut Tx, env: &Env, all: &[&Status]) -> Result<(), Error> {
         )?;
     }
     Ok(())
+}
+
+/// The job that takes away what was too much to go with a post: its boosts, marks and what was told
+/// of them, and its place above those who answered it. Nobody sees any of it without the post.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct EraseRest {
+    /// The post, whose row is gone.
+    pub post: Id,
+    /// Where it stood.
+    pub uri: String,
+}
+
+impl Job for EraseRest {
+    const KIND: &'static str = "erase_rest";
+    const QUEUE: Queue = Queue::new("upkeep", Class::Housekeeping);
+
+    fn lane(&self) -> Cow<'_, str> {
+        Cow::Borrowed(federation::host_of(&self.uri).unwrap_or_default())
+    }
+}
+
+/// Handles [`EraseRest`].
+pub(super) fn register(registry: &mut Registry, community: &Community) {
+    let env = community.env().clone();
+    registry.simple_unit(move |tx: &mut Tx, jobs: &[Claimed<EraseRest>]| {
+        let slice = |claim: &Claimed<EraseRest>| match erase_rest(tx, &env, &claim.job) {
+            Ok(()) => Ok(Outcome::Done),
+            Err(Error::Db(error)) => Err(error),
+            Err(error) => Ok(Outcome::retry(error)),
+        };
+        jobs.iter().map(slice).collect()
+    });
+}
+
+/// One slice; what is left goes into a new job in the same transaction.
+fn erase_rest(tx: &mut Tx, env: &Env, job: &EraseRest) -> Result<(), Error> {
+    loop {
+        // Its number may be another post's by now: what hangs on that is not told apart.
+        let other: Option<i64> =
+            tx.value("SELECT 1 FROM statuses WHERE id = ?1", params![job.post])?;
+        if other.is_some() || !erase_some(tx, env, job)? {
+            return Ok(());
+        }
+        if tx.elapsed().as_millis() >= STEP_MS_MAX {
+            env.jobs.enqueue(tx, job)?;
+            return Ok(());
+        }
+    }
+}
+
+/// Whether there was something left.
+fn erase_some(tx: &mut Tx, env: &Env, job: &EraseRest) -> Result<bool, Error> {
+    let mut gone = conversation::part(tx, env, job.post, &job.uri, PER_STEP)? as u64;
+    for sql in SOME_MARKS {
+        gone += tx.execute(sql, params![job.post, PER_STEP])?;
+    }
+    let sql = "SELECT {} FROM statuses WHERE boost_of_id = ?1 LIMIT ?2";
+    let boosts: Vec<Status> = tx.records(sql, params![job.post, PER_STEP])?;
+    if !boosts.is_empty() {
+        remove_each(tx, env, &boosts.iter().collect::<Vec<_>>())?;
+    }
+    Ok(gone > 0 || !boosts.is_empty())
 }

@@ -34,7 +34,8 @@ use crate::{Community, Error};
 pub use crate::media::Media;
 pub(crate) use boosted::{Unmark, undo_marks};
 pub use boosted::{receive_boost, receive_like};
-pub use delete::{delete, erase};
+pub use conversation::JoinThread;
+pub use delete::{EraseRest, delete, erase};
 pub use edit::{Edit, PollEdit, Version, edit, history};
 pub(crate) use keys::KEY_LIFE_MS;
 pub use marks::{
@@ -174,8 +175,11 @@ weir_db::record! {
     }
 }
 
-/// Handles the jobs of this noun: polls that end, posts that appear in their time.
+/// Handles the jobs of this noun: polls that end, posts that appear in their time, what very many
+/// did to a post that came or went.
 pub fn register(registry: &mut Registry, community: &Community) {
+    delete::register(registry, community);
+    conversation::register(registry, community);
     vote::register(registry, community);
     scheduled::register(registry, community);
 }

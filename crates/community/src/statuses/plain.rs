@@ -109,8 +109,7 @@ pub(crate) fn receive_plain(
         new.push((at, New { coming, status, people, named, here, look }));
     }
     let (places, mut new): (Vec<usize>, Vec<New<'_>>) = new.into_iter().unzip();
-    let apart = gone.iter().map(|(uri, of)| (conversation::of_unknown(uri), *of));
-    write(tx, env, &mut new, apart.collect())?;
+    write(tx, env, &mut new, gone)?;
     for (at, one) in places.into_iter().zip(new) {
         taken[at] = Some(Taken::New(Box::new(one.status)));
     }
@@ -222,13 +221,13 @@ impl People {
     }
 }
 
-/// Writes what is new; `apart` are the conversations of those who answer what was deleted before it
-/// came, and those that it belonged to.
+/// Writes what is new; `apart` is what was deleted before it came, and to which conversation it
+/// belonged.
 fn write<'w>(
     tx: &mut Tx,
     env: &Env,
     new: &'w mut [New<'_>],
-    apart: Vec<(Id, Id)>,
+    apart: Vec<(&'w str, Id)>,
 ) -> Result<(), Error> {
     if new.is_empty() {
         return conversation::adopt_each(tx, env, [], apart);

@@ -12,8 +12,7 @@ use crate::{Env, Error};
 /// What stands at addresses of which deletions came.
 pub(crate) struct Going {
     posts: HashMap<String, Status>,
-    /// Their boosts.
-    boosts: Vec<Status>,
+    boosts: delete::Boosts,
 }
 
 impl Going {
@@ -23,7 +22,7 @@ impl Going {
         let posts: Vec<Status> =
             tx.records("SELECT {} FROM statuses WHERE uri IN texts(?1)", &[texts(uris)])?;
         let boosts = match posts.is_empty() {
-            true => Vec::new(),
+            true => delete::Boosts::default(),
             false => delete::boosts_of(tx, &posts.iter().collect::<Vec<_>>())?,
         };
         let posts = posts.into_iter().map(|post| (post.uri.clone(), post)).collect();
@@ -35,9 +34,10 @@ impl Going {
         self.posts.get(uri)
     }
 
-    /// Whether somebody here boosted `post`.
+    /// Whether somebody here boosted `post`, or may have, where there are too many to know.
     pub(crate) fn is_boosted_here(&self, post: Id) -> bool {
-        self.boosts.iter().any(|boost| boost.boost_of_id == Some(post) && boost.local)
+        let is_here = |boost: &Status| boost.boost_of_id == Some(post) && boost.local;
+        self.boosts.are_more || self.boosts.list.iter().any(is_here)
     }
 
     /// Takes away the posts at `known`, with all that hangs on them, and remembers of `unknown`
@@ -53,7 +53,7 @@ impl Going {
         conversation::bury_each(tx, env, &never)?;
         let posts: Vec<&Status> = known.iter().filter_map(|uri| self.posts.get(*uri)).collect();
         let ids: HashSet<Id> = posts.iter().map(|post| post.id).collect();
-        self.boosts.retain(|boost| boost.boost_of_id.is_some_and(|of| ids.contains(&of)));
+        self.boosts.list.retain(|boost| boost.boost_of_id.is_some_and(|of| ids.contains(&of)));
         match posts.is_empty() {
             true => Ok(()),
             false => delete::erase_with(tx, env, &posts, &self.boosts),

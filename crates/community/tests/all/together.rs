@@ -6,7 +6,7 @@ use weir_base::Id;
 use weir_community::accounts;
 use weir_community::federation::order::Version;
 use weir_community::federation::{
-    self, Deed, Distribute, Forward, Incoming, Passable, Senders, Undone,
+    self, Deed, Distribute, Fetch, Forward, Incoming, Passable, Senders, Undone,
 };
 use weir_community::relationships::{self, FollowWish};
 use weir_community::statuses::{self, RemoteMention, RemoteStatus, Visibility};
@@ -484,4 +484,119 @@ async fn edits_that_name_others_or_have_other_tags_are_taken_in_all_the_same() {
         let tags = "status_tags s JOIN tags t ON t.id = s.tag_id WHERE t.name = 'other'";
         assert_eq!(rows(&place, tags).await, 1, "{}", place.name());
     }
+}
+
+/// More than one unit takes care of.
+const CROWD: i64 = 1_200;
+
+#[tokio::test]
+async fn very_many_who_answered_a_post_before_it_came_find_it_a_slice_at_a_time() {
+    for place in places() {
+        let (_, bob, _) = met(&place).await;
+        work(&place, vec![note("early", Some(&uri("late")), &[])]).await;
+        let crowd = move |tx: &mut Tx, env: &Env| {
+            let early = statuses::by_uri(tx, &uri("early"))?.ok_or(Error::NotFound("Status"))?;
+            let (first, late) = (env.ids.next(), uri("late"));
+            for number in 1..CROWD {
+                let (id, uri) = (Id(first.0 + number), uri(&number.to_string()));
+                tx.run(
+                    "INSERT INTO statuses (id, account_id, uri, created_at, visibility,
+                       in_reply_to_uri, conversation_id) VALUES (?1, ?2, ?3, 0, 0, ?4, ?5)",
+                    params![id, bob, uri, late, early.conversation_id],
+                )?;
+            }
+            Ok(())
+        };
+        place.write(crowd).await.unwrap();
+        work(&place, vec![note("late", None, &[])]).await;
+        let waiting = "statuses WHERE in_reply_to_uri IS NOT NULL";
+        assert_eq!(rows(&place, waiting).await, CROWD, "{}: all at once", place.name());
+        let running = place.start(|registry, community| {
+            statuses::register(registry, community);
+            registry.task(async |_: Claimed<Fetch>| Ok(()));
+        });
+        let late = async || {
+            let found = place.read(|tx, _| statuses::by_uri(tx, &uri("late"))).await;
+            found.unwrap().expect("it came")
+        };
+        let id = late().await.id;
+        let thread = format!("statuses WHERE conversation_id = {id}");
+        until(place.name(), async || rows(&place, &thread).await == CROWD + 1).await;
+        until(place.name(), async || rows(&place, waiting).await == 0).await;
+        running.stop().await;
+        assert_eq!(late().await.replies_count, CROWD, "{}", place.name());
+        let answers = format!("statuses WHERE in_reply_to_id = {id}");
+        assert_eq!(rows(&place, &answers).await, CROWD, "{}", place.name());
+    }
+}
+
+#[tokio::test]
+async fn what_very_many_did_to_a_post_goes_after_it_a_slice_at_a_time() {
+    for place in places() {
+        let (alice, _, asked) = met(&place).await;
+        let uri = asked.clone();
+        let post = place.read(move |tx, _| statuses::by_uri(tx, &uri)).await.unwrap().unwrap();
+        let id = post.id;
+        let crowd = move |tx: &mut Tx, env: &Env| {
+            let first = env.ids.next().0;
+            for number in 0..CROWD {
+                // Each is somebody's, of whom nothing else is known.
+                let (one, other) = (Id(first + number), Id(first + CROWD + number));
+                for (sql, row) in [
+                    (
+                        "INSERT INTO statuses (id, account_id, uri, created_at, visibility,
+                           in_reply_to_id, in_reply_to_account_id)
+                         VALUES (?1, ?2, ?3, 0, 0, ?4, 0)",
+                        one,
+                    ),
+                    (
+                        "INSERT INTO statuses (id, account_id, uri, created_at, visibility,
+                           boost_of_id) VALUES (?1, ?2, ?3, 0, 0, ?4)",
+                        other,
+                    ),
+                ] {
+                    tx.run(sql, params![row, one, uri_of(row), id])?;
+                }
+                tx.run(
+                    "INSERT INTO favourites (id, account_id, status_id) VALUES (?1, ?1, ?2)",
+                    params![one, id],
+                )?;
+                tx.run(
+                    "INSERT INTO notifications (id, account_id, kind, group_key, from_account_id,
+                       status_id) VALUES (?1, ?3, 'favourite', '', ?1, ?2)",
+                    params![one, id, alice],
+                )?;
+            }
+            tx.run(
+                "UPDATE statuses SET favourites_count = ?2, boosts_count = ?2, replies_count = ?2
+                 WHERE id = ?1",
+                params![id, CROWD],
+            )?;
+            Ok(())
+        };
+        place.write(crowd).await.unwrap();
+        place.write(move |tx, env| statuses::delete(tx, env, alice, id).map(drop)).await.unwrap();
+        let left = [
+            format!("statuses WHERE boost_of_id = {id}"),
+            format!("statuses WHERE in_reply_to_id = {id}"),
+            format!("favourites WHERE status_id = {id}"),
+            format!("notifications WHERE status_id = {id}"),
+        ];
+        for left in &left {
+            let count = rows(&place, left).await;
+            assert!((1..=CROWD).contains(&count), "{}: {left}: {count}", place.name());
+        }
+        let running = place.start(statuses::register);
+        for left in &left {
+            until(left, async || rows(&place, left).await == 0).await;
+        }
+        running.stop().await;
+        let parted = format!("statuses WHERE in_reply_to_uri = '{asked}'");
+        assert_eq!(rows(&place, &parted).await, CROWD, "{}", place.name());
+    }
+}
+
+/// An address for a row of a crowd.
+fn uri_of(row: Id) -> String {
+    uri(&row.to_string())
 }

@@ -12,7 +12,7 @@
 //! | `posts` | posts and boosts of other servers |
 //! | `accounts` | accounts of other servers |
 //! | `elsewhere` | emoji of other servers, what is noted of them |
-//! | `unused` | hashtags, link previews, apps |
+//! | `unused` | requests of senders, hashtags, link previews, apps |
 //! | `expired` | notifications, tokens, sessions, sign-ups, keys, tombstones, the memory of order |
 //! | `surplus` | of tombstones and the memory of order what is too much of one server |
 //! | `messages` | messages of chat, where they are not kept for good |
@@ -94,6 +94,7 @@ pub struct Chore {
 /// All chores, in the order in which they are done: what goes frees what comes after it.
 pub const CHORES: &[Chore] = &[
     expired::NOTIFICATIONS,
+    unused::REQUESTS,
     expired::MUTES,
     posts::CHORE,
     accounts::CHORE,

@@ -1,4 +1,5 @@
-//! What only stood there for posts and people that are gone: hashtags, link previews, apps.
+//! What only stood there for posts and people that are gone: requests behind which nothing waits,
+//! hashtags, link previews, apps.
 
 use serde::{Deserialize, Serialize};
 use weir_base::{Id, Timestamp};
@@ -11,6 +12,22 @@ use crate::Error;
 const PER_STEP: i64 = 200;
 /// How long something stays that nothing uses, in ms: 30 days.
 const UNUSED_MS: i64 = 30 * DAY_MS;
+
+pub(super) const REQUESTS: Chore = Chore {
+    name: "notification_requests",
+    removes: "senders that wait for a decision, of whom no notification is left",
+    every_ms: DAY_MS,
+    slice: |tx, env, _: Keep, at| {
+        let delete = "DELETE FROM notification_requests WHERE id IN ids(?1)";
+        walk(tx, at, env.clock.now(), ["notification_requests", IDLE_REQUESTS, delete])
+    },
+    statements: &[&[IDLE_REQUESTS]],
+};
+
+const IDLE_REQUESTS: &str = "SELECT r.id, 0 FROM notification_requests r
+   WHERE r.id IN ids(?1) AND r.id < ?2 AND r.updated_at < ?3
+     AND NOT EXISTS (SELECT 1 FROM notifications n WHERE n.from_account_id = r.from_account_id
+       AND n.account_id = r.account_id AND n.filtered = 1)";
 
 pub(super) const TAGS: Chore = Chore {
     name: "tags",

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use weir_base::{Id, Timestamp};
 use weir_db::{Json, ToValue, Tx, Value, ids, params};
 
+use super::list::SHOWN;
 use super::{Kind, Notice};
 use crate::streams::{Event, Topic};
 use crate::timelines::Range;
@@ -80,17 +81,26 @@ pub fn set_policy(tx: &mut Tx, of: Id, policy: Policy) -> Result<(), Error> {
     Ok(())
 }
 
+/// The condition on requests that something waits behind them: what was sent may be gone, with a
+/// post, in time, or by its receiver. The rows of such requests are removed by a chore.
+const WAITS: &str = "EXISTS (SELECT 1 FROM notifications n WHERE n.filtered = 1
+   AND n.from_account_id = notification_requests.from_account_id
+   AND n.account_id = notification_requests.account_id)";
+
 /// How many senders wait for a decision, and how many notifications they sent.
 ///
 /// # Errors
 /// The database's.
 pub fn pending(tx: &mut Tx, of: Id) -> Result<(i64, i64), Error> {
-    let requests: Option<i64> =
-        tx.value("SELECT count(*) FROM notification_requests WHERE account_id = ?1", params![of])?;
-    let notifications: Option<i64> = tx.value(
-        "SELECT count(*) FROM notifications WHERE account_id = ?1 AND filtered = 1",
-        params![of],
-    )?;
+    let requests = format!(
+        "SELECT count(*) FROM notification_requests
+         WHERE account_id = ?1 AND {SHOWN} AND {WAITS}"
+    );
+    let notifications = format!(
+        "SELECT count(*) FROM notifications WHERE account_id = ?1 AND filtered = 1 AND {SHOWN}"
+    );
+    let requests: Option<i64> = tx.value(&requests, params![of])?;
+    let notifications: Option<i64> = tx.value(&notifications, params![of])?;
     Ok((requests.unwrap_or(0), notifications.unwrap_or(0)))
 }
 
@@ -236,7 +246,7 @@ weir_db::record! {
     }
 }
 
-/// A page of `of`'s requests, the newest first.
+/// A page of `of`'s requests behind which something waits, the newest first.
 ///
 /// # Errors
 /// The database's.
@@ -245,7 +255,7 @@ pub fn requests(tx: &mut Tx, of: Id, range: Range) -> Result<Vec<Request>, Error
     let (low, high) = range.bounds();
     let sql = format!(
         "SELECT {{}} FROM notification_requests WHERE account_id = ?1 AND {bounds}
-         ORDER BY id {order} LIMIT ?4"
+           AND {SHOWN} AND {WAITS} ORDER BY id {order} LIMIT ?4"
     );
     let mut found: Vec<Request> = tx.records(&sql, params![of, low, high, range.limit])?;
     if range.ascends() {
@@ -274,8 +284,11 @@ pub fn waiting(tx: &mut Tx, of: Id, senders: &[Id]) -> Result<Vec<(Id, i64)>, Er
 /// # Errors
 /// [`Error::NotFound`].
 pub fn request_by_id(tx: &mut Tx, of: Id, id: Id) -> Result<Request, Error> {
-    let sql = "SELECT {} FROM notification_requests WHERE account_id = ?1 AND id = ?2";
-    tx.record(sql, params![of, id])?.ok_or(Error::NotFound("Notification request"))
+    let sql = format!(
+        "SELECT {{}} FROM notification_requests
+         WHERE account_id = ?1 AND id = ?2 AND {SHOWN} AND {WAITS}"
+    );
+    tx.record(&sql, params![of, id])?.ok_or(Error::NotFound("Notification request"))
 }
 
 /// `of` lets the senders of these requests through, now and from now on.

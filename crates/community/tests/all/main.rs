@@ -21,6 +21,7 @@ mod people;
 mod place;
 mod proxy;
 mod readers;
+mod requests;
 mod search;
 mod smtp;
 mod together;

@@ -3,7 +3,8 @@
 //! An account stays when there is a post of it or for it, when it and anybody here follow, block
 //! or mute each other, have noted something of each other, voted or marked something, when it
 //! stands in a list, a report, a notification or a decision of staff, when another account moved
-//! to it, and as long as its deletion is remembered.
+//! to it, and as long as its deletion is remembered. Notifications of accounts whose whole server
+//! staff suspended as long ago are shown to nobody, and keep none of them.
 
 use serde::{Deserialize, Serialize};
 use weir_base::Id;
@@ -27,14 +28,17 @@ const ACCOUNTS: &str = "SELECT a.domain, a.id FROM accounts a
    WHERE a.domain <> '' AND (a.domain, a.id) > (?1, ?2) ORDER BY a.domain, a.id LIMIT ?3";
 
 /// Those of the accounts `?1` that may go, as they were learnt before `?2` (a moment) and `?3`
-/// (the same as an id). Whom staff limited stays, for that would be forgotten; not who is limited
-/// with a whole server, at the time in the id of its block (65,536 ids to a millisecond): whoever
-/// comes from there again is limited again.
+/// (the same as an id). Whom staff limited or suspended stays, for that would be forgotten; not who
+/// is limited with a whole server, at the time in the id of its block (65,536 ids to a
+/// millisecond): whoever comes from there again is limited again. Nor who was suspended with it
+/// before `?2`: nobody comes from there while it is.
 const REMOVABLE: &str = "SELECT a.id, a.uri, octet_length(a.note) + octet_length(a.fields)
        + octet_length(a.display_name) + octet_length(a.uri)
    FROM accounts a WHERE a.id IN ids(?1) AND a.domain <> '' AND a.fetched_at < ?2 AND a.id < ?3
      AND (a.deleted_at IS NULL OR a.deleted_at < ?2)
-     AND (a.suspended_at IS NULL OR a.suspended_by_origin = 1)
+     AND (a.suspended_at IS NULL OR a.suspended_by_origin = 1
+       OR EXISTS (SELECT 1 FROM domain_blocks d WHERE a.suspended_at < ?2
+         AND d.id >= a.suspended_at * 65536 AND d.id < (a.suspended_at + 1) * 65536))
      AND (a.silenced_at IS NULL OR EXISTS (SELECT 1 FROM domain_blocks d
        WHERE d.id >= a.silenced_at * 65536 AND d.id < (a.silenced_at + 1) * 65536))
      AND a.sensitized_at IS NULL
@@ -50,7 +54,9 @@ const REMOVABLE: &str = "SELECT a.id, a.uri, octet_length(a.note) + octet_length
      AND NOT EXISTS (SELECT 1 FROM favourites f WHERE f.account_id = a.id)
      AND NOT EXISTS (SELECT 1 FROM poll_votes v WHERE v.account_id = a.id)
      AND NOT EXISTS (SELECT 1 FROM list_accounts l WHERE l.account_id = a.id)
-     AND NOT EXISTS (SELECT 1 FROM notifications n WHERE n.from_account_id = a.id)
+     AND (NOT EXISTS (SELECT 1 FROM notifications n WHERE n.from_account_id = a.id)
+       OR EXISTS (SELECT 1 FROM domain_blocks d WHERE d.id >= a.suspended_at * 65536
+         AND d.id < (a.suspended_at + 1) * 65536))
      AND NOT EXISTS (SELECT 1 FROM notification_permissions n WHERE n.from_account_id = a.id)
      AND NOT EXISTS (SELECT 1 FROM account_notes n WHERE n.target_id = a.id)
      AND NOT EXISTS (SELECT 1 FROM endorsements e WHERE e.target_id = a.id)
@@ -65,6 +71,7 @@ const BELONGINGS: &[&str] = &[
     "DELETE FROM account_keys WHERE account_id IN ids(?1)",
     "DELETE FROM account_texts WHERE rowid IN ids(?1)",
     "DELETE FROM pins WHERE account_id IN ids(?1)",
+    "DELETE FROM notifications WHERE from_account_id IN ids(?1)",
     "DELETE FROM accounts WHERE id IN ids(?1)",
 ];
 

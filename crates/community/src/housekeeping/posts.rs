@@ -5,6 +5,10 @@
 //! here favourited, bookmarked or boosted it, voted in it, answers it at a later time, was told of
 //! it, reported it, muted its conversation or named it in a filter, and when it has a hashtag that
 //! somebody here follows. So does what a post that stays boosts or answers.
+//!
+//! Where staff suspended the author's whole server as long ago, nobody sees what was for them, and
+//! it goes like others; what people here did with it still keeps it. Until then lifting the block
+//! brings it back.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +48,8 @@ const AUTHORS: &str = "SELECT a.domain, a.id,
 const POSTS_OF: &str = "SELECT id FROM statuses WHERE account_id = ?1 AND id > ?2 AND id < ?3
    ORDER BY id LIMIT ?4";
 
-/// Those of the posts `?1` that may go, as they came before the id `?2`.
+/// Those of the posts `?1` that may go, as they came before the id `?2`. A server was suspended at
+/// the time in the id of its block (65,536 ids to a millisecond), which its people carry.
 const REMOVABLE: &str = "SELECT s.id, s.account_id, s.boost_of_id, s.in_reply_to_id, s.visibility,
      s.poll_id, octet_length(s.content) + octet_length(s.spoiler) + octet_length(s.uri)
        + octet_length(s.url)
@@ -59,13 +64,15 @@ const REMOVABLE: &str = "SELECT s.id, s.account_id, s.boost_of_id, s.in_reply_to
      AND NOT EXISTS (SELECT 1 FROM statuses b WHERE b.boost_of_id = s.id)
      AND NOT EXISTS (SELECT 1 FROM statuses r WHERE r.in_reply_to_id = s.id)
      AND NOT EXISTS (SELECT 1 FROM statuses o WHERE o.id = s.boost_of_id AND o.local = 1)
-     AND NOT EXISTS (SELECT 1 FROM accounts p
-       WHERE p.id = s.in_reply_to_account_id AND p.domain = '')
-     AND NOT EXISTS (SELECT 1 FROM notifications n WHERE n.status_id = s.id AND n.status_id <> 0)
-     AND NOT EXISTS (SELECT 1 FROM mentions m JOIN accounts p ON p.id = m.account_id
-       WHERE m.status_id = s.id AND p.domain = '')
-     AND NOT EXISTS (SELECT 1 FROM status_tags t JOIN followed_tags f ON f.tag_id = t.tag_id
-       WHERE t.status_id = s.id)
+     AND (EXISTS (SELECT 1 FROM domain_blocks d WHERE a.suspended_at * 65536 < ?2
+         AND d.id >= a.suspended_at * 65536 AND d.id < (a.suspended_at + 1) * 65536)
+       OR NOT (EXISTS (SELECT 1 FROM accounts p
+           WHERE p.id = s.in_reply_to_account_id AND p.domain = '')
+         OR EXISTS (SELECT 1 FROM notifications n WHERE n.status_id = s.id AND n.status_id <> 0)
+         OR EXISTS (SELECT 1 FROM mentions m JOIN accounts p ON p.id = m.account_id
+           WHERE m.status_id = s.id AND p.domain = '')
+         OR EXISTS (SELECT 1 FROM status_tags t JOIN followed_tags f ON f.tag_id = t.tag_id
+           WHERE t.status_id = s.id)))
      AND NOT EXISTS (SELECT 1 FROM conversation_mutes c
        WHERE c.conversation_id = s.conversation_id)
      AND NOT EXISTS (SELECT 1 FROM filter_statuses f WHERE f.status_id = s.id)
@@ -81,6 +88,7 @@ const BELONGINGS: &[&str] = &[
     "DELETE FROM mentions WHERE status_id IN ids(?1)",
     "DELETE FROM status_tags WHERE status_id IN ids(?1)",
     "DELETE FROM status_edits WHERE status_id IN ids(?1)",
+    "DELETE FROM notifications WHERE status_id IN ids(?1) AND status_id <> 0",
     "DELETE FROM polls WHERE id IN (SELECT poll_id FROM statuses WHERE id IN ids(?1))",
     "DELETE FROM media WHERE status_id IN ids(?1)",
     "DELETE FROM status_texts WHERE rowid IN ids(?1)",

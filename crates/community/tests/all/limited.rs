@@ -1,4 +1,4 @@
-//! People of servers that staff limited, met after that.
+//! People of servers that staff limited, met after that, or suspended.
 
 use weir_base::Id;
 use weir_community::accounts;
@@ -10,7 +10,7 @@ use weir_community::timelines::{self, PublicPage, Range};
 use weir_community::{Env, notifications};
 use weir_db::{Tx, params};
 
-use crate::housekeeping::{DAY_MS, actor, run};
+use crate::housekeeping::{DAY_MS, actor, count, run};
 use crate::place::{Place, places};
 
 /// Staff limits the servers below this domain.
@@ -130,5 +130,61 @@ async fn who_is_limited_with_a_server_goes_when_nothing_is_known_of_them() {
             Ok(tx.column::<Id>("SELECT id FROM accounts WHERE domain <> ''", &[])?)
         };
         assert_eq!(place.read(read).await.unwrap(), [known]);
+    }
+}
+
+/// Those of whom there are posts of other servers, and those who are known there.
+async fn known(place: &Place) -> [Vec<Id>; 2] {
+    let read = |tx: &mut Tx, _: &Env| {
+        Ok([
+            tx.column("SELECT account_id FROM statuses WHERE local = 0 ORDER BY account_id", &[])?,
+            tx.column("SELECT id FROM accounts WHERE domain <> '' ORDER BY id", &[])?,
+        ])
+    };
+    place.read(read).await.unwrap()
+}
+
+#[tokio::test]
+async fn what_is_for_people_here_goes_in_time_where_its_server_is_suspended() {
+    for place in places() {
+        let alice = place.person("alice").await;
+        let (loud, calm) = (actor(&place, "loud").await, actor(&place, "calm").await);
+        mention(&place, loud, alice).await;
+        mention(&place, calm, alice).await;
+        place.clock.advance(31 * DAY_MS);
+        let folder = tempfile::tempdir().unwrap();
+        let working = place.work(folder.path());
+        let suspend =
+            |tx: &mut Tx, env: &Env| hosts::block(tx, env, "loud.example", Severity::Suspend);
+        place.write(suspend).await.unwrap();
+        place.idle().await;
+        working.stop().await;
+        for name in ["posts", "accounts"] {
+            run(&place, name).await;
+        }
+        let both = vec![loud, calm];
+        let still = known(&place).await;
+        assert_eq!(still, [both.clone(), both], "{}: it may be lifted", place.name());
+        place.clock.advance(31 * DAY_MS);
+        for name in ["posts", "accounts"] {
+            run(&place, name).await;
+        }
+        assert_eq!(known(&place).await, [vec![calm], vec![calm]], "{}", place.name());
+        assert_eq!(count(&place, "SELECT count(*) FROM notifications").await, 1);
+    }
+}
+
+#[tokio::test]
+async fn whom_staff_suspended_alone_stays_known() {
+    for place in places() {
+        let (loud, calm) = (actor(&place, "loud").await, actor(&place, "calm").await);
+        let by_hand = move |tx: &mut Tx, env: &Env| {
+            let sql = "UPDATE accounts SET suspended_at = ?2 WHERE id = ?1";
+            Ok(tx.run(sql, params![loud, env.clock.now()])?)
+        };
+        place.write(by_hand).await.unwrap();
+        place.clock.advance(62 * DAY_MS);
+        assert_eq!(run(&place, "accounts").await.removed, 1, "{}", place.name());
+        assert_eq!(known(&place).await[1], [loud], "{}: not {calm}", place.name());
     }
 }

@@ -1,6 +1,6 @@
 //! People one may want to follow: followed by those one follows, else popular here.
 
-use weir_base::Id;
+use weir_base::{Id, Timestamp};
 use weir_db::{Tx, params};
 
 use crate::Error;
@@ -14,18 +14,24 @@ pub enum Source {
     MostFollowed,
 }
 
-/// People to suggest to `reader`: discoverable, not followed, blocked, muted or dismissed.
+/// People to suggest to `reader`: discoverable, not followed, blocked, muted at `now` or dismissed.
 ///
 /// # Errors
 /// The database's.
-pub fn list(tx: &mut Tx, reader: Id, limit: usize) -> Result<Vec<(Id, Source)>, Error> {
+pub fn list(
+    tx: &mut Tx,
+    reader: Id,
+    limit: usize,
+    now: Timestamp,
+) -> Result<Vec<(Id, Source)>, Error> {
     const FITTING: &str = "a.discoverable = 1 AND a.locked = 0 AND a.suspended_at IS NULL
        AND a.silenced_at IS NULL AND a.deleted_at IS NULL AND a.moved_to_id IS NULL
        AND a.kind <> 'application' AND a.id <> ?1
        AND NOT EXISTS (SELECT 1 FROM follows WHERE account_id = ?1 AND target_id = a.id)
        AND NOT EXISTS (SELECT 1 FROM follow_requests WHERE account_id = ?1 AND target_id = a.id)
        AND NOT EXISTS (SELECT 1 FROM blocks WHERE account_id = ?1 AND target_id = a.id)
-       AND NOT EXISTS (SELECT 1 FROM mutes WHERE account_id = ?1 AND target_id = a.id)
+       AND NOT EXISTS (SELECT 1 FROM mutes WHERE account_id = ?1 AND target_id = a.id
+         AND (expires_at IS NULL OR expires_at > ?3))
        AND NOT EXISTS (SELECT 1 FROM dismissed_suggestions
          WHERE account_id = ?1 AND target_id = a.id)";
     let friends: Vec<Id> = tx.column(
@@ -35,14 +41,14 @@ pub fn list(tx: &mut Tx, reader: Id, limit: usize) -> Result<Vec<(Id, Source)>, 
              WHERE mine.account_id = ?1 AND {FITTING}
              GROUP BY a.id ORDER BY count(*) DESC, a.id LIMIT ?2"
         ),
-        params![reader, limit],
+        params![reader, limit, now],
     )?;
     let popular: Vec<Id> = tx.column(
         &format!(
             "SELECT a.id FROM accounts a WHERE a.domain = '' AND {FITTING}
              ORDER BY a.followers_count DESC, a.id LIMIT ?2"
         ),
-        params![reader, limit],
+        params![reader, limit, now],
     )?;
     let mut found: Vec<(Id, Source)> =
         friends.into_iter().map(|id| (id, Source::FriendsOfFriends)).collect();

@@ -39,7 +39,7 @@ pub async fn list_v1(
 
 async fn found(face: &Face, by: Id, limit: usize) -> Result<Vec<Suggestion>, Error> {
     let list = face.read(move |tx, env| {
-        let found = suggestions::list(tx, by, limit)?;
+        let found = suggestions::list(tx, by, limit, env.clock.now())?;
         let people: Vec<Id> = found.iter().map(|(id, _)| *id).collect();
         let accounts = entities::accounts_by_id(tx, env, &people)?;
         let shaped = accounts.into_iter().map(|account| {

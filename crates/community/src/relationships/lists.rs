@@ -1,6 +1,6 @@
 //! Lists of accounts that stand in a relation, page by page.
 
-use weir_base::Id;
+use weir_base::{Id, Timestamp};
 use weir_db::{Tx, Value};
 
 use crate::Error;
@@ -45,7 +45,7 @@ impl Relation {
 
 /// A page of those who stand in `relation`, the newest first: the relation's id, by which the list
 /// is paged, and the account. Left out are accounts that are not available and, unless the list is
-/// the reader's own, those whom the reader blocks or mutes or who block the reader.
+/// the reader's own, those whom the reader blocks or mutes at `now` or who block the reader.
 ///
 /// # Errors
 /// The database's.
@@ -54,11 +54,14 @@ pub fn page(
     reader: Option<Id>,
     relation: Relation,
     range: Range,
+    now: Timestamp,
 ) -> Result<Vec<(Id, Id)>, Error> {
     let (table, of, who, id) = relation.columns();
     let (order, bounds) = range.sql("r.id", 2);
     let mut filter = match relation {
         Relation::Boosting(_) => String::from(" AND r.visibility <= 1"),
+        // One that has ended lies there until it is removed.
+        Relation::Muted(_) => String::from(" AND (r.expires_at IS NULL OR r.expires_at > ?5)"),
         _ => String::new(),
     };
     let own = matches!(
@@ -71,7 +74,7 @@ pub fn page(
             " AND NOT EXISTS (SELECT 1 FROM blocks b WHERE (b.account_id = ?5
                 AND b.target_id = r.{who}) OR (b.account_id = r.{who} AND b.target_id = ?5))
               AND NOT EXISTS (SELECT 1 FROM mutes m WHERE m.account_id = ?5
-                AND m.target_id = r.{who})"
+                AND m.target_id = r.{who} AND (m.expires_at IS NULL OR m.expires_at > ?6))"
         ));
     }
     let sql = format!(
@@ -86,7 +89,11 @@ pub fn page(
         Value::Int(below.0),
         Value::Int(range.limit as i64),
     ];
-    values.extend(reader.map(|reader| Value::Int(reader.0)));
+    match (reader, relation) {
+        (Some(reader), _) => values.extend([Value::Int(reader.0), Value::Int(now.as_ms())]),
+        (None, Relation::Muted(_)) => values.push(Value::Int(now.as_ms())),
+        (None, _) => {}
+    }
     let mut rows = tx.query(&sql, &values, |row| Ok((row.get(0)?, row.get(1)?)))?;
     if range.ascends() {
         rows.reverse();

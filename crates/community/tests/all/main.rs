@@ -14,6 +14,7 @@ mod later;
 mod limited;
 mod media;
 mod migration;
+mod mutes;
 mod order;
 mod origin;
 mod outgoing;

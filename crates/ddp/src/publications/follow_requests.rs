@@ -61,9 +61,9 @@ impl Query for FollowRequests {
     fn read(&self, face: &Face) -> Work<'static, Result<Docs, Error>> {
         let Self { reader, limit } = *self;
         in_one_unit(face, move |tx, env, docs| {
-            let range = Range { limit, ..Range::default() };
+            let (range, now) = (Range { limit, ..Range::default() }, env.clock.now());
             let find = move |tx: &mut Tx<'_>, _: &[()]| {
-                relationships::page(tx, Some(reader), Relation::Asking(reader), range)
+                relationships::page(tx, Some(reader), Relation::Asking(reader), range, now)
             };
             let show = |(id, account_id): &(Id, Id)| {
                 let document =

@@ -73,7 +73,7 @@ pub fn accounts_page(
     relation: Relation,
     range: Range,
 ) -> Result<Page<Account>, CommunityError> {
-    let rows = relationships::page(tx, reader, relation, range)?;
+    let rows = relationships::page(tx, reader, relation, range, env.clock.now())?;
     let list: Vec<Id> = rows.iter().map(|(_, account)| *account).collect();
     let shaped = entities::accounts_by_id(tx, env, &list)?;
     let cursors = rows.into_iter().map(|(cursor, _)| cursor);

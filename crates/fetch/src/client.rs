@@ -34,8 +34,9 @@ pub struct Fetch {
 }
 
 struct Inner {
-    /// For what is asked for, and for what is sent: those wait for no look-up of these.
+    /// Each waits for no look-up of the others.
     asking: reqwest::Client,
+    urgent: reqwest::Client,
     sending: reqwest::Client,
     options: Options,
     hosts: Hosts,
@@ -81,10 +82,10 @@ impl Fetch {
                 .build()
                 .map_err(|error| StartError::Tls(cause_of(&error)))
         };
-        let resolver = Resolver::new(&options);
-        let (sending, asking) = (client(resolver.to_send())?, client(resolver)?);
-        let hosts = Hosts::new(&options);
-        Ok(Self { inner: Arc::new(Inner { asking, sending, options, hosts }) })
+        let resolver = Resolver::to_ask(&options);
+        let (sending, urgent) = (client(resolver.to_send())?, client(resolver.urgent())?);
+        let (asking, hosts) = (client(resolver)?, Hosts::new(&options));
+        Ok(Self { inner: Arc::new(Inner { asking, urgent, sending, options, hosts }) })
     }
 
     /// Gets a resource. Redirects are followed, each checked and signed anew.
@@ -212,7 +213,7 @@ impl Fetch {
         body: &Bytes,
         time: Time,
     ) -> Result<Hop, Error> {
-        let Inner { asking, sending, options, hosts } = &*self.inner;
+        let Inner { asking, urgent, sending, options, hosts } = &*self.inner;
         target::check(url, options)?;
         let host = target::host_of(url);
         // To be out of time before it was one's turn is not the host's failure.
@@ -228,7 +229,11 @@ impl Fetch {
                 headers.insert(name.clone(), value.clone());
             }
         }
-        let client = if *method == Method::GET { asking } else { sending };
+        let client = match *method {
+            Method::GET if request.urgent => urgent,
+            Method::GET => asking,
+            _ => sending,
+        };
         let answer =
             client.request(method.clone(), url.clone()).headers(headers).body(body.clone()).send();
         let error = match timeout_at(time.until, answer).await {

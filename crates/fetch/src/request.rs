@@ -25,6 +25,7 @@ pub struct Request {
     pub(crate) deadline: Option<Duration>,
     pub(crate) sign: Option<Signer>,
     pub(crate) stay_on_host: bool,
+    pub(crate) urgent: bool,
 }
 
 impl Request {
@@ -37,6 +38,7 @@ impl Request {
             deadline: None,
             sign: None,
             stay_on_host: false,
+            urgent: false,
         }
     }
 
@@ -79,6 +81,12 @@ impl Request {
     /// Has no redirect to another host or port followed: [`Response::leads_to`] then names it.
     pub fn stay_on_host(mut self) -> Self {
         self.stay_on_host = true;
+        self
+    }
+
+    /// Has it wait for no look-up of a name but those of other urgent ones.
+    pub fn urgent(mut self) -> Self {
+        self.urgent = true;
         self
     }
 }

@@ -13,11 +13,12 @@ use tokio::time::timeout;
 use crate::Options;
 use crate::address::is_public;
 
-/// Look-ups that run at once for what is asked for, and for what is sent, which strangers can hold
-/// up less. Each holds a thread until the system's resolver gives up, whatever deadline its request
-/// had.
-const LOOKUPS_TO_ASK_MAX: usize = 192;
-const LOOKUPS_TO_SEND_MAX: usize = 64;
+/// Look-ups that run at once for what is asked for, for what is asked for urgently, and for what is
+/// sent: strangers choose names of the first most easily, of the last hardly. Each holds a thread
+/// until the system's resolver gives up, whatever deadline its request had.
+const TO_ASK_MAX: usize = 64;
+const URGENT_MAX: usize = 160;
+const TO_SEND_MAX: usize = 64;
 
 /// Names whose addresses are remembered.
 const REMEMBERED_MAX: u64 = 20_000;
@@ -49,11 +50,11 @@ pub(crate) enum Refused {
 
 impl Resolver {
     /// For what is asked for.
-    pub(crate) fn new(options: &Options) -> Self {
+    pub(crate) fn to_ask(options: &Options) -> Self {
         Self {
             given: options.resolve.clone(),
             allow_private: options.allow_private,
-            lookups: Arc::new(Semaphore::new(LOOKUPS_TO_ASK_MAX)),
+            lookups: Arc::new(Semaphore::new(TO_ASK_MAX)),
             patience: Duration::from_millis(options.connect_timeout_ms / 2),
             remembered: Cache::builder()
                 .max_capacity(REMEMBERED_MAX)
@@ -62,9 +63,18 @@ impl Resolver {
         }
     }
 
-    /// The same, that knows what this one knows, for what is sent.
+    /// The same for what is urgent; what either knows the other does.
+    pub(crate) fn urgent(&self) -> Self {
+        self.with(URGENT_MAX)
+    }
+
+    /// The same for what is sent.
     pub(crate) fn to_send(&self) -> Self {
-        let lookups = Arc::new(Semaphore::new(LOOKUPS_TO_SEND_MAX));
+        self.with(TO_SEND_MAX)
+    }
+
+    fn with(&self, places: usize) -> Self {
+        let lookups = Arc::new(Semaphore::new(places));
         Self { given: self.given.clone(), lookups, remembered: self.remembered.clone(), ..*self }
     }
 }
@@ -119,12 +129,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_finds_no_place_to_look_up_hears_so_before_a_host_is_taken_to_be_silent() {
         let options = Options { allow_private: true, ..Options::default() };
-        let to_ask = Resolver::new(&options);
+        let to_ask = Resolver::to_ask(&options);
         let to_send = to_ask.to_send();
         let busy = |found: Result<Addrs, Box<dyn std::error::Error + Send + Sync>>| {
             matches!(found.err().and_then(|it| it.downcast_ref().copied()), Some(Refused::Busy))
         };
-        let held = to_ask.lookups.acquire_many(LOOKUPS_TO_ASK_MAX as u32).await;
+        let held = to_ask.lookups.acquire_many(TO_ASK_MAX as u32).await;
         let name = || "localhost".parse::<Name>().unwrap();
         assert!(busy(to_ask.resolve(name()).await));
         assert!(to_send.resolve(name()).await.is_ok(), "what is sent has places of its own");

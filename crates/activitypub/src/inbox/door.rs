@@ -267,11 +267,13 @@ impl Message<'_> {
             return Ok(error.into());
         }
         // The key in memory may be older than the one in its row, and that than the one over there.
+        // What is fetched in between is not what is read.
+        let was_refetched = self.face.was_refetched(key.as_str());
         let fresh = self.face.key_owner(key.as_str()).await?;
         if let Some(fresh) = fresh.filter(|fresh| checked.verify(&fresh.key).is_ok()) {
             return Ok(self.take(checked, key, activity, &fresh).await);
         }
-        if self.face.was_refetched(key.as_str()) {
+        if was_refetched {
             sources.forged(source, now);
             return Ok(error.into());
         }
@@ -385,10 +387,11 @@ impl Message<'_> {
         if sources.is_spent(source, now) {
             return Ok(None);
         }
+        let was_refetched = self.face.was_refetched(key.as_str());
         if let Some(fresh) = self.face.key_owner(key.as_str()).await?.filter(fits) {
             return Ok(Some(fresh));
         }
-        if self.face.was_refetched(key.as_str()) {
+        if was_refetched {
             sources.forged(source, now);
         } else if self.face.inbox().seen.wants_again(key.as_str()) {
             self.refetch(key).await?;

@@ -17,14 +17,15 @@ use weir_jobs::Outcome;
 
 use super::unknown::QUEUE;
 use crate::ActivityPub;
+use crate::resolver::for_key;
 use crate::wire::Uri;
 
 /// Keys that are fetched at once.
 const RUNNING_MAX: usize = 256;
 /// Those of them from one server: fewer than connections to it, so that others get through.
 const RUNNING_PER_HOST_MAX: usize = 4;
-/// Those of them that one network asked for: half, and fewer than names are looked up at once, so
-/// that no names of its choice hold up others.
+/// Those of them that one network asked for: half, and fewer than names of keys' servers are looked
+/// up at once, so that no names of its choice hold up others.
 const RUNNING_PER_SOURCE_MAX: usize = 128;
 /// Keys that are wanted at once: in all, of one server, and by what one network sent. Messages that
 /// want more come again by themselves.
@@ -236,21 +237,27 @@ impl Drop for Flight<'_> {
     }
 }
 
-/// A place of each. Who waits for one of them holds none of the other: what is slow keeps nobody
+/// A place of each. Who waits for one of them holds none of the others: what is slow keeps nobody
 /// from going whom it does not concern.
-async fn both<'p>(
-    one: &'p Semaphore,
-    other: &'p Semaphore,
-) -> Result<[SemaphorePermit<'p>; 2], AcquireError> {
+async fn one_of_each<'p>(
+    places: &[&'p Arc<Semaphore>],
+) -> Result<Vec<SemaphorePermit<'p>>, AcquireError> {
+    let mut full = 0;
     loop {
-        let of_one = one.acquire().await?;
-        if let Ok(of_other) = other.try_acquire() {
-            return Ok([of_one, of_other]);
+        let mut held = vec![places[full].acquire().await?];
+        let mut without = None;
+        for (at, place) in places.iter().enumerate().filter(|(at, _)| *at != full) {
+            match place.try_acquire() {
+                Ok(permit) => held.push(permit),
+                Err(_) => {
+                    without = Some(at);
+                    break;
+                }
+            }
         }
-        drop(of_one);
-        let of_other = other.acquire().await?;
-        if let Ok(of_one) = one.try_acquire() {
-            return Ok([of_one, of_other]);
+        match without {
+            None => return Ok(held),
+            Some(at) => full = at,
         }
     }
 }
@@ -287,17 +294,14 @@ impl ActivityPub {
     async fn met(self, wanted: Wanted, is_suspect: bool) {
         let meetings = &self.inbox().meetings;
         let flight = Flight { meetings, name: Some(wanted.name()) };
-        let of_suspects = meetings.of_suspects(wanted.actor.authority());
-        let _of_suspects = match is_suspect {
-            true => of_suspects.acquire().await.ok(),
-            false => None,
-        };
-        let of_host = meetings.host(wanted.actor.authority());
-        let of_source = meetings.source(&wanted.source);
-        let _of_both = both(&of_host, &of_source).await;
-        let of_all = meetings.running.acquire().await;
-        let end = self.fetch_key(&wanted).await;
-        drop(of_all);
+        let host = wanted.actor.authority();
+        let of_suspects = is_suspect.then(|| meetings.of_suspects(host));
+        let of_both = [meetings.host(host), meetings.source(&wanted.source)];
+        let of_all = [meetings.running.clone()];
+        let places: Vec<_> = of_suspects.iter().chain(&of_both).chain(&of_all).collect();
+        let held = one_of_each(&places).await;
+        let end = for_key(host, self.fetch_key(&wanted)).await;
+        drop(held);
         let lanes = flight.ended(end);
         let call = move |tx: &mut Tx, env: &Env| {
             for lane in &lanes {
@@ -406,7 +410,8 @@ mod tests {
         let (slow, other) = (meetings.host("slow.example"), meetings.host("other.example"));
         let network = meetings.source("192.0.2.1");
         let all_of_slow = slow.acquire_many(RUNNING_PER_HOST_MAX as u32).await.unwrap();
-        let waiting = both(&slow, &network);
+        let places = [&slow, &network];
+        let waiting = one_of_each(&places);
         tokio::pin!(waiting);
         assert!(futures_util::poll!(&mut waiting).is_pending());
         assert_eq!(network.available_permits(), RUNNING_PER_SOURCE_MAX);
@@ -414,7 +419,9 @@ mod tests {
         drop(all_of_slow);
         assert!(futures_util::poll!(&mut waiting).is_pending());
         assert_eq!(slow.available_permits(), RUNNING_PER_HOST_MAX);
-        assert!(futures_util::poll!(std::pin::pin!(both(&other, &network))).is_pending());
+        let places = [&other, &network];
+        assert!(futures_util::poll!(std::pin::pin!(one_of_each(&places))).is_pending());
+        assert_eq!(other.available_permits(), RUNNING_PER_HOST_MAX);
         drop(all_of_network);
         assert!(waiting.await.is_ok());
     }

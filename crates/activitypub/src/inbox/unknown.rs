@@ -18,6 +18,7 @@ use super::compact::{Compact, Damaged};
 use super::meet::Wanted;
 use super::work::{Inbound, Late, beside, is_late};
 use crate::away::unread;
+use crate::resolver::for_key;
 use crate::signature::{self, Received, SignatureError};
 use crate::wire::{self, Uri, WireError};
 use crate::{ActivityPub, Signer};
@@ -109,8 +110,8 @@ pub(super) fn register(registry: &mut Registry, face: &ActivityPub) {
     registry.task(move |claimed: Claimed<RefetchKey>| {
         let face = fetcher.clone();
         async move {
-            let key_id = claimed.job.key_id;
-            face.refetch(&key_id).await.map_err(Failure::retry)?;
+            let RefetchKey { key_id, host } = claimed.job;
+            for_key(&host, face.refetch(&key_id)).await.map_err(Failure::retry)?;
             face.key_owner(&key_id).await.map_err(Failure::retry)?;
             Ok(())
         }
@@ -176,16 +177,32 @@ impl ActivityPub {
         let again = |outcome: Outcome| -> Vec<Prepared<Step>> {
             (0..count).map(|_| Prepared::Not(outcome.clone())).collect()
         };
-        let keys: Vec<String> = jobs.iter().map(|claimed| claimed.job.key_id.clone()).collect();
+        // Asked before the keys are read: what is fetched in between is not what is read.
+        let jobs: Vec<(Claimed<Unverified>, bool)> = jobs
+            .into_iter()
+            .map(|claimed| {
+                let Unverified { key_id, arrived, .. } = &claimed.job;
+                let is_new = self.finder().was_renewed(key_id, *arrived);
+                (claimed, is_new)
+            })
+            .collect();
+        let keys: Vec<String> =
+            jobs.iter().map(|(claimed, _)| claimed.job.key_id.clone()).collect();
         let known = match self.known_signers(keys).await {
             Ok(known) => known,
             Err(error) => return again(unread(&error)),
         };
         let (face, on) = (self.clone(), Handle::current());
         let judge = move || -> Vec<Prepared<Step>> {
-            let one = |claimed: Claimed<Unverified>| {
+            let one = |(claimed, is_new): (Claimed<Unverified>, bool)| {
                 let known = known.get(&claimed.job.key_id);
-                let judged = face.judge(&claimed.job, known);
+                let judged = match face.judge(&claimed.job, known) {
+                    // The key is as new as the message.
+                    Judged::Open(_) if known.is_some() && is_new => {
+                        Judged::Forged(SignatureError::Invalid)
+                    }
+                    judged => judged,
+                };
                 match face.step(claimed, judged, known, &on) {
                     Ok(step) => Prepared::Run(step),
                     Err(outcome) => Prepared::Not(outcome),
@@ -253,12 +270,6 @@ impl ActivityPub {
             Judged::Broken(error) => return Err(Outcome::Discard(error.to_string())),
             Judged::Damaged(damaged) => return Err(Outcome::Dead(damaged.to_string())),
             Judged::Forged(error) => return Err(self.forged(&job, &error)),
-            // The key is as new as the message.
-            Judged::Open(_)
-                if known.is_some() && self.finder().was_renewed(&job.key_id, job.arrived) =>
-            {
-                return Err(self.forged(&job, &SignatureError::Invalid));
-            }
             Judged::Open(actor) => {
                 let wanted = Wanted {
                     lane: job.lane_name(),

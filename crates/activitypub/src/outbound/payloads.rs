@@ -114,7 +114,7 @@ pub fn prune(tx: &mut Tx, env: &Env, found: &[Idle]) -> Result<Vec<Outcome>, wei
     for Idle { bodies, last } in found {
         let step = (|| {
             let rest = outgoing::forget_bodies(tx, bodies)?;
-            let more = rest.is_some() || outgoing::prune(tx, env)?;
+            let more = outgoing::prune(tx, env)?;
             let after = rest.or(*last).or(more.then_some(Id::MAX));
             if let Some(after) = after {
                 env.jobs.enqueue(tx, &PrunePayloads { after })?;

@@ -9,10 +9,12 @@ use moka::sync::Cache;
 use parking_lot::Mutex;
 use weir_base::{Clock, Timestamp};
 
-use super::RemoteError;
+use super::{RemoteError, host_of};
 
 /// Requests to one server in one minute.
 const PER_MINUTE_MAX: u32 = 300;
+/// Those of them that are not for keys, without which nothing comes in of who signs with them.
+const NOT_FOR_KEYS_MAX: u32 = 200;
 const MINUTE_MS: i64 = 60_000;
 /// Servers whose requests are counted.
 const HOSTS_MAX: u64 = 10_000;
@@ -41,15 +43,21 @@ impl Count {
         let same = (0..MINUTE_MS).contains(&now.since_ms(self.began));
         if same { self } else { Self { began: now, made: 0 } }
     }
+}
 
-    fn allows(&self, host: &str, most: u32, now: Timestamp) -> Result<(), RemoteError> {
-        if self.made < most {
-            return Ok(());
-        }
-        metrics::counter!("weir_activitypub_fetches_refused_total").increment(1);
-        let left_ms = MINUTE_MS - now.since_ms(self.began);
-        Err(RemoteError::Budget(host.into(), left_ms))
-    }
+tokio::task_local! {
+    static FOR_KEY_OF: String;
+}
+
+/// Does `fetch`, whose requests to the server at `authority` are for a key. Where that leads to
+/// others, it is nothing of theirs.
+pub(crate) async fn for_key<T>(authority: &str, fetch: impl Future<Output = T>) -> T {
+    FOR_KEY_OF.scope(host_of(authority).to_owned(), fetch).await
+}
+
+/// Whether a request to `host` is for a key.
+pub(super) fn is_for_key(host: &str) -> bool {
+    FOR_KEY_OF.try_with(|of| of == host).unwrap_or(false)
 }
 
 impl Budgets {
@@ -70,16 +78,13 @@ impl Budgets {
         let count = self.counts.get_with_by_ref(host, Arc::default);
         let mut count = count.lock();
         *count = count.at(self.clock.now());
-        count.allows(host, PER_MINUTE_MAX, self.clock.now())?;
+        if count.made >= if is_for_key(host) { PER_MINUTE_MAX } else { NOT_FOR_KEYS_MAX } {
+            metrics::counter!("weir_activitypub_fetches_refused_total").increment(1);
+            let left_ms = MINUTE_MS - self.clock.now().since_ms(count.began);
+            return Err(RemoteError::Budget(host.into(), left_ms));
+        }
         count.made += 1;
         Ok(())
-    }
-
-    /// That fewer than `most` of this minute's requests to `host` were made.
-    pub(super) fn check(&self, host: &str, most: u32) -> Result<(), RemoteError> {
-        let now = self.clock.now();
-        let count = self.counts.get(host).map(|count| count.lock().at(now)).unwrap_or_default();
-        count.allows(host, most, now)
     }
 
     /// Whether fewer than one in `part` of this minute's requests to `host` were made.
@@ -123,24 +128,28 @@ impl Budgets {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_server_is_asked_so_often_in_a_minute_and_a_part_of_that_is_for_keys() {
+    #[tokio::test]
+    async fn a_server_is_asked_so_often_in_a_minute_and_the_last_of_it_is_for_keys() {
         let clock = Clock::manual(Timestamp::from_ms(10_000_000));
         let budgets = Budgets::new(clock.clone());
-        for _ in 0..200 {
-            assert!(budgets.check("a.example", 200).is_ok());
-            budgets.take("a.example").unwrap();
-        }
         let left_ms = |result| match result {
             Err(RemoteError::Budget(_, ms)) => Some(ms),
             _ => None,
         };
-        assert_eq!(left_ms(budgets.check("a.example", 200)), Some(MINUTE_MS));
-        for _ in 200..PER_MINUTE_MAX {
+        for _ in 0..NOT_FOR_KEYS_MAX {
             budgets.take("a.example").unwrap();
         }
         assert_eq!(left_ms(budgets.take("a.example")), Some(MINUTE_MS));
-        assert!(budgets.take("other.example").is_ok());
+        for _ in NOT_FOR_KEYS_MAX..PER_MINUTE_MAX {
+            for_key("a.example:443", async { budgets.take("a.example") }).await.unwrap();
+        }
+        let spent = for_key("a.example:443", async { budgets.take("a.example") }).await;
+        assert_eq!(left_ms(spent), Some(MINUTE_MS));
+        for _ in 0..NOT_FOR_KEYS_MAX {
+            for_key("a.example", async { budgets.take("b.example") }).await.unwrap();
+        }
+        let led_to = for_key("a.example", async { budgets.take("b.example") }).await;
+        assert_eq!(left_ms(led_to), Some(MINUTE_MS), "it is no key of the other");
         clock.set(Timestamp::from_ms(10_000_000 - 3_600_000));
         assert!(budgets.take("a.example").is_ok(), "a clock that is set back begins a new minute");
     }

@@ -8,6 +8,7 @@ use url::Url;
 use weir_fetch::{Request, Response};
 
 use super::RemoteError;
+use super::budget::is_for_key;
 use super::links;
 use super::policy::Standing;
 use crate::signature::{self, Form, Outgoing};
@@ -146,9 +147,10 @@ impl ActivityPub {
     ) -> Result<Response, RemoteError> {
         let mut at = url.clone();
         for _ in 0..=SERVERS_MAX {
-            self.finder().budgets.take(at.host_str().unwrap_or_default())?;
+            let host = at.host_str().unwrap_or_default().to_owned();
+            self.finder().budgets.take(&host)?;
             let request = Request::new(at).accept(accept).limit_bytes(limit_bytes);
-            let answer = self.fetch().get(request.stay_on_host()).await?;
+            let answer = self.fetch().get(urgent(&host, request.stay_on_host())).await?;
             let Some(next) = answer.leads_to.clone() else { return Ok(answer) };
             self.welcome(&address(&next)?).await?;
             at = next;
@@ -174,8 +176,13 @@ impl ActivityPub {
             })
         });
         let request = Request::new(url.clone()).accept(ACCEPT).limit_bytes(BYTES_MAX).sign(signer);
-        Ok(self.fetch().get(request.stay_on_host()).await?)
+        Ok(self.fetch().get(urgent(host, request.stay_on_host())).await?)
     }
+}
+
+/// The request, before others where it is for a key.
+fn urgent(host: &str, request: Request) -> Request {
+    if is_for_key(host) { request.urgent() } else { request }
 }
 
 /// What an answer says, and where it stood in the end.

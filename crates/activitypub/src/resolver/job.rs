@@ -5,13 +5,9 @@ use weir_community::statuses;
 use weir_db::Class;
 use weir_jobs::{Claimed, Failure, Job, Registry};
 
-use super::{RemoteError, host_of};
+use super::RemoteError;
 use crate::ActivityPub;
 use crate::wire::Uri;
-
-/// What is fetched of one server in a minute while anything is left of it for keys, about: each
-/// fetch asks a few times.
-const NOT_FOR_KEYS_MAX: u32 = 200;
 
 /// So far away from what came in by itself that nothing further is fetched.
 pub(super) const LEAF_DEPTH: u32 = DEPTH_MAX;
@@ -30,7 +26,6 @@ pub(crate) fn register(registry: &mut Registry, face: &ActivityPub) {
                 face.community().env().patience.put_off(&job.lane());
                 return Err(Failure::postpone(ON_ITS_WAY, PATIENCE_MS - waited_ms));
             }
-            face.leave_some_for_keys(job.wanted.uri())?;
             run(&face, job).await.map_err(Failure::from)
         }
     });
@@ -40,15 +35,6 @@ pub(crate) fn register(registry: &mut Registry, face: &ActivityPub) {
 async fn is_on_its_way(face: &ActivityPub, uri: &str) -> Result<bool, RemoteError> {
     Ok(federation::host_of(uri).is_some_and(|host| face.has_unworked_of(host))
         && face.known_post(uri).await?.is_none())
-}
-
-impl ActivityPub {
-    /// That enough of what its server is asked in this minute is left for keys, without which
-    /// nothing of it comes in.
-    fn leave_some_for_keys(&self, uri: &str) -> Result<(), RemoteError> {
-        let authority = federation::host_of(uri).unwrap_or_default();
-        self.finder().budgets.check(host_of(authority), NOT_FOR_KEYS_MAX)
-    }
 }
 
 async fn run(face: &ActivityPub, job: Fetch) -> Result<(), RemoteError> {

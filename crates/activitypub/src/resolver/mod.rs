@@ -18,6 +18,7 @@ mod webfinger;
 
 use weir_base::{Clock, Timestamp};
 
+pub(crate) use budget::for_key;
 pub(crate) use error::RemoteError;
 pub(crate) use job::register;
 pub(crate) use policy::Standing;

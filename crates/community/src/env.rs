@@ -70,7 +70,7 @@ pub struct Env {
     /// Servers of which something is to be fetched, unless it comes by itself.
     pub patience: Arc<Patience>,
     /// What other servers had this one fetch of third parties.
-    pub wishes: Wishes,
+    pub wishes: Arc<Wishes>,
     /// How often staff has changed with which servers this one speaks.
     pub host_decisions: Decisions,
     /// The folder of the file store, and of keys kept outside the database.
@@ -101,7 +101,7 @@ impl Env {
             instance: Instance::default(),
             threads_opened: Opened::default(),
             patience: Arc::default(),
-            wishes: Wishes::default(),
+            wishes: Arc::default(),
             host_decisions: Decisions::default(),
             data: setup.data,
         }

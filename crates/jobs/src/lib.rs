@@ -66,6 +66,7 @@ mod job;
 mod jobs;
 mod journal;
 mod keeper;
+mod keyed;
 mod later;
 mod limits;
 mod line;

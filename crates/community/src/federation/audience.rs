@@ -160,7 +160,8 @@ pub fn reach(tx: &mut Tx, env: &Env, audience: &Audience, allowlist: bool) -> Re
     let now = env.clock.now();
     let names: BTreeSet<&str> = reach.inboxes.iter().map(Inbox::host).collect();
     for host in hosts::troubled(tx, &names)? {
-        let tried_lately = host.failed_at.is_some_and(|at| now.since_ms(at) < PROBED_EVERY_MS);
+        let lately = |at| (0..PROBED_EVERY_MS).contains(&now.since_ms(at));
+        let tried_lately = host.failed_at.is_some_and(lately);
         match host.condition(now) {
             Condition::Dead if tried_lately => {
                 reach.dead.insert(host.domain);

@@ -14,6 +14,7 @@ mod replies;
 mod wishes;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use weir_base::{Id, Timestamp};
 use weir_db::{Class, Tx};
 use weir_jobs::{Delay, Job, Last, Queue, Retry};
 
+use crate::accounts::Account;
 use crate::statuses::Visibility;
 use crate::{Env, Error};
 
@@ -41,6 +43,7 @@ pub use patience::{
 };
 pub use plain::receive_plain;
 pub use replies::{Opened, REPLIES_PAGES_MAX, choose, opened, want_replies, wants_answers};
+use wishes::Asked;
 pub use wishes::Wishes;
 
 /// Something that the followers, or those concerned, on other servers are to learn. What was
@@ -285,10 +288,8 @@ pub const DEPTH_MAX: u32 = 20;
 /// Fetches at once. They wait for other servers and hold little meanwhile, so it is not what this
 /// one has left of the processor that limits them.
 const FETCHES_MAX: usize = 256;
-/// What may wait to be fetched of one server: half an hour's, as fast as one server is asked.
-const WAITING_PER_HOST_MAX: u64 = 10_000;
-/// Why a fetch waits that is one of many.
-const TOO_MANY: &str = "its server has much fetched";
+/// What has to wait for its server's turn is planned for the end of a part of time so long, in ms.
+const PLANNED_PER_MS: i64 = 10_000;
 
 /// The job that fetches; the `activitypub` face registers for it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -303,9 +304,9 @@ pub struct Fetch {
 }
 
 impl Fetch {
-    /// By which it is asked for once.
-    fn key(&self) -> String {
-        let key = self.wanted.key();
+    /// By which it is asked for once, after `prefix`.
+    fn key(&self, prefix: &str) -> String {
+        let key = format!("{prefix}{}", self.wanted.key());
         // One that waits long keeps away none that somebody waits for; who comes second finds it
         // here.
         let key = if self.patient { format!("patient {key}") } else { key };
@@ -321,7 +322,7 @@ impl Job for Fetch {
         Retry { attempts_max: 4, delay: Delay::FixedMs(90_000), last: Last::Discard };
 
     fn lane(&self) -> Cow<'_, str> {
-        Cow::Borrowed(host_of(self.wanted.uri()).unwrap_or_default())
+        name(host_of(self.wanted.uri()).unwrap_or_default())
     }
 }
 
@@ -331,88 +332,73 @@ impl Job for Fetch {
 /// # Errors
 /// The database's.
 pub fn want(tx: &mut Tx, env: &Env, wanted: Wanted, depth: u32) -> Result<(), Error> {
-    want_each(tx, env, "", [Fetch { wanted, depth, patient: false }])
+    let fetch = Fetch { wanted, depth, patient: false };
+    want_each(tx, env, [Wish { by: None, fetch }])
 }
 
-/// The same of several things, which `of`, the address of a post or a person, names: where that
-/// and they lie on different servers, within [what its server may have fetched](Wishes). What is
-/// patient is put off while messages of its server wait.
-///
-/// # Errors
-/// The database's.
-pub(crate) fn want_each(
-    tx: &mut Tx,
-    env: &Env,
-    of: &str,
-    fetches: impl IntoIterator<Item = Fetch>,
-) -> Result<(), Error> {
-    let wishes = fetches.into_iter().map(|fetch| Wish { of, fetch });
-    want_all(tx, env, wishes)
-}
-
-/// A fetch, and the address of what names it; none where that is nothing of another server.
+/// A fetch, and whose post or boost names it; nobody's where that is nothing of another server.
 pub(crate) struct Wish<'w> {
-    pub(crate) of: &'w str,
+    pub(crate) by: Option<&'w Account>,
     pub(crate) fetch: Fetch,
 }
 
 impl Wish<'_> {
     /// How long it waits at least, in ms; none if it is not fetched at all.
-    fn wait_ms(&self, env: &Env) -> Option<i64> {
+    fn wait_ms(&self, asked: &mut Asked) -> Option<i64> {
         if self.fetch.depth > DEPTH_MAX {
             metrics::counter!("weir_community_fetches_too_deep_total").increment(1);
             return None;
         }
         let lane = self.fetch.lane();
-        if env.jobs.depth_in(Fetch::QUEUE.name, &lane) >= WAITING_PER_HOST_MAX {
-            metrics::counter!("weir_community_fetches_too_many_total").increment(1);
-            return None;
-        }
-        match host_of(self.of).filter(|of| *of != lane) {
-            Some(of) => env.wishes.wait_ms(of, env.clock.now()),
-            None => Some(0),
-        }
+        let Some(by) = self.by else { return Some(0) };
+        let is_own = lane == by.domain || host_of(&by.uri).is_some_and(|of| name(of) == lane);
+        asked.wait_ms(&by.domain, is_own).filter(|_| !lane.is_empty())
     }
 }
 
-/// The same of what several posts or people name.
+/// The same of several things, each [as much as its server may have fetched](Wishes). What is
+/// patient is put off while messages of its server wait.
 ///
 /// # Errors
 /// The database's.
-pub(crate) fn want_all<'w>(
+pub(crate) fn want_each<'w>(
     tx: &mut Tx,
     env: &Env,
     wishes: impl IntoIterator<Item = Wish<'w>>,
 ) -> Result<(), Error> {
-    let (mut ready, mut patient, mut many) = (Vec::new(), Vec::new(), Vec::new());
-    let mut many_ms = 0;
+    let now = env.clock.now();
+    let mut asked = Asked::new(&env.wishes, now);
+    let (mut ready, mut patient) = (Vec::new(), Vec::new());
+    let mut planned: BTreeMap<i64, Vec<(String, Fetch)>> = BTreeMap::new();
     for wish in wishes {
-        let Some(wait_ms) = wish.wait_ms(env) else { continue };
-        let Wish { fetch, .. } = wish;
+        let Some(wait_ms) = wish.wait_ms(&mut asked) else { continue };
+        let Wish { by, fetch } = wish;
         let waits = fetch.patient && may_come(env, &fetch.lane());
-        let keyed = (fetch.key(), fetch);
         if wait_ms > if waits { PATIENCE_MS } else { 0 } {
-            many_ms = many_ms.max(wait_ms);
-            many.push(keyed);
+            // Under a key of its server's: who wants the same has it fetched when they may.
+            let of = by.map(|by| by.domain.as_str()).unwrap_or_default();
+            let part = wait_ms.div_euclid(PLANNED_PER_MS);
+            planned.entry(part).or_default().push((fetch.key(&format!("of {of} ")), fetch));
         } else if waits {
-            patient.push(keyed);
+            patient.push((fetch.key(""), fetch));
         } else {
-            ready.push(keyed);
+            ready.push((fetch.key(""), fetch));
         }
     }
     if !ready.is_empty() {
         env.jobs.enqueue_unique_each(tx, &ready)?;
     }
-    if !many.is_empty() {
-        env.jobs.put_off_unique_each(tx, many_ms, TOO_MANY, &many)?;
-    }
     if !patient.is_empty() {
         env.jobs.put_off_unique_each(tx, PATIENCE_MS, ON_ITS_WAY, &patient)?;
-        let patience = env.patience.clone();
-        tx.after_commit(move || {
-            patient.iter().for_each(|(_, fetch)| patience.waits(&fetch.lane()));
-        });
     }
+    for (part, fetches) in planned {
+        env.jobs.plan_unique_each(tx, now.plus_ms((part + 1) * PLANNED_PER_MS), &fetches)?;
+    }
+    let patience = env.patience.clone();
+    tx.after_commit(move || {
+        asked.charge();
+        patient.iter().for_each(|(_, fetch)| patience.waits(&fetch.lane()));
+    });
     Ok(())
 }
 
@@ -423,13 +409,21 @@ pub(crate) fn want_all<'w>(
 pub(crate) fn came(tx: &mut Tx, env: &Env, uris: &[&str]) -> Result<(), Error> {
     let key = |uri: &&str| {
         let wanted = Wanted::Status { uri: (*uri).to_owned() };
-        Fetch { wanted, depth: 0, patient: true }.key()
+        Fetch { wanted, depth: 0, patient: true }.key("")
     };
     let keys: Vec<String> = uris.iter().map(key).collect();
     if !keys.is_empty() {
         env.jobs.take_back(tx, &keys)?;
     }
     Ok(())
+}
+
+/// The name of a host, however it was written.
+fn name(host: &str) -> Cow<'_, str> {
+    match host.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        true => Cow::Owned(host.to_ascii_lowercase()),
+        false => Cow::Borrowed(host),
+    }
 }
 
 /// Host, and port if there is one, of a web address.

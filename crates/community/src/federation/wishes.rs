@@ -1,48 +1,112 @@
-//! How much of third parties is fetched on the word of one server: what it sends names posts and
-//! people that lie elsewhere, and costs it nothing. It is fetched at once while it is little, then
-//! as fast as it may be, and beyond what that takes an hour for not at all.
+//! How much is fetched on the word of one server: what it sends names posts and people, of its own
+//! and of third parties, which costs it nothing. Of those it is fetched at once while it is little,
+//! then as fast as it may be, and beyond what that takes an hour for not at all.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use moka::ops::compute::Op;
 use moka::sync::Cache;
-use parking_lot::Mutex;
 use weir_base::Timestamp;
 
-/// What is fetched at once for one server, and in what time, in ms, one more is.
-const AT_ONCE: i64 = 1_000;
-const EACH_MS: i64 = 50;
-/// How long anything of it waits at most, in ms: 72,000 wait by then.
-const WAIT_MS_MAX: i64 = 60 * 60 * 1_000;
+/// What lies on third servers.
+const OTHERS: Allowance = Allowance { at_once: 1_000, each_ms: 50, wait_ms_max: 60 * 60 * 1_000 };
+/// What lies on its own, which is asked as often as others are and holds up nobody else's: only
+/// what waits has a bound.
+const OWN: Allowance = Allowance { at_once: 100_000, each_ms: 300, wait_ms_max: 0 };
 /// Servers remembered, and for how long those that name nothing are.
 const SERVERS_MAX: u64 = 20_000;
-const SERVERS_LIFE: Duration = Duration::from_secs(2 * 60 * 60);
+const SERVERS_LIFE: Duration = Duration::from_secs(12 * 60 * 60);
 
-/// Until when what each server named takes, as fast as it may be fetched.
-pub struct Wishes(Cache<String, Arc<Mutex<Timestamp>>>);
+/// See the module.
+pub struct Wishes {
+    others: Ledger,
+    own: Ledger,
+}
+
+struct Allowance {
+    /// What is fetched at once for one server, and in what time, in ms, one more is.
+    at_once: i64,
+    each_ms: i64,
+    /// How long anything waits at most, in ms.
+    wait_ms_max: i64,
+}
+
+/// What servers took of an allowance.
+struct Ledger {
+    allowance: Allowance,
+    taken: Cache<String, Taken>,
+}
+
+/// Until when what a server named takes, as fast as it may be fetched; noted at a moment that lies
+/// ahead if the clock was set back since.
+#[derive(Clone, Copy)]
+struct Taken {
+    until: Timestamp,
+    noted_at: Timestamp,
+}
 
 impl Default for Wishes {
     fn default() -> Self {
-        Self(Cache::builder().max_capacity(SERVERS_MAX).time_to_idle(SERVERS_LIFE).build())
+        Self { others: Ledger::new(OTHERS), own: Ledger::new(OWN) }
     }
 }
 
-impl Wishes {
+impl Ledger {
+    fn new(allowance: Allowance) -> Self {
+        let taken = Cache::builder().max_capacity(SERVERS_MAX).time_to_idle(SERVERS_LIFE).build();
+        Self { allowance, taken }
+    }
+
+    fn ahead_ms(taken: Option<Taken>, now: Timestamp) -> i64 {
+        let taken = taken.filter(|taken| taken.noted_at <= now);
+        taken.map_or(0, |taken| taken.until.since_ms(now).max(0))
+    }
+
+    fn charge(&self, server: String, count: i64, now: Timestamp) {
+        self.taken.entry(server).and_compute_with(|known| {
+            let ahead_ms = Self::ahead_ms(known.map(|entry| entry.into_value()), now);
+            let until = now.plus_ms(ahead_ms + count * self.allowance.each_ms);
+            Op::Put(Taken { until, noted_at: now })
+        });
+    }
+}
+
+/// What is wanted in one transaction: it counts when that is committed.
+pub(super) struct Asked {
+    wishes: Arc<Wishes>,
+    now: Timestamp,
+    /// By server, and whether it is its own.
+    counts: HashMap<(String, bool), i64>,
+}
+
+impl Asked {
+    pub(super) fn new(wishes: &Arc<Wishes>, now: Timestamp) -> Self {
+        Self { wishes: wishes.clone(), now, counts: HashMap::new() }
+    }
+
     /// In how many ms one thing more may be fetched that `server` named; none if it may not.
-    pub(super) fn wait_ms(&self, server: &str, now: Timestamp) -> Option<i64> {
-        let taken = self.0.get_with_by_ref(server, || Arc::new(Mutex::new(now)));
-        let mut taken = taken.lock();
-        let ahead_ms = taken.since_ms(now);
-        // Further ahead than anything may be: the clock was set back.
-        let is_odd = ahead_ms > AT_ONCE * EACH_MS + WAIT_MS_MAX + EACH_MS;
-        let ahead_ms = if is_odd { 0 } else { ahead_ms.max(0) };
-        let wait_ms = (ahead_ms - (AT_ONCE - 1) * EACH_MS).max(0);
-        if wait_ms > WAIT_MS_MAX {
+    pub(super) fn wait_ms(&mut self, server: &str, is_own: bool) -> Option<i64> {
+        let ledger = if is_own { &self.wishes.own } else { &self.wishes.others };
+        let Allowance { at_once, each_ms, wait_ms_max } = ledger.allowance;
+        let count = self.counts.entry((server.to_owned(), is_own)).or_default();
+        let ahead_ms = Ledger::ahead_ms(ledger.taken.get(server), self.now) + *count * each_ms;
+        let wait_ms = (ahead_ms - (at_once - 1) * each_ms).max(0);
+        if wait_ms > wait_ms_max {
             metrics::counter!("weir_community_fetches_too_many_total").increment(1);
             return None;
         }
-        *taken = now.plus_ms(ahead_ms + EACH_MS);
+        *count += 1;
         Some(wait_ms)
+    }
+
+    /// To be done after the commit.
+    pub(super) fn charge(self) {
+        for ((server, is_own), count) in self.counts {
+            let ledger = if is_own { &self.wishes.own } else { &self.wishes.others };
+            ledger.charge(server, count, self.now);
+        }
     }
 }
 
@@ -50,25 +114,51 @@ impl Wishes {
 mod tests {
     use super::*;
 
+    /// How long each of `count` things waits that `server` names at `now` in one transaction.
+    fn wanted(
+        wishes: &Arc<Wishes>,
+        server: &str,
+        is_own: bool,
+        count: usize,
+        now: Timestamp,
+    ) -> Vec<i64> {
+        let mut asked = Asked::new(wishes, now);
+        let waits = (0..count).filter_map(|_| asked.wait_ms(server, is_own)).collect();
+        asked.charge();
+        waits
+    }
+
+    const NOW: Timestamp = Timestamp::from_ms(100_000_000);
+
     #[test]
     fn a_server_has_much_fetched_at_once_then_as_fast_as_it_may_and_no_more_than_an_hours() {
-        let (wishes, now) = (Wishes::default(), Timestamp::from_ms(10_000_000));
-        for _ in 0..AT_ONCE {
-            assert_eq!(wishes.wait_ms("many.example", now), Some(0));
-        }
-        assert_eq!(wishes.wait_ms("many.example", now), Some(EACH_MS));
-        assert_eq!(wishes.wait_ms("few.example", now), Some(0), "nobody else waits for it");
-        let waiting = (0..100_000).filter(|_| wishes.wait_ms("many.example", now).is_some());
-        assert_eq!(waiting.count() as i64, WAIT_MS_MAX / EACH_MS - 1);
-        let later = now.plus_ms(2 * EACH_MS);
-        let waiting = (0..10).filter_map(|_| wishes.wait_ms("many.example", later));
-        assert_eq!(waiting.collect::<Vec<_>>(), [WAIT_MS_MAX - EACH_MS, WAIT_MS_MAX]);
+        let wishes = Arc::new(Wishes::default());
+        assert_eq!(wanted(&wishes, "many.example", false, 600, NOW), [0; 600]);
+        let waits = wanted(&wishes, "many.example", false, 402, NOW);
+        assert_eq!((waits[399], waits[400], waits[401]), (0, 50, 100));
+        assert_eq!(wanted(&wishes, "few.example", false, 1, NOW), [0], "others wait for nothing");
+        assert_eq!(wanted(&wishes, "many.example", true, 1, NOW), [0], "nor what is its own");
+        let waits = wanted(&wishes, "many.example", false, 100_000, NOW);
+        assert_eq!((waits.len(), waits.last()), (71_998, Some(&OTHERS.wait_ms_max)));
+        let waits = wanted(&wishes, "many.example", false, 10, NOW.plus_ms(100));
+        assert_eq!(waits, [OTHERS.wait_ms_max - 50, OTHERS.wait_ms_max]);
+    }
+
+    #[test]
+    fn of_its_own_a_server_has_so_much_waiting() {
+        let wishes = Arc::new(Wishes::default());
+        let now_and_then = [NOW, NOW, NOW.plus_ms(3_000)];
+        let taken = now_and_then.map(|now| wanted(&wishes, "a.example", true, 200_000, now).len());
+        assert_eq!(taken, [100_000, 0, 10]);
     }
 
     #[test]
     fn a_clock_that_is_set_back_holds_up_nobody() {
-        let (wishes, now) = (Wishes::default(), Timestamp::from_ms(100_000_000));
-        assert_eq!(wishes.wait_ms("a.example", now), Some(0));
-        assert_eq!(wishes.wait_ms("a.example", now.plus_ms(-20_000_000)), Some(0));
+        for back_ms in [1, 1_800_000, 20_000_000] {
+            let wishes = Arc::new(Wishes::default());
+            wanted(&wishes, "a.example", false, 5_000, NOW);
+            let waits = wanted(&wishes, "a.example", false, 1, NOW.plus_ms(-back_ms));
+            assert_eq!(waits, [0], "{back_ms}");
+        }
     }
 }

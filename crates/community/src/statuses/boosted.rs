@@ -9,7 +9,7 @@ use super::receive::{self, Receipt};
 use super::{Status, Visibility, by_uri, conversation, delete, marks, plain_marks};
 use crate::accounts::Account;
 use crate::federation::order::{self, BoostNote, Event, News, Relation, Version};
-use crate::federation::{self, Fetch, Wanted, boosted_at};
+use crate::federation::{self, Fetch, Wanted, Wish, boosted_at};
 use crate::{Env, Error};
 
 /// Why a mark of what is not here is not kept (yet).
@@ -102,7 +102,8 @@ pub(super) fn settle_boost(
         if let Some(event) = event
             && !conversation::is_buried(tx, object)?
         {
-            federation::want_each(tx, env, &by.uri, [fetch_of(env, object, event)])?;
+            let fetch = fetch_of(env, object, event);
+            federation::want_each(tx, env, [Wish { by: Some(by), fetch }])?;
         }
         return Ok(Receipt::Refused(UNKNOWN));
     };

@@ -261,9 +261,9 @@ fn write<'w>(
     plain_marks::boost_waiting(tx, env, &boosted.collect::<Vec<_>>())?;
     let wanted = new.iter().flat_map(|one| {
         let fetches = missing(env, &one.status, one.coming.remote, &one.people, Cause::Delivered);
-        fetches.into_iter().map(|fetch| Wish { of: &one.status.uri, fetch })
+        fetches.into_iter().map(move |fetch| Wish { by: Some(one.coming.by), fetch })
     });
-    federation::want_all(tx, env, wanted)
+    federation::want_each(tx, env, wanted)
 }
 
 fn mention_each(tx: &mut Tx, new: &[New<'_>]) -> Result<(), Error> {

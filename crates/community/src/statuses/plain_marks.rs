@@ -169,9 +169,9 @@ fn boost_early(tx: &mut Tx, env: &Env, marks: Vec<&ComingMark<'_>>) -> Result<()
         .collect();
     let wanted = marks.iter().zip(&steps).filter_map(|(mark, step)| {
         let event = step.now().filter(|_| !buried.contains(mark.object))?;
-        Some(Wish { of: &mark.by.uri, fetch: boosted::fetch_of(env, mark.object, event) })
+        Some(Wish { by: Some(mark.by), fetch: boosted::fetch_of(env, mark.object, event) })
     });
-    federation::want_all(tx, env, wanted.collect::<Vec<_>>())
+    federation::want_each(tx, env, wanted.collect::<Vec<_>>())
 }
 
 /// What stands at `uris`, as far as it is known, by address.

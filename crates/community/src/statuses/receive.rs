@@ -11,7 +11,7 @@ use super::remote::{RemoteMedia, RemotePoll, RemoteStatus};
 use super::{Status, Visibility, by_uri, conversation, plain_marks, publish, revise};
 use crate::accounts::{self, Account};
 use crate::federation::order::{self, Version};
-use crate::federation::{self, Fetch, Wanted};
+use crate::federation::{self, Fetch, Wanted, Wish};
 use crate::{Env, Error, emojis, hosts};
 
 /// How often a free id is looked for in one millisecond.
@@ -111,7 +111,8 @@ pub fn receive(
     if seen.boosted {
         plain_marks::boost_waiting(tx, env, &[status.id])?;
     }
-    federation::want_each(tx, env, &status.uri, missing(env, &status, remote, &people, cause))?;
+    let wanted = missing(env, &status, remote, &people, cause).into_iter();
+    federation::want_each(tx, env, wanted.map(|fetch| Wish { by: Some(by), fetch }))?;
     Ok(Receipt::New(status.id))
 }
 

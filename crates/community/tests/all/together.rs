@@ -6,7 +6,7 @@ use weir_base::Id;
 use weir_community::accounts;
 use weir_community::federation::order::Version;
 use weir_community::federation::{
-    self, Deed, Distribute, Fetch, Forward, Incoming, Passable, Senders, Undone,
+    self, Deed, Distribute, Fetch, Forward, Incoming, Passable, Senders, Undone, Wanted,
 };
 use weir_community::relationships::{self, FollowWish};
 use weir_community::statuses::{self, RemoteMention, RemoteStatus, Visibility};
@@ -206,11 +206,8 @@ async fn of_third_parties_so_much_is_fetched_at_once_on_one_servers_word_and_the
         let posts = |of: &str, posts: Range<usize>| -> Vec<Deed> {
             let one = |post| {
                 let names = named(post, of);
-                note(
-                    &format!("{of}{post}"),
-                    None,
-                    &names.iter().map(|it| &**it).collect::<Vec<_>>(),
-                )
+                let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                note(&format!("{of}{post}"), None, &names)
             };
             posts.map(one).collect()
         };
@@ -222,6 +219,14 @@ async fn of_third_parties_so_much_is_fetched_at_once_on_one_servers_word_and_the
         // Of its own server what it wants is fetched as before.
         work(&place, vec![note("own", None, &[&uri("somebody")])]).await;
         assert_eq!((rows(&place, now).await, rows(&place, later).await), (1_001, 50));
+        // Nor does its turn keep away whoever else wants the same.
+        let post = "https://third.example/post";
+        let (visibility, published) = (Visibility::Public, None);
+        work(&place, vec![Deed::Boost { object: post.into(), visibility, published }]).await;
+        assert_eq!((rows(&place, now).await, rows(&place, later).await), (1_001, 51));
+        let wanted = Wanted::Status { uri: post.into() };
+        place.write(move |tx, env| federation::want(tx, env, wanted.clone(), 0)).await.unwrap();
+        assert_eq!((rows(&place, now).await, rows(&place, later).await), (1_002, 51));
     }
 }
 

@@ -43,9 +43,10 @@ impl Jobs {
     /// Writes down in the file at `path` which jobs run, at the cost of a store to memory each, so
     /// that one that kills its process is found: what ran when the process before died is counted,
     /// what ran at two deaths is tried alone before the others start, and what then kills the
-    /// process twice more goes to the dead set. On PostgreSQL that needs [`set_place`](Self::set_place), so that the next process has the jobs
-    /// of the one before; with the jobs on Redis this file is not needed. Blocks the calling
-    /// thread; to be called before the workers start. The file belongs to this process alone.
+    /// process twice more goes to the dead set. On PostgreSQL that needs
+    /// [`set_place`](Self::set_place), so that the next process has the jobs of the one before;
+    /// with the jobs on Redis this file is not needed. Blocks the calling thread; to be called
+    /// before the workers start. The file belongs to this process alone.
     ///
     /// # Errors
     /// [`Error::Journal`], [`Error::Db`].

@@ -77,10 +77,19 @@ async fn remove_lost(community: &Community, names: Vec<String>) -> Result<(), Er
     let named: HashSet<String> =
         community.read(Class::Housekeeping, ask).await?.into_iter().collect();
     let gone: Vec<String> = names.into_iter().filter(|name| !named.contains(name)).collect();
-    let count = gone.len() as u64;
     let store = community.env().media.store.clone();
-    blocking(move || gone.iter().try_for_each(|name| store.remove(name))).await?;
-    metrics::counter!("weir_community_media_swept_total").increment(count);
+    let removed = blocking(move || {
+        // One that cannot be removed keeps no other one.
+        let one = |name: &String| match store.remove(name) {
+            Ok(()) => true,
+            Err(error) => {
+                tracing::warn!(%error, name, "a file that nothing names stays");
+                false
+            }
+        };
+        Ok(gone.iter().filter(|name| one(name)).count())
+    });
+    metrics::counter!("weir_community_media_swept_total").increment(removed.await? as u64);
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! Jobs that were running when the process died: counted, tried alone, and buried at the fourth.
+//! Jobs that were running when the process died: counted, tried alone, and buried at the fifth.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use crate::journal::{Journal, Suspect};
 use crate::turns::Pick;
 use crate::{Error, Jobs, Outcome};
 
-/// A job that ran at so many deaths of its process, at the last two alone, is poison. One death
+/// A job that ran at so many deaths of its process, at the last three alone, is poison. A death
 /// alone may be another's fault: where a process is killed again and again, by whatever it is, that
 /// meets some job.
-const DEATHS_MAX: i64 = 4;
+const DEATHS_MAX: i64 = 5;
 /// One that ran at so many is tried alone.
 const DEATHS_ALONE: i64 = 2;
 /// All of them together are tried for so long before the other jobs start.
@@ -43,7 +43,7 @@ impl Jobs {
     /// Writes down in the file at `path` which jobs run, at the cost of a store to memory each, so
     /// that one that kills its process is found: what ran when the process before died is counted,
     /// what ran at two deaths is tried alone before the others start, and what then kills the
-    /// process twice more goes to the dead set. On PostgreSQL that needs
+    /// process three times more goes to the dead set. On PostgreSQL that needs
     /// [`set_place`](Self::set_place), so that the next process has the jobs of the one before;
     /// with the jobs on Redis this file is not needed. Blocks the calling thread; to be called
     /// before the workers start. The file belongs to this process alone.
@@ -63,7 +63,8 @@ impl Jobs {
     }
 }
 
-/// Counts what is suspected, forgets what is over, and tells what is to be tried.
+/// Counts what is suspected, forgets what is over, and tells what is to be tried: what ran at the
+/// fewest deaths first, so that it is cleared before what may be poison ends the process again.
 fn judge(tx: &mut Tx, suspects: &[Suspect]) -> Result<Vec<Trial>, weir_db::Error> {
     tx.run(
         "DELETE FROM jobs_suspects WHERE NOT EXISTS
@@ -81,7 +82,7 @@ fn judge(tx: &mut Tx, suspects: &[Suspect]) -> Result<Vec<Trial>, weir_db::Error
     let found: Vec<(Id, i64, String, String)> = tx.query(
         "SELECT jobs.id, jobs_suspects.deaths, jobs.queue, jobs.lane
          FROM jobs_suspects JOIN jobs ON jobs.id = jobs_suspects.id
-         WHERE jobs_suspects.deaths >= ?1 ORDER BY jobs_suspects.deaths DESC, jobs.id",
+         WHERE jobs_suspects.deaths >= ?1 ORDER BY jobs_suspects.deaths, jobs.id",
         params![DEATHS_ALONE],
         |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)),
     )?;

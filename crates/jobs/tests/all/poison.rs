@@ -76,26 +76,26 @@ async fn deaths<J: Job>(
 }
 
 #[tokio::test]
-async fn a_job_that_kills_its_process_twice_alone_is_dead_and_those_beside_it_are_not() {
+async fn a_job_that_kills_its_process_three_times_alone_is_dead_and_those_beside_it_are_not() {
     for fixture in databases() {
-        assert_eq!(deaths(&fixture, None, call).await, 4, "{}", fixture.name);
-        is_dead(&fixture, r#"{"number":13}"#, 4).await;
+        assert_eq!(deaths(&fixture, None, call).await, 5, "{}", fixture.name);
+        is_dead(&fixture, r#"{"number":13}"#, 5).await;
     }
 }
 
 #[tokio::test]
-async fn a_unit_that_kills_its_process_twice_alone_is_dead_and_its_batch_is_not() {
+async fn a_unit_that_kills_its_process_three_times_alone_is_dead_and_its_batch_is_not() {
     for fixture in databases() {
-        assert_eq!(deaths(&fixture, None, News).await, 4, "{}", fixture.name);
-        is_dead(&fixture, "13", 4).await;
+        assert_eq!(deaths(&fixture, None, News).await, 5, "{}", fixture.name);
+        is_dead(&fixture, "13", 5).await;
     }
 }
 
 #[tokio::test]
 async fn a_unique_job_that_kills_its_process_leaves_its_key_free() {
     for fixture in databases() {
-        assert_eq!(deaths(&fixture, None, lone).await, 4, "{}", fixture.name);
-        is_dead(&fixture, r#"{"number":13}"#, 4).await;
+        assert_eq!(deaths(&fixture, None, lone).await, 5, "{}", fixture.name);
+        is_dead(&fixture, r#"{"number":13}"#, 5).await;
         keys_are_free(&fixture).await;
     }
 }

@@ -8,6 +8,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
 use tokio::sync::oneshot;
+use tokio::task::coop;
 
 use crate::{Error, Tx};
 
@@ -117,7 +118,9 @@ fn panic_text(panic: &(dyn Any + Send)) -> String {
 /// on a thread that runs asynchronous code, as a program's start may be.
 pub(crate) fn wait<T>(answer: impl Future<Output = T>) -> T {
     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-    let mut answer = pin!(answer);
+    // A task that has used up its budget would be told that nothing is there yet, and woken when
+    // its thread is free: here that is never.
+    let mut answer = pin!(coop::unconstrained(answer));
     loop {
         match answer.as_mut().poll(&mut Context::from_waker(&waker)) {
             Poll::Ready(answer) => return answer,
@@ -131,5 +134,30 @@ struct Unpark(Thread);
 impl Wake for Unpark {
     fn wake(self: Arc<Self>) {
         self.0.unpark();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn who_may_block_is_answered_in_a_task_whose_budget_is_used_up() {
+        let (tell, told) = std::sync::mpsc::channel();
+        // A thread that is not answered stays behind.
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            runtime.block_on(async {
+                while coop::has_budget_remaining() {
+                    coop::consume_budget().await;
+                }
+                let (reply, answer) = oneshot::channel();
+                reply.send(7).unwrap();
+                tell.send(wait(answer)).unwrap();
+            });
+        });
+        assert_eq!(told.recv_timeout(Duration::from_secs(60)), Ok(Ok(7)));
     }
 }

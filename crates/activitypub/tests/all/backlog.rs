@@ -70,6 +70,20 @@ async fn silence(place: &Place, peer: &Peer, by: Id, posts: usize) -> Vec<Id> {
     ids
 }
 
+/// Waits for a try. One that comes while another is still under way is made a second later, so the
+/// time goes on.
+async fn until_tried<F: Future<Output = bool>>(
+    place: &Place,
+    what: &str,
+    condition: impl Fn() -> F,
+) {
+    until(what, async || {
+        place.pass(10);
+        condition().await
+    })
+    .await;
+}
+
 /// Lets the time come when a failing server is asked next.
 async fn next_try(place: &Place, peer: &Peer) {
     let at = host(place, peer).await.next_try_at.unwrap();
@@ -106,7 +120,8 @@ async fn a_server_that_does_not_answer_costs_one_try_at_a_time_whatever_waits_fo
         for probe in 1..=2 {
             let failures = host(&place, &peer).await.failures;
             next_try(&place, &peer).await;
-            until("it was asked", async || host(&place, &peer).await.failures > failures).await;
+            let asked = async || host(&place, &peer).await.failures > failures;
+            until_tried(&place, "it was asked", asked).await;
             assert_eq!(peer.delivered().len(), tries + probe, "one try at a time");
         }
         running.stop().await;
@@ -125,7 +140,7 @@ async fn a_server_that_is_back_gets_what_waits_in_order_of_age_and_in_growing_st
         let before = peer.activities("Create").len();
         let came = || peer.activities("Create").len() - before;
         next_try(&place, &peer).await;
-        until("the first is taken", async || came() >= 1).await;
+        until_tried(&place, "the first is taken", async || came() >= 1).await;
         // What is new does not wait behind what is old.
         until("it answers again", async || condition(&place, &peer).await == Condition::CatchingUp)
             .await;
@@ -430,11 +445,13 @@ async fn what_is_not_taken_for_a_week_is_given_up_and_a_dead_server_is_spared_un
         for _ in 0..2 {
             let failures = host(&place, &peer).await.failures;
             place.pass(3 * DAY_MS);
-            until("it was asked", async || host(&place, &peer).await.failures > failures).await;
+            let asked = async || host(&place, &peer).await.failures > failures;
+            until_tried(&place, "it was asked", asked).await;
         }
         assert_eq!(place.count("deliveries").await, 3, "after six days all are kept");
         place.pass(DAY_MS + DAY_MS / 12);
-        until("they are given up", async || place.count("deliveries").await == 0).await;
+        let given_up = async || place.count("deliveries").await == 0;
+        until_tried(&place, "they are given up", given_up).await;
         let given_up = arrivals(&place, post).await;
         assert_eq!((given_up.delivered, given_up.waiting, given_up.failed), (0, 0, 1));
         assert!(given_up.hosts[0].reason.starts_with("not delivered within a week: "));
@@ -447,8 +464,8 @@ async fn what_is_not_taken_for_a_week_is_given_up_and_a_dead_server_is_spared_un
         until("it is sent or spared", async || told(spared).await.is_some()).await;
         if told(spared).await.unwrap().hosts[0].arrival != Arrival::Spared {
             let lately = place.clock.now().plus_ms(-DAY_MS / 24);
-            until("it was asked", async || host(&place, &peer).await.failed_at >= Some(lately))
-                .await;
+            let asked = async || host(&place, &peer).await.failed_at >= Some(lately);
+            until_tried(&place, "it was asked", asked).await;
             spared = place.post(alice, "nobody", Visibility::Public).await;
             until("it is spared", async || told(spared).await.is_some()).await;
         }

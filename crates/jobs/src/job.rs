@@ -167,9 +167,11 @@ impl Outcome {
 
     /// Puts the job off for about `after_ms` milliseconds. As often as it takes, but only in the
     /// first day after it became ready first: from then on it counts as a failure, so that nothing
-    /// is put off for ever. What waits so can be called back early ([`Jobs::hasten`]).
+    /// is put off for ever. What waits so can be called back early, a lane ([`Jobs::hasten`]) or
+    /// some jobs ([`Jobs::hasten_each`]).
     ///
     /// [`Jobs::hasten`]: crate::Jobs::hasten
+    /// [`Jobs::hasten_each`]: crate::Jobs::hasten_each
     pub fn postpone(reason: impl Display, after_ms: i64) -> Self {
         Self::Postponed { reason: reason.to_string(), after_ms }
     }

@@ -1,10 +1,11 @@
 //! Steering by hand: cancelling, retrying, deleting, pausing.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
 use weir_base::Id;
-use weir_db::{Class, Tx, params, texts};
+use weir_db::{Class, Tx, Value, params, texts};
 
 use crate::batches::{self, Change};
 use crate::inspect::find_ready;
@@ -131,6 +132,37 @@ impl Jobs {
             self.due_now(tx);
         }
         Ok(moved)
+    }
+
+    /// The same of these jobs of `queue` alone, whatever else was put off in their lanes.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn hasten_each(
+        &self,
+        tx: &mut Tx,
+        queue: Queue,
+        list: &[Id],
+    ) -> Result<u64, weir_db::Error> {
+        let now = self.inner.clock.now().as_ms();
+        let each =
+            |id: &Id| [Value::Int(now), Value::Int(id.0), Value::Text(Cow::Borrowed(queue.name))];
+        // By the ids, and not through all that is scheduled, as the rows' key begins: so the `+`.
+        let moved = tx.execute_all(
+            "UPDATE jobs_later SET due_at = ?1
+             WHERE id = ?2 AND queue = ?3 AND +state = 0 AND reason IS NOT NULL AND due_at > ?1",
+            list.iter().map(each),
+        )?;
+        if moved > 0 {
+            self.due_now(tx);
+        }
+        Ok(moved)
+    }
+
+    /// Whether what was put off can be called back at all. With the jobs on Redis it waits for its
+    /// time, so it is to be put off for no longer than it may wait.
+    pub fn can_hasten(&self) -> bool {
+        self.inner.redis.get().is_none()
     }
 
     /// Takes back those jobs of `keys` ([`enqueue_unique`](Self::enqueue_unique)) that wait in the

@@ -227,6 +227,31 @@ async fn what_was_put_off_comes_at_once_when_it_is_called() {
 }
 
 #[tokio::test]
+async fn of_what_was_put_off_in_a_lane_only_that_comes_which_is_called() {
+    for place in places() {
+        let (running, mut runs) = place.at_work();
+        let called = place.add(1, Does::PutOffTwice).await;
+        assert_eq!(soon(runs.recv()).await, Some((1, 1)), "{}", place.name());
+        place.add(2, Does::PutOffTwice).await;
+        assert_eq!(soon(runs.recv()).await, Some((2, 1)), "{}", place.name());
+        place.sets(2, 0, 0).await;
+        let jobs = place.house.jobs.clone();
+        assert_eq!(jobs.can_hasten(), place.redis.is_none());
+        // Others are gone since.
+        let list: Vec<Id> = (1..20).map(Id).chain([called]).collect();
+        let moved = place.house.write(move |tx| jobs.hasten_each(tx, Deed::QUEUE, &list)).await;
+        if place.redis.is_some() {
+            assert_eq!(moved, 0, "there it waits for its time");
+        } else {
+            assert_eq!(moved, 1, "{}", place.name());
+            assert_eq!(soon(runs.recv()).await, Some((1, 1)), "{}", place.name());
+            place.sets(1, 1, 0).await;
+        }
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
 async fn what_fails_too_often_or_for_good_is_dead_and_what_is_not_worth_it_is_gone() {
     for place in places() {
         let (running, mut runs) = place.at_work();

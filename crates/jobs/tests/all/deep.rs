@@ -251,6 +251,7 @@ async fn look(house: &House) {
     let (changing, one, other) = (jobs.clone(), some["retries"][1], some["ready"][2]);
     let change = move |tx: &mut Tx| {
         changing.hasten(tx, Call::QUEUE, "")?;
+        changing.hasten_each(tx, Call::QUEUE, &[one])?;
         changing.take_back(tx, &["a key".to_owned()])?;
         Ok((changing.cancel(tx, one)?, changing.cancel(tx, other)?))
     };

@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
 use weir_base::Timestamp;
@@ -15,7 +16,7 @@ use weir_db::{Class, Error as DbError, Tx};
 use weir_jobs::{Claimed, Delay, Failure, Job, Last, Outcome, Prepared, Queue, Registry, Retry};
 
 use super::compact::{Compact, Damaged};
-use super::meet::Wanted;
+use super::meet::{Flight, Room, Wanted, no_room};
 use super::work::{Inbound, Late, beside, is_late};
 use crate::away::unread;
 use crate::resolver::for_key;
@@ -119,14 +120,13 @@ pub(super) fn register(registry: &mut Registry, face: &ActivityPub) {
 }
 
 /// What is done for a message.
-#[derive(Debug)]
 enum Step {
     /// It is its sender's: it goes where those of known senders go, under its own number.
     Take(Box<Inbound>),
     /// The same, and it may tell of something long ago.
     TakeLate(Box<Late>),
-    /// It waits until its key was fetched.
-    Meet(Box<Wanted>, Handle),
+    /// It waits until its key was fetched, which is its own affair if it is the first.
+    Meet(Box<Wanted>, Mutex<Option<Flight>>, Handle),
 }
 
 fn run(
@@ -141,12 +141,14 @@ fn run(
         match step {
             Step::Take(one) => taken.push(Inbound::clone(one)),
             Step::TakeLate(one) => late.push(Late::clone(one)),
-            Step::Meet(wanted, on) => {
+            Step::Meet(wanted, flight, on) => {
                 if let Some(outcome) = outcomes.last_mut() {
-                    *outcome = wanted.outcome();
+                    *outcome = wanted.outcome(&env.jobs);
                 }
                 let (face, wanted, on) = (face.clone(), Wanted::clone(wanted), on.clone());
-                tx.after_commit(move || face.meet(wanted, &on));
+                // Where this comes to nothing it goes with the hook, and the key can be asked for.
+                let flight = flight.lock().take();
+                tx.after_commit(move || face.meet(wanted, flight, &on));
             }
         }
     }
@@ -272,7 +274,7 @@ impl ActivityPub {
             Judged::Forged(error) => return Err(self.forged(&job, &error)),
             Judged::Open(actor) => {
                 let wanted = Wanted {
-                    lane: job.lane_name(),
+                    message: seq,
                     source: job.source,
                     key_id: job.key_id,
                     actor,
@@ -288,7 +290,12 @@ impl ActivityPub {
                     }
                     return Err(outcome);
                 }
-                return Ok(Step::Meet(Box::new(wanted), on.clone()));
+                let flight = match self.room_for(&wanted) {
+                    Room::First(flight) => Some(flight),
+                    Room::Shared => None,
+                    Room::None => return Err(no_room()),
+                };
+                return Ok(Step::Meet(Box::new(wanted), Mutex::new(flight), on.clone()));
             }
         };
         let inbound = Inbound {

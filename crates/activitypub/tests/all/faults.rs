@@ -227,6 +227,27 @@ async fn a_message_for_whose_sender_there_is_no_place_now_has_not_failed() {
 }
 
 #[tokio::test]
+async fn who_finds_too_many_keys_wanted_comes_again_long_before_those_who_wait_for_theirs() {
+    for place in patient_places() {
+        let (peer, alice) = apart(&place).await;
+        let drip = Drip::start().await;
+        let running = place.start();
+        let there = peer.elsewhere(&drip.base);
+        for number in 0..201 {
+            let name = format!("name{number}");
+            flood(&place, &there, &name, &alice, number..number + 1, None).await;
+        }
+        let put_off = async || place.count("jobs_later WHERE kind = 'unverified'").await;
+        until("each is put off", async || put_off().await == 201).await;
+        let in_a_minute = place.clock.now().plus_ms(60_000).as_ms();
+        let soon = format!("jobs_later WHERE kind = 'unverified' AND due_at < {in_a_minute}");
+        assert_eq!(place.count(&soon).await, 1, "200 keys of one server are wanted at once");
+        drip.stop();
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
 async fn what_asks_a_silent_server_holds_up_nothing_that_came_with_it() {
     for place in patient_places() {
         let (peer, alice) = met(&place).await;

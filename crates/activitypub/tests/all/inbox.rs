@@ -8,7 +8,7 @@ use weir_community::relationships::{self, FollowWish};
 use weir_community::{accounts, hosts, statuses};
 
 use crate::peer::Peer;
-use crate::place::{Place, places, until};
+use crate::place::{Place, patient_places, places, until};
 
 const PUBLIC: &str = "https://www.w3.org/ns/activitystreams#Public";
 pub const INBOX: &str = "http://weir.test/inbox";
@@ -172,6 +172,53 @@ async fn what_waits_for_an_unknown_sender_costs_one_look_and_comes_together() {
         assert_eq!(peer.fetched().iter().filter(|path| *path == "/users/carol").count(), 1);
         let stats = place.jobs.stats().await.unwrap();
         assert!(stats.kinds.iter().all(|kind| kind.retried == 0), "{:?}", stats.kinds);
+        running.stop().await;
+    }
+}
+
+/// The messages that wait for keys, and when each comes by itself, in the order they came.
+async fn put_off(place: &Place) -> Vec<(Id, i64)> {
+    let sql = "SELECT id, due_at FROM jobs_later WHERE kind = 'unverified' ORDER BY id";
+    place
+        .read(move |tx, _| Ok(tx.query(sql, &[], |row| Ok((row.get(0)?, row.get(1)?)))?))
+        .await
+        .unwrap()
+}
+
+/// How often messages were read whose keys were not there.
+async fn read_for_nothing(place: &Place) -> u64 {
+    place.jobs.stats().await.unwrap().kinds.iter().map(|kind| kind.postponed).sum()
+}
+
+#[tokio::test]
+async fn a_key_that_comes_calls_those_back_who_wait_for_it_and_no_others_of_its_server() {
+    for place in patient_places() {
+        let peer = Peer::start().await;
+        let alice = place.person("alice").await;
+        let alice = actor_of(&place, alice).await;
+        ["/users/carol", "/users/dave"].iter().for_each(|path| peer.hold(path));
+        for (number, name) in ["carol", "dave", "dave", "dave"].into_iter().enumerate() {
+            let activity = create(&peer, name, number, &alice);
+            assert_eq!(send(&place, &peer, Form::Cavage, name, &activity).await, 202);
+        }
+        let running = place.start();
+        until("each waits for its key", async || put_off(&place).await.len() == 4).await;
+        let before = put_off(&place).await;
+        peer.let_go("/users/carol");
+        until("hers is here", async || place.count("statuses").await == 1).await;
+        until("all was looked at", async || place.count("jobs").await == 0).await;
+        assert_eq!(put_off(&place).await, before[1..], "nobody looked at those of dave");
+        // Should the call be lost they come by themselves, and find that it goes on.
+        place.pass(90_000);
+        until("they came", async || read_for_nothing(&place).await == 4 + 3).await;
+        peer.let_go("/users/dave");
+        until("all of them", async || place.count("statuses").await == 4).await;
+        assert_eq!(read_for_nothing(&place).await, 4 + 3);
+        assert_eq!(retried(&place).await, 0);
+        let looks = peer.fetched();
+        for path in ["/users/carol", "/users/dave"] {
+            assert_eq!(looks.iter().filter(|look| *look == path).count(), 1, "{path}");
+        }
         running.stop().await;
     }
 }

@@ -1,7 +1,7 @@
 //! A fake server: an actor for every name, one key, notes, and an inbox that keeps what it gets
 //! and answers as it is told.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, LazyLock};
 
 use axum::Router;
@@ -55,6 +55,8 @@ struct Inner {
     /// Deliveries that are open now, and how many have to be before any is answered.
     open: watch::Sender<usize>,
     together: watch::Sender<usize>,
+    /// Paths of which nobody gets an answer now.
+    held: watch::Sender<BTreeSet<String>>,
     fetched: Mutex<Vec<String>>,
     notes: Mutex<Vec<Value>>,
     /// What stands at a path instead of what would.
@@ -70,6 +72,7 @@ impl Peer {
             answers: Mutex::new(Box::new(|_| StatusCode::ACCEPTED.into_response())),
             open: watch::Sender::new(0),
             together: watch::Sender::new(0),
+            held: watch::Sender::new(BTreeSet::new()),
             fetched: Mutex::default(),
             notes: Mutex::default(),
             instead: Mutex::default(),
@@ -178,6 +181,20 @@ impl Peer {
         self.inner.instead.lock().insert(path.to_owned(), (status, Value::Null));
     }
 
+    /// Answers nobody who asks for `path` until it is let go.
+    pub fn hold(&self, path: &str) {
+        self.inner.held.send_modify(|held| {
+            held.insert(path.to_owned());
+        });
+    }
+
+    /// Answers those who asked for `path`, and everybody who does so from now on.
+    pub fn let_go(&self, path: &str) {
+        self.inner.held.send_modify(|held| {
+            held.remove(path);
+        });
+    }
+
     /// Sends whoever asks for `path` on to the URL `to` from now on.
     pub fn redirect(&self, path: &str, to: &str) {
         let to = (StatusCode::FOUND, Value::String(to.to_owned()));
@@ -224,6 +241,7 @@ impl Peer {
 
 async fn instead(State(peer): State<Peer>, request: Request, next: Next) -> Response {
     let path = request.uri().path().to_owned();
+    let _ = peer.inner.held.subscribe().wait_for(|held| !held.contains(&path)).await;
     let other = peer.inner.instead.lock().get(&path).cloned();
     match other {
         Some((status, value)) => {

@@ -32,7 +32,7 @@ pub mod wire;
 pub use face::{ActivityPub, HostLink, Setup, SetupError};
 pub use inbox::{FreeDisk, Inbound, InboxLimits, Late, LookUp, RefetchKey, Unverified};
 pub use keys::{Keys, Signing};
-pub use outbound::{Deliver, DeliverRest, PrunePayloads, Redeliver, retry_host};
+pub use outbound::{Deliver, DeliverPassedOn, DeliverRest, PrunePayloads, Redeliver, retry_host};
 pub use resolver::Signer;
 pub use serve::{host_meta_alone, router};
 

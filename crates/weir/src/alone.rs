@@ -1,7 +1,8 @@
 //! What would go to other servers when there is no federation: there is nobody to tell.
 
 use weir_activitypub::{
-    Deliver, DeliverRest, Inbound, Late, LookUp, PrunePayloads, Redeliver, RefetchKey, Unverified,
+    Deliver, DeliverPassedOn, DeliverRest, Inbound, Late, LookUp, PrunePayloads, Redeliver,
+    RefetchKey, Unverified,
 };
 use weir_community::federation::{AskOrigin, Distribute, Fetch, Forward};
 use weir_db::Tx;
@@ -13,6 +14,7 @@ pub fn register(registry: &mut Registry) {
     drop_all::<Fetch>(registry);
     drop_all::<Deliver>(registry);
     drop_all::<DeliverRest>(registry);
+    drop_all::<DeliverPassedOn>(registry);
     drop_all::<Redeliver>(registry);
     drop_all::<PrunePayloads>(registry);
     drop_all::<Inbound>(registry);

@@ -21,6 +21,7 @@ const QUEUES: &[&str] = &[
     "ask_origin",
     "cards",
     "deliver",
+    "deliver_passed_on",
     "deliver_rest",
     "distribute",
     "fetch",

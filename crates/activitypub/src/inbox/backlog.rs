@@ -15,6 +15,7 @@ use weir_jobs::{Job, Registry};
 use super::unknown;
 use crate::ActivityPub;
 use crate::face::Weak;
+use crate::outbound::DeliverPassedOn;
 
 /// So long after that it still counts as behind, in ms: in a flood that the door slows down, what
 /// waits goes up and down, and each moment of rest would be filled with what is to give way. And
@@ -36,11 +37,17 @@ const MANY_FOUND: usize = 500;
 /// The same of messages that are passed on: each is signed for every server of the followers of
 /// whom it answers.
 const FEW_PASSED_ON: usize = 1;
+/// Deliveries of what is passed on that go on every half second beside many strangers: about those
+/// of one message.
+const FEW_DELIVERED: usize = 64;
 
 /// Has give way what costs more than what came in and is awaited by few: to get to know a
 /// sender or to fetch a post takes as long as several messages of one who is known, to pass on what
 /// others write as long as dozens. What is fetched because of a message is part of it, so fetches
 /// go on a little before nothing waits any more.
+///
+/// What is passed on gives way to strangers as well, whose messages are for people here. Each is a
+/// job for every server it goes to, so these do; what people here write has other queues.
 ///
 /// What came late steps back while senders crowd at the door: their messages are safe first, and
 /// people wait for fewer batches.
@@ -54,6 +61,8 @@ pub(super) fn register(registry: &mut Registry, face: &ActivityPub) {
         let face = face.clone();
         registry.give_way(queue, few, move || face.is_behind());
     }
+    let judging = face.clone();
+    registry.give_way(DeliverPassedOn::QUEUE, FEW_DELIVERED, move || judging.has_strangers());
     let callers = face.inbox().callers.clone();
     registry.step_back(INBOUND_LATE, move || callers.press());
     let env = face.community().env().clone();
@@ -87,6 +96,13 @@ impl ActivityPub {
     fn is_behind(&self) -> bool {
         let waiting = federation::unworked(self.community().env());
         self.inbox().backlog.is_behind(waiting, self.now())
+    }
+
+    /// The same of messages of unknown senders that are ready: not of those that wait for a key,
+    /// for which other servers are asked.
+    fn has_strangers(&self) -> bool {
+        let ready = self.community().env().jobs.depth(unknown::QUEUE.name);
+        self.inbox().strangers.is_behind(ready, self.now())
     }
 
     /// Has fetches that were put off called back when nothing stands before them, those from

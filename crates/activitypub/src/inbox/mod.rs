@@ -76,7 +76,9 @@ pub(crate) struct Inbox {
     meetings: Arc<Meetings>,
     admitted: Gather<Admitted>,
     keys: Gather<String, Option<Arc<Signer>>>,
+    /// Whether messages of known senders are behind, and ready ones of unknown senders.
     backlog: Backlog,
+    strangers: Backlog,
     bodies: Arc<Bodies>,
     callers: Arc<Callers>,
     /// Where messages are judged.
@@ -94,6 +96,7 @@ impl Inbox {
             admitted: Gather::new(enqueue),
             keys: Gather::new(seen::owners),
             backlog: Backlog::default(),
+            strangers: Backlog::default(),
             bodies: Arc::new(Bodies::new(limits.bodies_bytes_max)),
             callers: Arc::default(),
             door,

@@ -49,13 +49,27 @@ impl Job for Deliver {
     }
 }
 
-/// The same to all but the first inbox of the host.
+/// The same to all but the first inbox of the host, of what people here say.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct DeliverRest(pub Deliver);
 
 impl Job for DeliverRest {
     const KIND: &'static str = "deliver_rest";
     const QUEUE: Queue = Queue::new("deliver_rest", Class::Outbound).running_max(REST_HOSTS_MAX);
+
+    fn lane(&self) -> Cow<'_, str> {
+        Cow::Borrowed(&self.0.host)
+    }
+}
+
+/// The same of what others wrote and is passed on, to all inboxes of the host.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct DeliverPassedOn(pub Deliver);
+
+impl Job for DeliverPassedOn {
+    const KIND: &'static str = "deliver_passed_on";
+    const QUEUE: Queue =
+        Queue::new("deliver_passed_on", Class::Outbound).running_max(REST_HOSTS_MAX);
 
     fn lane(&self) -> Cow<'_, str> {
         Cow::Borrowed(&self.0.host)
@@ -95,6 +109,13 @@ pub async fn first(face: ActivityPub, claim: Claimed<Deliver>) -> Result<(), Fai
 pub async fn rest(face: ActivityPub, claim: Claimed<DeliverRest>) -> Result<(), Failure> {
     let is_anew = is_anew(&face, &claim);
     let patience = &face.outbound().rest;
+    deliver(&face, claim.job.0, is_anew, Haste::Later, patience).await
+}
+
+/// The same of what is passed on.
+pub async fn passed_on(face: ActivityPub, claim: Claimed<DeliverPassedOn>) -> Result<(), Failure> {
+    let is_anew = is_anew(&face, &claim);
+    let patience = &face.outbound().passed_on;
     deliver(&face, claim.job.0, is_anew, Haste::Later, patience).await
 }
 

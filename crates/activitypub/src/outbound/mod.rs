@@ -8,7 +8,8 @@
 //!
 //! The activity is written once; its recipients' inboxes are found by visibility, each shared
 //! inbox once. The first try goes with what came in; what failed waits for its host, in a queue of
-//! its own, so that it never stands before what is new. A host that does not answer is asked with
+//! its own, so that it never stands before what is new. What others wrote and is passed on has one
+//! as well, and gives way. A host that does not answer is asked with
 //! one delivery at a time, at ever longer distances; all else for it waits in its rows, without a
 //! job.
 
@@ -35,7 +36,7 @@ use weir_jobs::{Claimed, Job, Registry};
 
 use crate::ActivityPub;
 use crate::gather::Gather;
-pub use deliver::{Deliver, DeliverRest};
+pub use deliver::{Deliver, DeliverPassedOn, DeliverRest};
 use patience::Patience;
 pub(crate) use payloads::Payloads;
 pub use payloads::PrunePayloads;
@@ -53,9 +54,11 @@ pub(crate) struct Outbound {
     pub signer: Signer,
     /// What was taken, on its way to the disk.
     taken: Gather<round::Taken>,
-    /// First tries that wait long, the same but for the first inboxes of hosts, and further tries.
+    /// First tries that wait long, the same but for the first inboxes of hosts, of what is passed
+    /// on, and further tries.
     first: Patience,
     rest: Patience,
+    passed_on: Patience,
     again: Patience,
     /// What was enqueued before may have been tried already.
     pub started_at: Timestamp,
@@ -70,6 +73,7 @@ impl Outbound {
             taken: Gather::new(round::write_taken),
             first: Patience::new(deliver::WAITED_FOR_MAX),
             rest: Patience::new(deliver::WAITED_FOR_MAX),
+            passed_on: Patience::new(deliver::WAITED_FOR_MAX),
             again: Patience::new(redeliver::WAITED_FOR_MAX),
             started_at: community.env().clock.now(),
         }
@@ -111,7 +115,7 @@ pub(crate) fn register(registry: &mut Registry, face: &ActivityPub) {
         move |jobs: Vec<Claimed<Forward>>| forward::prepare(preparing.clone(), jobs),
         move |tx: &mut Tx, plans: &[forward::Plan]| forward::write(tx, &env, plans),
     );
-    for queue in [Deliver::QUEUE, DeliverRest::QUEUE] {
+    for queue in [Deliver::QUEUE, DeliverRest::QUEUE, DeliverPassedOn::QUEUE] {
         let feeds = face.community().env().feeds.clone();
         registry.favour(queue, move |host| feeds.is_followed_host(host));
     }
@@ -119,6 +123,9 @@ pub(crate) fn register(registry: &mut Registry, face: &ActivityPub) {
     registry.task(move |claim: Claimed<Deliver>| deliver::first(first.clone(), claim));
     let rest = face.clone();
     registry.task(move |claim: Claimed<DeliverRest>| deliver::rest(rest.clone(), claim));
+    let passed_on = face.clone();
+    registry
+        .task(move |claim: Claimed<DeliverPassedOn>| deliver::passed_on(passed_on.clone(), claim));
     let again = face.clone();
     registry.task(move |claim: Claimed<Redeliver>| redeliver::again(again.clone(), claim));
     let (preparing, env) = (face.community().clone(), face.community().env().clone());

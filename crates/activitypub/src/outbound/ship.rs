@@ -9,7 +9,7 @@ use weir_community::{Env, Error};
 use weir_db::Tx;
 use weir_jobs::Outcome;
 
-use super::deliver::{self, DeliverRest};
+use super::deliver::{self, DeliverPassedOn, DeliverRest};
 use super::redeliver::{self, Redeliver};
 
 /// A message and where it goes.
@@ -48,14 +48,16 @@ fn write(tx: &mut Tx, env: &Env, sent: &Sent, asked: &mut Asked) -> Result<(), E
         reach.failing.contains_key(inbox.host()) || waiting.contains_key(&inbox.url)
     };
     outgoing::ship(tx, env, shipment, reach, held)?;
-    let (first, mut rest) = deliver::jobs(shipment.id, reach, held);
+    let (first, rest) = deliver::jobs(shipment.id, reach, held);
     if shipment.passed_on {
         // Behind what comes in and what people here write: of what others write there is no end.
-        rest.extend(first.into_iter().map(DeliverRest));
+        let rest = rest.into_iter().map(|DeliverRest(job)| job);
+        let all: Vec<_> = first.into_iter().chain(rest).map(DeliverPassedOn).collect();
+        env.jobs.enqueue_many(tx, &all)?;
     } else {
         env.jobs.enqueue_many(tx, &first)?;
+        env.jobs.enqueue_many(tx, &rest)?;
     }
-    env.jobs.enqueue_many(tx, &rest)?;
     for (host, until) in &reach.failing {
         if redeliver::is_soon(*until, env.clock.now()) {
             asked.now.insert(host.clone());

@@ -208,13 +208,28 @@ impl Job for Earlier {
     const QUEUE: Queue = Queue::new(LATE, Class::Inbound);
 }
 
+/// The same of somebody who is not known.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Stranger;
+
+impl Job for Stranger {
+    const KIND: &'static str = "unverified";
+    const QUEUE: Queue = Queue::new("unverified", Class::Outbound);
+}
+
 /// So many messages stand in the way, and go on doing so.
 async fn flood(place: &Place, count: usize) {
-    place.jobs.pause(LATE).await.unwrap();
-    let enqueue =
-        move |tx: &mut Tx, env: &Env| Ok(env.jobs.enqueue_many(tx, &vec![Earlier; count])?);
+    pile(place, Earlier, count).await;
+}
+
+/// So many jobs like this one wait, and go on doing so.
+async fn pile<J: Job + Clone>(place: &Place, one: J, count: usize) {
+    let queue = J::QUEUE.name;
+    place.jobs.pause(queue).await.unwrap();
+    let all = vec![one; count];
+    let enqueue = move |tx: &mut Tx, env: &Env| Ok(env.jobs.enqueue_many(tx, &all)?);
     place.write(enqueue).await.unwrap();
-    until("this node knows of them", async || place.jobs.depth(LATE) == count as u64).await;
+    until("this node knows of them", async || place.jobs.depth(queue) == count as u64).await;
 }
 
 /// Waits until it is said of a queue that it gives way.
@@ -255,6 +270,34 @@ async fn what_others_write_is_passed_on_when_what_came_in_is_worked() {
         // What comes in has to be worked for a moment; but not for so long as it would wait itself.
         place.pass(4_500);
         until("all are passed on", async || far.activities("Create").len() == 4).await;
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_passed_on_waits_for_strangers_to_be_judged_and_what_people_here_write_does_not() {
+    for place in places() {
+        let (near, far) = (Peer::start().await, Peer::start().await);
+        let alice = place.person("alice").await;
+        place.stranger(&near, "bob").await;
+        let carol = place.stranger(&far, "carol").await;
+        follows(&place, carol, alice).await;
+        let running = place.start();
+        let post = place.post(alice, "A question", Visibility::Public).await;
+        came(&far, "Create").await;
+        pile(&place, Stranger, 100).await;
+        let asked = format!("http://weir.test/ap/users/{alice}/statuses/{post}");
+        send(&place, &near, "/posts/1", 0, Some(&asked)).await;
+        let left = async || place.count("jobs WHERE kind = 'deliver_passed_on'").await;
+        until("it is to be passed on", async || left().await == 1).await;
+        says_why(&place, "deliver_passed_on").await;
+        place.post(alice, "Another thought", Visibility::Public).await;
+        until("that is there", async || far.activities("Create").len() == 2).await;
+        assert_eq!(left().await, 1, "it gives way");
+        let strangers = Search { queue: Some("unverified".into()), ..Search::all(Set::Ready) };
+        place.jobs.sweep(&strangers, Action::Delete, |_| {}).await.unwrap();
+        place.pass(4_500);
+        until("it is passed on", async || far.activities("Create").len() == 3).await;
         running.stop().await;
     }
 }

@@ -42,8 +42,20 @@ pub async fn send(
     name: &str,
     activity: &Value,
 ) -> StatusCode {
+    send_with(place, peer, form, None, name, activity).await
+}
+
+/// As [`send`], signed with `key` where one is given, whoever's that is.
+async fn send_with(
+    place: &Place,
+    peer: &Peer,
+    form: Form,
+    key: Option<&PrivateKey>,
+    name: &str,
+    activity: &Value,
+) -> StatusCode {
     let body = activity.to_string().into_bytes();
-    let headers = peer.sign_post(form, None, name, INBOX, &body, place.clock.now());
+    let headers = peer.sign_post(form, key, name, INBOX, &body, place.clock.now());
     place.send("/inbox", headers, body).await
 }
 
@@ -88,11 +100,10 @@ async fn a_message_of_an_unknown_sender_waits_until_its_signature_is_verified() 
         let alice = actor_of(&place, alice).await;
         let good = create(&peer, "carol", 1, &alice);
         assert_eq!(send(&place, &peer, Form::Cavage, "carol", &good).await, 202);
-        let forged = create(&peer, "dave", 2, &alice).to_string().into_bytes();
+        let forged = create(&peer, "dave", 2, &alice);
         let key = PrivateKey::generate_rsa().unwrap();
-        let now = place.clock.now();
-        let headers = peer.sign_post(Form::Cavage, Some(&key), "dave", INBOX, &forged, now);
-        assert_eq!(place.send("/inbox", headers, forged).await, 202);
+        let sent = send_with(&place, &peer, Form::Cavage, Some(&key), "dave", &forged).await;
+        assert_eq!(sent, 202);
         assert_eq!(place.count("statuses").await, 0);
         let running = place.start();
         until("the good one", async || place.count("statuses").await == 1).await;
@@ -108,12 +119,11 @@ async fn who_forges_what_another_one_says_keeps_nothing_of_theirs_away() {
         let peer = Peer::start().await;
         let alice = place.person("alice").await;
         let alice = actor_of(&place, alice).await;
-        let body = create(&peer, "carol", 1, &alice).to_string().into_bytes();
+        let note = create(&peer, "carol", 1, &alice);
         let key = PrivateKey::generate_rsa().unwrap();
-        let now = place.clock.now();
         for key in [Some(&key), None, None] {
-            let headers = peer.sign_post(Form::Cavage, key, "carol", INBOX, &body, now);
-            assert_eq!(place.send("/inbox", headers, body.clone()).await, 202);
+            let sent = send_with(&place, &peer, Form::Cavage, key, "carol", &note).await;
+            assert_eq!(sent, 202);
         }
         let waiting = place.count("jobs WHERE kind = 'unverified'").await;
         assert_eq!(waiting, 2, "what came twice as it is waits once");
@@ -137,15 +147,13 @@ async fn who_is_known_and_gone_goes_though_their_key_was_renewed() {
         let uri = peer.at("/posts/1");
         until("the post", async || content(&place, uri.clone()).await.is_some()).await;
         let renewed = PrivateKey::generate_rsa().unwrap();
-        let now = place.clock.now();
         for name in ["bob", "nobody"] {
             peer.withhold(&format!("/users/{name}"), StatusCode::GONE);
             let actor = peer.actor(name);
             let id = format!("{actor}#gone");
             let gone = json!({ "id": id, "type": "Delete", "actor": actor, "object": actor });
-            let gone = gone.to_string().into_bytes();
-            let headers = peer.sign_post(Form::Cavage, Some(&renewed), name, INBOX, &gone, now);
-            assert_eq!(place.send("/inbox", headers, gone).await, 202);
+            let sent = send_with(&place, &peer, Form::Cavage, Some(&renewed), name, &gone).await;
+            assert_eq!(sent, 202);
         }
         until("bob to be gone", async || place.count("statuses").await == 0).await;
         assert!(!peer.fetched().contains(&"/users/nobody".to_owned()), "nobody here knew them");
@@ -255,11 +263,9 @@ async fn who_forges_is_asked_for_once_and_then_refused_but_nobody_else() {
         let alice = actor_of(&place, alice).await;
         place.stranger(&peer, "bob").await;
         let key = PrivateKey::generate_rsa().unwrap();
-        let now = place.clock.now();
         let forge = async |number: usize| {
-            let body = create(&peer, "bob", number, &alice).to_string().into_bytes();
-            let headers = peer.sign_post(Form::Cavage, Some(&key), "bob", INBOX, &body, now);
-            place.send("/inbox", headers, body).await
+            let note = create(&peer, "bob", number, &alice);
+            send_with(&place, &peer, Form::Cavage, Some(&key), "bob", &note).await
         };
         // The first could be of a new key; it waits until that was looked for.
         assert_eq!(forge(1).await, 202);
@@ -318,10 +324,8 @@ async fn what_a_renewed_key_signed_waits_while_the_key_cannot_be_had() {
         let key = PrivateKey::generate_rsa().unwrap();
         place.pass(2_000);
         let write = async |number: usize| {
-            let body = create(&peer, "bob", number, &alice).to_string().into_bytes();
-            let now = place.clock.now();
-            let headers = peer.sign_post(Form::Cavage, Some(&key), "bob", INBOX, &body, now);
-            place.send("/inbox", headers, body).await
+            let note = create(&peer, "bob", number, &alice);
+            send_with(&place, &peer, Form::Cavage, Some(&key), "bob", &note).await
         };
         let bob = peer.actor_with("bob", &key.public().unwrap().to_pem());
         peer.withhold("/users/bob", StatusCode::SERVICE_UNAVAILABLE);

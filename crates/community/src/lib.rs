@@ -31,6 +31,7 @@ pub mod relationships;
 pub mod reports;
 mod schema;
 pub mod search;
+mod slices;
 pub mod statuses;
 pub mod streams;
 pub mod suggestions;

@@ -12,12 +12,10 @@ use super::by_id;
 use crate::federation::{self, Message};
 use crate::statuses::Status;
 use crate::streams::Noun;
-use crate::{Community, Env, Error, chat, media, oauth, relationships, statuses};
+use crate::{Community, Env, Error, chat, media, oauth, relationships, slices, statuses};
 
 /// Rows that are taken at a time.
 const ROWS_PER_STEP: usize = 50;
-/// How long a slice may take before the rest is left to another unit, in ms.
-const STEP_MS_MAX: u128 = 5;
 /// How long what was left behind stays, so that the followers' servers can be told first, in ms.
 const ERASE_AFTER_MS: i64 = 60 * 1_000;
 
@@ -177,7 +175,7 @@ pub fn erase_step(tx: &mut Tx, env: &Env, account: Id) -> Result<bool, Error> {
         || favourites(tx, env, account)?
         || chat::erase(tx, env, account)?
     {
-        if tx.elapsed().as_millis() >= STEP_MS_MAX {
+        if slices::is_over(tx) {
             return Ok(false);
         }
     }
@@ -194,7 +192,7 @@ fn posts(tx: &mut Tx, env: &Env, account: Id) -> Result<bool, Error> {
     )?;
     for post in &posts {
         statuses::erase(tx, env, post)?;
-        if tx.elapsed().as_millis() >= STEP_MS_MAX {
+        if slices::is_over(tx) {
             break;
         }
     }

@@ -33,6 +33,7 @@ use weir_base::{Id, Timestamp};
 use weir_db::{Class, ToValue, Tx, Value, params};
 use weir_jobs::{Claimed, Failure, Job, Queue, Registry, Unique};
 
+use crate::slices::is_over;
 use crate::{Community, Env, Error};
 
 pub use figures::{Figures, Size, figures, size};
@@ -43,8 +44,6 @@ const SOON_MS: i64 = 5 * 60 * 1_000;
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 /// How often it is looked for chores that are due, in ms.
 const EVERY_MS: i64 = 10 * 60 * 1_000;
-/// How long a slice may take before the rest is left to another unit, in ms.
-const SLICE_MS_MAX: u128 = 5;
 
 /// How long things are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -239,11 +238,6 @@ pub fn step(
         count("weir_community_housekeeping_bytes_total", bytes);
     });
     Ok(Some(at))
-}
-
-/// Whether a slice has had its time.
-fn is_over(tx: &Tx) -> bool {
-    tx.elapsed().as_millis() >= SLICE_MS_MAX
 }
 
 /// Removes what has expired: rows of one table whose age lies before `before`, `rows` at a time.

@@ -12,12 +12,10 @@ use weir_jobs::{Claimed, Job, Outcome, Queue, Registry};
 
 use super::SeverFollows;
 use crate::hosts::{self, Severity};
-use crate::{Community, Env, Error};
+use crate::{Community, Env, Error, slices};
 
 /// Accounts that are looked at a time.
 const ACCOUNTS_PER_STEP: usize = 50;
-/// How long a step may take before the rest is left to another unit, in ms.
-const STEP_MS_MAX: u128 = 5;
 /// Servers below a domain that are looked at.
 const BELOW_MAX: i64 = 10_000;
 
@@ -96,7 +94,7 @@ fn apply(tx: &mut Tx, env: &Env, job: &ApplyBlock) -> Result<(), Error> {
                 env.jobs.enqueue(tx, &SeverFollows { account, server: server.clone() })?;
             }
         }
-        if tx.elapsed().as_millis() >= STEP_MS_MAX {
+        if slices::is_over(tx) {
             env.jobs.enqueue(tx, &ApplyBlock { after, ..job.clone() })?;
             return Ok(());
         }

@@ -12,12 +12,10 @@ use crate::federation::{self, Message};
 use crate::mail::{self, Letter};
 use crate::notifications::{self, Cause};
 use crate::users::{self, Role};
-use crate::{Community, Env, Error, oauth, relationships, statuses};
+use crate::{Community, Env, Error, oauth, relationships, slices, statuses};
 
 /// Follows that are ended at a time.
 const FOLLOWS_PER_STEP: usize = 50;
-/// How long a step may take before the rest is left to another unit, in ms.
-const STEP_MS_MAX: u128 = 5;
 
 /// `target`, if `by` is of staff and above it.
 fn person_below(tx: &mut Tx, by: Id, target: Id) -> Result<Account, Error> {
@@ -253,7 +251,7 @@ fn sever(tx: &mut Tx, env: &Env, job: &SeverFollows) -> Result<(), Error> {
             relationships::remove_follower(tx, env, followee, account)?;
             notifications::notify_severed(tx, env, followee, cause, 1, 0)?;
         }
-        if tx.elapsed().as_millis() >= STEP_MS_MAX {
+        if slices::is_over(tx) {
             env.jobs.enqueue(tx, job)?;
             return Ok(());
         }

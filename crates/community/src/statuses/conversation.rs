@@ -18,7 +18,7 @@ use super::remote::RemoteStatus;
 use super::{Status, Visibility, by_uri, publish};
 use crate::federation::{self, order};
 use crate::streams::Noun;
-use crate::{Community, Env, Error};
+use crate::{Community, Env, Error, slices};
 
 /// Marks numbers made of addresses; ids of time do not reach it for millennia.
 const OF_ADDRESS: i64 = 1 << 62;
@@ -26,8 +26,6 @@ const OF_ADDRESS: i64 = 1 << 62;
 const _: () = assert!(OF_ADDRESS == 4_611_686_018_427_387_904);
 /// Rows of each kind that [`JoinThread`] takes between two looks at the clock.
 const PER_STEP: usize = 100;
-/// How long a slice may take before the rest is left to another unit, in ms.
-const STEP_MS_MAX: u128 = 5;
 
 /// The conversation of those who answer what stands at `uri`, which is unknown.
 pub(super) fn of_unknown(uri: &str) -> Id {
@@ -405,7 +403,7 @@ fn join(tx: &mut Tx, env: &Env, job: &JoinThread) -> Result<(), Error> {
         if found == 0 && moved == 0 {
             break true;
         }
-        if tx.elapsed().as_millis() >= STEP_MS_MAX {
+        if slices::is_over(tx) {
             break false;
         }
     };

@@ -11,15 +11,13 @@ use weir_jobs::{Claimed, Job, Outcome, Queue, Registry};
 use super::{Status, by_id, conversation};
 use crate::federation::{self, Message};
 use crate::streams::Noun;
-use crate::{Community, Env, Error, conversations, media};
+use crate::{Community, Env, Error, conversations, media, slices};
 
 /// What of each kind hangs on a post (boosts, marks with what was told of them, answers) goes with
 /// it while it is no more than that; of more, [`EraseRest`] takes what is left.
 const AT_ONCE: usize = 500;
 /// Rows of each kind that the job takes between two looks at the clock.
 const PER_STEP: usize = 100;
-/// How long a slice may take before the rest is left to another unit, in ms.
-const STEP_MS_MAX: u128 = 5;
 
 /// `by` deletes their own post `id`; boosts of it go too, other servers are told.
 ///
@@ -266,7 +264,7 @@ fn erase_rest(tx: &mut Tx, env: &Env, job: &EraseRest) -> Result<(), Error> {
         if other.is_some() || !erase_some(tx, env, job)? {
             return Ok(());
         }
-        if tx.elapsed().as_millis() >= STEP_MS_MAX {
+        if slices::is_over(tx) {
             env.jobs.enqueue(tx, job)?;
             return Ok(());
         }

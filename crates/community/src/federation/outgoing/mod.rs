@@ -17,7 +17,7 @@ use weir_base::{Id, Timestamp};
 use weir_db::{Tx, Value, ids, params};
 
 use super::{Inbox, Reach, order};
-use crate::{Env, Error};
+use crate::{Env, Error, slices};
 
 pub use report::{
     Arrival, Arrivals, HostArrival, HostBacklog, Overview, Totals, arrivals, arrivals_for, backlog,
@@ -40,8 +40,6 @@ const PRUNED_ROWS: i64 = 500;
 const LOOKED_AT_ROWS: i64 = 2_000;
 /// Bodies forgotten between two looks at the clock.
 const FORGOTTEN_PER_STEP: usize = 200;
-/// How long bodies are forgotten in one unit, in ms.
-const FORGETTING_MS_MAX: u128 = 5;
 
 /// A message that goes out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -472,7 +470,7 @@ pub fn forget_bodies(tx: &mut Tx, bodies: &[Id]) -> Result<Option<Id>, Error> {
                SELECT 1 FROM deliveries d WHERE d.payload_id = payloads.id)",
             &[ids(some)],
         )?;
-        if tx.elapsed().as_millis() >= FORGETTING_MS_MAX {
+        if slices::is_over(tx) {
             return Ok(some.last().copied());
         }
     }

@@ -1,6 +1,7 @@
 //! What can go wrong in a use case.
 
 use weir_db::Error as DbError;
+use weir_jobs::Outcome;
 
 /// The error of this seam. Faces map it to their protocol's form in one place each.
 #[derive(Debug, thiserror::Error)]
@@ -60,6 +61,18 @@ impl Error {
     pub fn invalid(field: &'static str, code: &'static str, message: impl Into<String>) -> Self {
         let problem = Problem { field, code, message: message.into() };
         Self::Invalid(Invalid { problems: vec![problem] })
+    }
+}
+
+/// What becomes of a job whose work ended so, where another try may find the way free.
+///
+/// # Errors
+/// The database's: they end the whole unit, whatever other jobs are in it.
+pub fn done_or_retry(worked: Result<(), Error>) -> Result<Outcome, DbError> {
+    match worked {
+        Ok(()) => Ok(Outcome::Done),
+        Err(Error::Db(error)) => Err(error),
+        Err(error) => Ok(Outcome::retry(error)),
     }
 }
 

@@ -46,7 +46,7 @@ use std::sync::Arc;
 use weir_db::{Class, Db, Tx};
 
 pub use env::{Env, Setup, Site};
-pub use error::{Error, Invalid, Problem};
+pub use error::{Error, Invalid, Problem, done_or_retry};
 
 /// A handle on the community; clones share it.
 #[derive(Clone)]

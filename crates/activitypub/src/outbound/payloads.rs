@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use weir_base::{Id, MIB};
 use weir_community::federation::outgoing::{self, Body};
-use weir_community::{Community, Env, Error};
+use weir_community::{Community, Env, Error, done_or_retry};
 use weir_db::{Class, Tx};
 use weir_jobs::{Claimed, Job, Outcome, Prepared, Queue};
 
@@ -121,11 +121,7 @@ pub fn prune(tx: &mut Tx, env: &Env, found: &[Idle]) -> Result<Vec<Outcome>, wei
             }
             Ok(())
         })();
-        outcomes.push(match step {
-            Ok(()) => Outcome::Done,
-            Err(Error::Db(error)) => return Err(error),
-            Err(error) => Outcome::retry(error),
-        });
+        outcomes.push(done_or_retry(step)?);
     }
     Ok(outcomes)
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use weir_base::Timestamp;
 use weir_community::federation::outgoing::{self, Shipment};
 use weir_community::federation::{Inbox, Reach};
-use weir_community::{Env, Error};
+use weir_community::{Env, Error, done_or_retry};
 use weir_db::Tx;
 use weir_jobs::Outcome;
 
@@ -82,20 +82,12 @@ pub fn write_each<'s>(
     let (mut asked, mut outcomes) = (Asked::default(), Vec::new());
     for all in jobs {
         let written = all.iter().try_for_each(|sent| write(tx, env, sent, &mut asked));
-        outcomes.push(outcome(written)?);
+        outcomes.push(done_or_retry(written)?);
     }
     // Behind all messages: rounds that end lock those, and ask then.
     if let failed @ Err(_) = asked.ask(tx, env) {
-        let failed = outcome(failed)?;
+        let failed = done_or_retry(failed)?;
         outcomes.fill(failed);
     }
     Ok(outcomes)
-}
-
-fn outcome(written: Result<(), Error>) -> Result<Outcome, weir_db::Error> {
-    match written {
-        Ok(()) => Ok(Outcome::Done),
-        Err(Error::Db(error)) => Err(error),
-        Err(error) => Ok(Outcome::retry(error)),
-    }
 }

@@ -6,13 +6,15 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use weir_base::Id;
 use weir_db::{Class, Tx, params};
-use weir_jobs::{Claimed, Job, Outcome, Queue, Registry};
+use weir_jobs::{Claimed, Job, Queue, Registry};
 
 use super::by_id;
 use crate::federation::{self, Message};
 use crate::statuses::Status;
 use crate::streams::Noun;
-use crate::{Community, Env, Error, chat, media, oauth, relationships, slices, statuses};
+use crate::{
+    Community, Env, Error, chat, done_or_retry, media, oauth, relationships, slices, statuses,
+};
 
 /// Rows that are taken at a time.
 const ROWS_PER_STEP: usize = 50;
@@ -145,12 +147,7 @@ impl Job for EraseAccount {
 pub fn register_erasure(registry: &mut Registry, community: &Community) {
     let env = community.env().clone();
     registry.simple_unit(move |tx: &mut Tx, jobs: &[Claimed<EraseAccount>]| {
-        let slice = |claim: &Claimed<EraseAccount>| match erase(tx, &env, claim.job.account) {
-            Ok(()) => Ok(Outcome::Done),
-            Err(Error::Db(error)) => Err(error),
-            Err(error) => Ok(Outcome::retry(error)),
-        };
-        jobs.iter().map(slice).collect()
+        jobs.iter().map(|claim| done_or_retry(erase(tx, &env, claim.job.account))).collect()
     });
 }
 

@@ -8,11 +8,11 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use weir_base::{Id, Timestamp};
 use weir_db::{Class, Tx, params};
-use weir_jobs::{Claimed, Job, Outcome, Queue, Registry};
+use weir_jobs::{Claimed, Job, Queue, Registry};
 
 use super::SeverFollows;
 use crate::hosts::{self, Severity};
-use crate::{Community, Env, Error, slices};
+use crate::{Community, Env, Error, done_or_retry, slices};
 
 /// Accounts that are looked at a time.
 const ACCOUNTS_PER_STEP: usize = 50;
@@ -64,12 +64,7 @@ pub fn apply_block(
 pub(super) fn register(registry: &mut Registry, community: &Community) {
     let env = community.env().clone();
     registry.simple_unit(move |tx: &mut Tx, jobs: &[Claimed<ApplyBlock>]| {
-        let step = |claim: &Claimed<ApplyBlock>| match apply(tx, &env, &claim.job) {
-            Ok(()) => Ok(Outcome::Done),
-            Err(Error::Db(error)) => Err(error),
-            Err(error) => Ok(Outcome::retry(error)),
-        };
-        jobs.iter().map(step).collect()
+        jobs.iter().map(|claim| done_or_retry(apply(tx, &env, &claim.job))).collect()
     });
 }
 

@@ -5,14 +5,14 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use weir_base::Id;
 use weir_db::{Class, Tx, params};
-use weir_jobs::{Claimed, Job, Outcome, Queue, Registry};
+use weir_jobs::{Claimed, Job, Queue, Registry};
 
 use crate::accounts::{self, Account};
 use crate::federation::{self, Message};
 use crate::mail::{self, Letter};
 use crate::notifications::{self, Cause};
 use crate::users::{self, Role};
-use crate::{Community, Env, Error, oauth, relationships, slices, statuses};
+use crate::{Community, Env, Error, done_or_retry, oauth, relationships, slices, statuses};
 
 /// Follows that are ended at a time.
 const FOLLOWS_PER_STEP: usize = 50;
@@ -219,12 +219,7 @@ impl Job for SeverFollows {
 pub fn register(registry: &mut Registry, community: &Community) {
     let env = community.env().clone();
     registry.simple_unit(move |tx: &mut Tx, jobs: &[Claimed<SeverFollows>]| {
-        let step = |claim: &Claimed<SeverFollows>| match sever(tx, &env, &claim.job) {
-            Ok(()) => Ok(Outcome::Done),
-            Err(Error::Db(error)) => Err(error),
-            Err(error) => Ok(Outcome::retry(error)),
-        };
-        jobs.iter().map(step).collect()
+        jobs.iter().map(|claim| done_or_retry(sever(tx, &env, &claim.job))).collect()
     });
 }
 

@@ -11,14 +11,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use weir_base::Id;
 use weir_db::{Class, Row, ToValue, Tx, Value, ids, params};
-use weir_jobs::{Claimed, Job, Outcome, Queue, Registry};
+use weir_jobs::{Claimed, Job, Queue, Registry};
 
 use super::look::Look;
 use super::remote::RemoteStatus;
 use super::{Status, Visibility, by_uri, publish};
 use crate::federation::{self, order};
 use crate::streams::Noun;
-use crate::{Community, Env, Error, slices};
+use crate::{Community, Env, Error, done_or_retry, slices};
 
 /// Marks numbers made of addresses; ids of time do not reach it for millennia.
 const OF_ADDRESS: i64 = 1 << 62;
@@ -376,12 +376,7 @@ impl Job for JoinThread {
 pub(super) fn register(registry: &mut Registry, community: &Community) {
     let env = community.env().clone();
     registry.simple_unit(move |tx: &mut Tx, jobs: &[Claimed<JoinThread>]| {
-        let slice = |claim: &Claimed<JoinThread>| match join(tx, &env, &claim.job) {
-            Ok(()) => Ok(Outcome::Done),
-            Err(Error::Db(error)) => Err(error),
-            Err(error) => Ok(Outcome::retry(error)),
-        };
-        jobs.iter().map(slice).collect()
+        jobs.iter().map(|claim| done_or_retry(join(tx, &env, &claim.job))).collect()
     });
 }
 

@@ -6,12 +6,12 @@ use std::collections::{BTreeMap, HashMap};
 use serde::{Deserialize, Serialize};
 use weir_base::Id;
 use weir_db::{Class, Tx, Value, ids, params};
-use weir_jobs::{Claimed, Job, Outcome, Queue, Registry};
+use weir_jobs::{Claimed, Job, Queue, Registry};
 
 use super::{Status, by_id, conversation};
 use crate::federation::{self, Message};
 use crate::streams::Noun;
-use crate::{Community, Env, Error, conversations, media, slices};
+use crate::{Community, Env, Error, conversations, done_or_retry, media, slices};
 
 /// What of each kind hangs on a post (boosts, marks with what was told of them, answers) goes with
 /// it while it is no more than that; of more, [`EraseRest`] takes what is left.
@@ -246,12 +246,7 @@ impl Job for EraseRest {
 pub(super) fn register(registry: &mut Registry, community: &Community) {
     let env = community.env().clone();
     registry.simple_unit(move |tx: &mut Tx, jobs: &[Claimed<EraseRest>]| {
-        let slice = |claim: &Claimed<EraseRest>| match erase_rest(tx, &env, &claim.job) {
-            Ok(()) => Ok(Outcome::Done),
-            Err(Error::Db(error)) => Err(error),
-            Err(error) => Ok(Outcome::retry(error)),
-        };
-        jobs.iter().map(slice).collect()
+        jobs.iter().map(|claim| done_or_retry(erase_rest(tx, &env, &claim.job))).collect()
     });
 }
 

@@ -2,7 +2,6 @@
 //! while it is behind, and fetches of what may be among it, which are called back when nothing
 //! stands before them any more.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -10,7 +9,7 @@ use weir_base::Timestamp;
 use weir_community::federation::{self, BEHIND, Fetch, Forward, INBOUND_LATE, Patience};
 use weir_community::{Env, Error, search};
 use weir_db::{Class, Tx};
-use weir_jobs::{Job, Registry};
+use weir_jobs::{Job, Queue, Registry};
 
 use super::unknown;
 use crate::ActivityPub;
@@ -106,16 +105,17 @@ impl ActivityPub {
     }
 
     /// Has fetches that were put off called back when nothing stands before them, those from
-    /// before this process began too.
+    /// before this process began too. Messages of strangers from before are at once: whoever asked
+    /// for their keys does not any more.
     pub(super) fn look_after_patient(&self) {
         let (face, patience) = (self.clone(), self.community().env().patience.clone());
         self.inbox().door.spawn(async move {
-            let read = |tx: &mut Tx, env: &Env| {
-                env.jobs.waiting_again(tx, Fetch::QUEUE).map_err(Error::from)
-            };
-            match face.community().read(Class::Housekeeping, read).await {
-                Ok(found) => found.iter().for_each(|(lane, _)| patience.waits(lane)),
-                Err(error) => tracing::warn!(%error, "what was put off waits for its time"),
+            let waiting = face.put_off(Fetch::QUEUE).await;
+            waiting.iter().for_each(|lane| patience.waits(lane));
+            for lane in face.put_off(unknown::QUEUE).await {
+                if let Err(error) = face.hasten(unknown::QUEUE, vec![lane]).await {
+                    tracing::warn!(%error, "messages of strangers wait for their time");
+                }
             }
             let weak = face.downgrade();
             drop(face);
@@ -123,16 +123,30 @@ impl ActivityPub {
         });
     }
 
-    async fn call_back(&self, lanes: Vec<String>) {
-        let lanes = Arc::new(lanes);
-        let called = lanes.clone();
+    /// The lanes of `queue` in which something was put off.
+    async fn put_off(&self, queue: Queue) -> Vec<String> {
+        let read =
+            move |tx: &mut Tx, env: &Env| env.jobs.waiting_again(tx, queue).map_err(Error::from);
+        let found = self.community().read(Class::Housekeeping, read).await;
+        let found = found.unwrap_or_else(|error| {
+            tracing::warn!(queue = queue.name, %error, "what was put off waits for its time");
+            Vec::new()
+        });
+        found.into_iter().map(|(lane, _)| lane).collect()
+    }
+
+    async fn hasten(&self, queue: Queue, lanes: Vec<String>) -> Result<(), Error> {
         let call = move |tx: &mut Tx, env: &Env| {
-            for lane in called.iter() {
-                env.jobs.hasten(tx, Fetch::QUEUE, lane)?;
+            for lane in &lanes {
+                env.jobs.hasten(tx, queue, lane)?;
             }
-            Ok::<_, Error>(())
+            Ok(())
         };
-        if let Err(error) = self.community().write(Class::Outbound, call).await {
+        self.community().write(Class::Outbound, call).await
+    }
+
+    async fn call_back(&self, lanes: Vec<String>) {
+        if let Err(error) = self.hasten(Fetch::QUEUE, lanes.clone()).await {
             tracing::warn!(%error, "what was put off could not be called back: it is tried again");
             let patience = &self.community().env().patience;
             lanes.iter().for_each(|lane| patience.waits(lane));

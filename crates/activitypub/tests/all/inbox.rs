@@ -1,11 +1,13 @@
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde_json::{Value, json};
+use weir_activitypub::Unverified;
 use weir_activitypub::signature::Form;
 use weir_activitypub::signature::key::PrivateKey;
 use weir_base::Id;
 use weir_community::housekeeping::{self, CHORES, Keep};
 use weir_community::relationships::{self, FollowWish};
-use weir_community::{accounts, hosts, statuses};
+use weir_community::{Env, accounts, hosts, statuses};
+use weir_db::Tx;
 
 use crate::peer::Peer;
 use crate::place::{Place, patient_places, places, until};
@@ -227,6 +229,29 @@ async fn a_key_that_comes_calls_those_back_who_wait_for_it_and_no_others_of_its_
         for path in ["/users/carol", "/users/dave"] {
             assert_eq!(looks.iter().filter(|look| *look == path).count(), 1, "{path}");
         }
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn who_waited_for_a_key_before_the_start_is_looked_at_at_once() {
+    for place in places() {
+        let peer = Peer::start().await;
+        let alice = place.person("alice").await;
+        let alice = actor_of(&place, alice).await;
+        let activity = create(&peer, "carol", 1, &alice);
+        assert_eq!(send(&place, &peer, Form::Cavage, "carol", &activity).await, 202);
+        let put_off = |tx: &mut Tx, env: &Env| {
+            let text: Option<String> =
+                tx.value("SELECT payload FROM jobs WHERE kind = 'unverified'", &[])?;
+            let message: Unverified = serde_json::from_str(&text.unwrap()).unwrap();
+            tx.execute("DELETE FROM jobs WHERE kind = 'unverified'", &[])?;
+            let waiting = [("a key".to_owned(), message)];
+            Ok(env.jobs.put_off_unique_each(tx, 600_000, "its sender is asked for", &waiting)?)
+        };
+        place.write(put_off).await.unwrap();
+        let running = place.start();
+        until("it is here", async || place.count("statuses").await == 1).await;
         running.stop().await;
     }
 }

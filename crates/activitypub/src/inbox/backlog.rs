@@ -2,6 +2,7 @@
 //! while it is behind, and fetches of what may be among it, which are called back when nothing
 //! stands before them any more.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -39,6 +40,9 @@ const FEW_PASSED_ON: usize = 1;
 /// Deliveries of what is passed on that go on every half second beside many strangers: about those
 /// of one message.
 const FEW_DELIVERED: usize = 64;
+/// Lanes of strangers that are called back in one transaction: each has a thousand messages at
+/// most, and mostly a few.
+const STRANGERS_MAX: usize = 20;
 
 /// Has give way what costs more than what came in and is awaited by few: to get to know a
 /// sender or to fetch a post takes as long as several messages of one who is known, to pass on what
@@ -105,21 +109,29 @@ impl ActivityPub {
     }
 
     /// Has fetches that were put off called back when nothing stands before them, those from
-    /// before this process began too. Messages of strangers from before are at once: whoever asked
-    /// for their keys does not any more.
+    /// before this process began too.
     pub(super) fn look_after_patient(&self) {
         let (face, patience) = (self.clone(), self.community().env().patience.clone());
         self.inbox().door.spawn(async move {
             let waiting = face.put_off(Fetch::QUEUE).await;
             waiting.iter().for_each(|lane| patience.waits(lane));
-            for lane in face.put_off(unknown::QUEUE).await {
-                if let Err(error) = face.hasten(unknown::QUEUE, vec![lane]).await {
-                    tracing::warn!(%error, "messages of strangers wait for their time");
-                }
-            }
             let weak = face.downgrade();
             drop(face);
             watch(weak, &patience).await;
+        });
+    }
+
+    /// Calls back the messages of strangers that were put off before this process began: whoever
+    /// asked for their keys does not any more.
+    pub(super) fn look_after_strangers(&self) {
+        let face = self.clone();
+        self.inbox().door.spawn(async move {
+            let lanes = face.put_off(unknown::QUEUE).await;
+            for some in lanes.chunks(STRANGERS_MAX) {
+                if let Err(error) = face.hasten(unknown::QUEUE, some.to_vec()).await {
+                    tracing::warn!(%error, "messages of strangers wait for their time");
+                }
+            }
         });
     }
 
@@ -132,7 +144,7 @@ impl ActivityPub {
             tracing::warn!(queue = queue.name, %error, "what was put off waits for its time");
             Vec::new()
         });
-        found.into_iter().map(|(lane, _)| lane).collect()
+        found.into_iter().map(|(lane, _)| lane).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
     async fn hasten(&self, queue: Queue, lanes: Vec<String>) -> Result<(), Error> {

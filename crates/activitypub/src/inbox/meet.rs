@@ -31,7 +31,7 @@ const RUNNING_PER_SOURCE_MAX: usize = 128;
 /// Keys that are wanted at once: in all, of one server, and by what one network sent. Messages that
 /// want more come again by themselves.
 const WANTED_MAX: usize = 10_000;
-const WANTED_PER_HOST_MAX: usize = 200;
+const WANTED_PER_HOST_MAX: usize = 500;
 const WANTED_PER_SOURCE_MAX: usize = 1_000;
 /// The part of a server's places, of its keys that are wanted and of its requests a minute which
 /// networks get that lately forged or named keys which are nowhere: half.
@@ -332,36 +332,50 @@ impl ActivityPub {
         source.is_some_and(|source| self.inbox().sources.is_suspect(source, self.now()))
     }
 
-    /// Fetches what is wanted, unless somebody does already, and calls the message back then. To be
-    /// called once that is put off, for it is called back once.
+    /// Fetches what is wanted, if that is the message's own affair, and calls the message back then.
+    /// To be called once that is put off, for it is called back once.
     pub(super) fn meet(&self, wanted: Wanted, flight: Option<Flight>, on: &tokio::runtime::Handle) {
-        let meetings = &self.inbox().meetings;
-        let room = match flight {
-            Some(flight) => Room::First(flight),
-            None if meetings.joins(&wanted) => return,
-            // That of another one is over: what it brought is found at once. Where there is no room
-            // for that now, the message waits for its time.
-            None => self.room_for(&wanted),
-        };
-        meetings.joins(&wanted);
-        if let Room::First(flight) = room {
-            let face = self.clone();
-            on.spawn(async move { face.met(wanted, flight).await });
+        let is_wanted = self.inbox().meetings.joins(&wanted);
+        let face = self.clone();
+        match flight {
+            Some(flight) => drop(on.spawn(async move { face.met(wanted, flight).await })),
+            None if is_wanted => {}
+            // That of another one is over: what it brought, or why it did not, is found at once.
+            None => drop(on.spawn(async move { face.call_strangers(&[wanted.message]).await })),
         }
     }
 
     async fn met(self, wanted: Wanted, flight: Flight) {
+        let end = match self.is_met(&wanted).await {
+            true => None,
+            false => self.ask_for(&wanted).await,
+        };
+        let messages: Vec<Id> = flight.ended(end).into_iter().collect();
+        self.call_strangers(&messages).await;
+    }
+
+    /// Whether the key came while the message was looked at: nobody has to stand in line for it.
+    async fn is_met(&self, wanted: &Wanted) -> bool {
+        match wanted.renewed {
+            true => self.finder().was_renewed(&wanted.key_id, wanted.since),
+            false => matches!(self.key_owner(&wanted.key_id).await, Ok(Some(_))),
+        }
+    }
+
+    async fn ask_for(&self, wanted: &Wanted) -> Option<End> {
         let meetings = &self.inbox().meetings;
         let host = wanted.actor.authority();
-        let of_suspects = self.is_suspect(&wanted).then(|| meetings.of_suspects(host));
+        let of_suspects = self.is_suspect(wanted).then(|| meetings.of_suspects(host));
         let of_both = [meetings.host(host), meetings.source(&wanted.source)];
         let of_all = [meetings.running.clone()];
         let places: Vec<_> = of_suspects.iter().chain(&of_both).chain(&of_all).collect();
-        let held = one_of_each(&places).await;
+        let _held = one_of_each(&places).await;
         // In a box, made now: most wait for a place, and are small meanwhile.
-        let end = for_key(host, Box::pin(self.fetch_key(&wanted))).await;
-        drop(held);
-        let messages: Vec<Id> = flight.ended(end).into_iter().collect();
+        for_key(host, Box::pin(self.fetch_key(wanted))).await
+    }
+
+    /// Has `messages` that were put off judged again now.
+    async fn call_strangers(&self, messages: &[Id]) {
         for some in messages.chunks(CALLED_MAX) {
             let some = some.to_vec();
             let call = move |tx: &mut Tx, env: &Env| {
@@ -468,14 +482,14 @@ mod tests {
             let each = (0..count).map(|number| wanted(host, source, number));
             each.filter_map(|wanted| first(&meetings, &wanted, 1)).collect()
         };
-        let of_host = begun("many.example", 1, 300);
+        let of_host = begun("many.example", 1, 600);
         assert_eq!(of_host.len(), WANTED_PER_HOST_MAX);
         let of_source: Vec<Flight> =
             (0..20).flat_map(|host| begun(&format!("h{host}.example"), 2, 100)).collect();
         assert_eq!(of_source.len(), WANTED_PER_SOURCE_MAX);
         assert_eq!(begun("other.example", 3, 10).len(), 10);
         drop(of_host);
-        let again = begun("many.example", 4, 300).len();
+        let again = begun("many.example", 4, 600).len();
         assert_eq!(again, WANTED_PER_HOST_MAX, "places are given back");
     }
 

@@ -166,4 +166,5 @@ pub(crate) fn register(registry: &mut Registry, face: &ActivityPub) {
     hearsay::register(registry, face);
     look_up::register(registry, face);
     face.look_after_patient();
+    face.look_after_strangers();
 }

@@ -5,6 +5,7 @@
 //! to messages of those who are known: to get to know a sender costs as much as several of these.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use parking_lot::Mutex;
@@ -126,7 +127,7 @@ enum Step {
     /// The same, and it may tell of something long ago.
     TakeLate(Box<Late>),
     /// It waits until its key was fetched, which is its own affair if it is the first.
-    Meet(Box<Wanted>, Mutex<Option<Flight>>, Handle),
+    Meet(Box<Wanted>, Arc<Mutex<Option<Flight>>>, Handle),
 }
 
 fn run(
@@ -146,9 +147,12 @@ fn run(
                     *outcome = wanted.outcome(&env.jobs);
                 }
                 let (face, wanted, on) = (face.clone(), Wanted::clone(wanted), on.clone());
-                // Where this comes to nothing it goes with the hook, and the key can be asked for.
-                let flight = flight.lock().take();
-                tx.after_commit(move || face.meet(wanted, flight, &on));
+                // Taken once this is committed: it may have to run again before.
+                let flight = flight.clone();
+                tx.after_commit(move || {
+                    let flight = flight.lock().take();
+                    face.meet(wanted, flight, &on);
+                });
             }
         }
     }
@@ -295,7 +299,7 @@ impl ActivityPub {
                     Room::Shared => None,
                     Room::None => return Err(no_room()),
                 };
-                return Ok(Step::Meet(Box::new(wanted), Mutex::new(flight), on.clone()));
+                return Ok(Step::Meet(Box::new(wanted), Arc::new(Mutex::new(flight)), on.clone()));
             }
         };
         let inbound = Inbound {

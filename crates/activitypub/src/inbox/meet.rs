@@ -332,8 +332,8 @@ impl ActivityPub {
         source.is_some_and(|source| self.inbox().sources.is_suspect(source, self.now()))
     }
 
-    /// Fetches what is wanted, if that is the message's own affair, and calls the message back then.
-    /// To be called once that is put off, for it is called back once.
+    /// Fetches what is wanted, if that is the message's own affair, and calls the message back. To
+    /// be called once that is put off, for it is called back once.
     pub(super) fn meet(&self, wanted: Wanted, flight: Option<Flight>, on: &tokio::runtime::Handle) {
         let is_wanted = self.inbox().meetings.joins(&wanted);
         let face = self.clone();
@@ -341,7 +341,10 @@ impl ActivityPub {
             Some(flight) => drop(on.spawn(async move { face.met(wanted, flight).await })),
             None if is_wanted => {}
             // That of another one is over: what it brought, or why it did not, is found at once.
-            None => drop(on.spawn(async move { face.call_strangers(&[wanted.message]).await })),
+            None => {
+                let message = wanted.message;
+                on.spawn(async move { face.call_strangers(&[message]).await });
+            }
         }
     }
 

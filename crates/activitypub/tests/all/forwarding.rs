@@ -4,11 +4,12 @@ use http::StatusCode;
 use serde_json::{Value, json};
 use weir_activitypub::signature::Form;
 use weir_activitypub::signature::key::PrivateKey;
+use weir_base::Id;
 use weir_community::statuses::{self, Visibility};
 
 use crate::deliveries::{came, follows};
 use crate::peer::Peer;
-use crate::place::{Place, places, until};
+use crate::place::{Place, Running, places, until};
 
 const PUBLIC: &str = "https://www.w3.org/ns/activitystreams#Public";
 const INBOX: &str = "http://weir.test/inbox";
@@ -97,20 +98,36 @@ async fn what_answers_a_post_is_passed_on_as_it_came_and_once() {
     }
 }
 
+/// What alice here asked, whom carol on `far` follows; bob on `near` is known.
+pub struct Asked {
+    pub near: Peer,
+    pub far: Peer,
+    pub alice: Id,
+    pub running: Running,
+    /// The address of her question.
+    pub asked: String,
+}
+
+/// Asks it, and waits until `far` has it.
+pub async fn ask(place: &Place) -> Asked {
+    let (near, far) = (Peer::start().await, Peer::start().await);
+    let alice = place.person("alice").await;
+    place.stranger(&near, "bob").await;
+    let carol = place.stranger(&far, "carol").await;
+    follows(place, carol, alice).await;
+    let running = place.start();
+    let post = place.post(alice, "A question", Visibility::Public).await;
+    came(&far, "Create").await;
+    let asked = format!("http://weir.test/ap/users/{alice}/statuses/{post}");
+    Asked { near, far, alice, running, asked }
+}
+
 #[tokio::test]
 async fn who_does_not_believe_what_is_passed_on_is_not_asked_again() {
     for place in places() {
-        let (near, far) = (Peer::start().await, Peer::start().await);
-        let alice = place.person("alice").await;
-        place.stranger(&near, "bob").await;
-        let carol = place.stranger(&far, "carol").await;
-        follows(&place, carol, alice).await;
-        let running = place.start();
-        let post = place.post(alice, "A question", Visibility::Public).await;
-        came(&far, "Create").await;
+        let Asked { near, far, running, asked, .. } = ask(&place).await;
         until("all of that is settled", async || place.count("deliveries").await == 0).await;
         far.answer(|_| StatusCode::UNAUTHORIZED);
-        let asked = format!("http://weir.test/ap/users/{alice}/statuses/{post}");
         let reply = note(&near, "bob", "/posts/1", "An answer", Some(&asked));
         assert_eq!(send(&place, &near, "bob", &activity(&near, "bob", "Create", reply)).await, 202);
         until("both forms are tried", async || far.activities("Create").len() == 3).await;

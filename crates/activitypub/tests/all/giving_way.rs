@@ -11,7 +11,7 @@ use weir_community::statuses::{self, Visibility};
 use weir_db::{Class, Tx};
 use weir_jobs::{Action, Job, LimitedBy, Queue, Search, Set};
 
-use crate::deliveries::{came, follows};
+use crate::forwarding::{Asked, ask};
 use crate::peer::Peer;
 use crate::place::{Place, Running, places, until};
 
@@ -244,16 +244,8 @@ async fn says_why(place: &Place, queue: &str) {
 #[tokio::test]
 async fn what_others_write_is_passed_on_when_what_came_in_is_worked() {
     for place in places() {
-        let (near, far) = (Peer::start().await, Peer::start().await);
-        let alice = place.person("alice").await;
-        place.stranger(&near, "bob").await;
-        let carol = place.stranger(&far, "carol").await;
-        follows(&place, carol, alice).await;
-        let running = place.start();
-        let post = place.post(alice, "A question", Visibility::Public).await;
-        came(&far, "Create").await;
+        let Asked { near, far, running, asked, .. } = ask(&place).await;
         flood(&place, 100).await;
-        let asked = format!("http://weir.test/ap/users/{alice}/statuses/{post}");
         for path in ["/posts/1", "/posts/2", "/posts/3"] {
             send(&place, &near, path, 0, Some(&asked)).await;
             until("the answer is here", async || is_here(&place, near.at(path)).await).await;
@@ -277,16 +269,8 @@ async fn what_others_write_is_passed_on_when_what_came_in_is_worked() {
 #[tokio::test]
 async fn what_is_passed_on_waits_for_strangers_to_be_judged_and_what_people_here_write_does_not() {
     for place in places() {
-        let (near, far) = (Peer::start().await, Peer::start().await);
-        let alice = place.person("alice").await;
-        place.stranger(&near, "bob").await;
-        let carol = place.stranger(&far, "carol").await;
-        follows(&place, carol, alice).await;
-        let running = place.start();
-        let post = place.post(alice, "A question", Visibility::Public).await;
-        came(&far, "Create").await;
+        let Asked { near, far, alice, running, asked } = ask(&place).await;
         pile(&place, Stranger, 100).await;
-        let asked = format!("http://weir.test/ap/users/{alice}/statuses/{post}");
         send(&place, &near, "/posts/1", 0, Some(&asked)).await;
         let left = async || place.count("jobs WHERE kind = 'deliver_passed_on'").await;
         until("it is to be passed on", async || left().await == 1).await;

@@ -42,8 +42,8 @@ const MESSAGES_MAX: usize = 100_000;
 /// Messages that are called back in one transaction, so that it is short.
 const CALLED_MAX: usize = 500;
 /// How long a message that waits for a key is put off at least, in ms, unless it is called back
-/// before. Only a call that is lost, where the database failed, makes it wait so long; what comes by
-/// itself before its key is there is read for nothing.
+/// before. Only a call that is lost, where the database failed, makes it wait so long; what comes
+/// by itself before its key is there is read for nothing.
 const WAITS_MS: i64 = 60_000;
 /// The same where nobody calls it back.
 const PUT_OFF_MS: i64 = 10_000;

@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 pub(crate) use connection::PgConnection;
-use courtesy::{Courtesy, UNIT_HELD_MAX};
+use courtesy::Courtesy;
 use growth::Growth;
 use tls::Tls;
 use weir_base::Turns;
@@ -196,7 +196,7 @@ impl Server {
     fn unit(&mut self, class: Class, mut work: Box<dyn Work>) {
         let may_be_held = class > Class::Live;
         if let Some(connection) = &mut self.connection {
-            connection.hold_for(if may_be_held { UNIT_HELD_MAX } else { Duration::ZERO });
+            connection.hold(may_be_held);
         }
         let mut repeats = 0;
         let mut looked_again = false;

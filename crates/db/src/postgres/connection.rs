@@ -15,7 +15,7 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, NoTls, Statement};
 
 use super::ahead::{Ahead, after};
-use super::courtesy::Courtesy;
+use super::courtesy::{Courtesy, Hold};
 use super::tls::Tls;
 use super::{Place, many, reason};
 use crate::sqlite::shortened;
@@ -67,13 +67,6 @@ struct Driver {
     hold: Hold,
 }
 
-/// For how long a unit may still be held, and was.
-#[derive(Default)]
-struct Hold {
-    left: Duration,
-    was: Duration,
-}
-
 /// Why there is no answer.
 enum Stop {
     /// The server or the connection says so, of the statement at this place among those sent
@@ -89,9 +82,7 @@ impl Driver {
         time_max: Option<Duration>,
         answer: impl Future<Output = Result<T, Said>>,
     ) -> Result<T, Stop> {
-        let held = self.courtesy.wait(self.hold.left);
-        self.hold.left = self.hold.left.saturating_sub(held);
-        self.hold.was += held;
+        self.courtesy.wait(&mut self.hold);
         let talk = &mut self.talk;
         self.runtime.block_on(async {
             let mut answer = pin!(answer);
@@ -142,7 +133,7 @@ impl PgConnection {
                 runtime,
                 talk: Some(talk),
                 courtesy: place.courtesy.clone(),
-                hold: Hold::default(),
+                hold: Hold::new(false),
             },
             silence_time_max: place.statement_time_max * 3 / 2,
             is_patient: false,
@@ -165,20 +156,20 @@ impl PgConnection {
         Ok(connection)
     }
 
-    /// A unit begins, which may be held so long in all while units of people's run; until its
-    /// transaction ends for the first time.
-    pub(super) fn hold_for(&mut self, held_max: Duration) {
-        self.driver.hold = Hold { left: held_max, was: Duration::ZERO };
+    /// A unit begins, which is held or not while units of people's run; until its transaction ends
+    /// for the first time.
+    pub(super) fn hold(&mut self, may_be_held: bool) {
+        self.driver.hold = Hold::new(may_be_held);
     }
 
     /// What comes now is not held.
     pub(super) fn hold_no_more(&mut self) {
-        self.driver.hold.left = Duration::ZERO;
+        self.driver.hold.end();
     }
 
     /// How long this unit was held so far: time that is nobody's work.
     pub(crate) fn held(&self) -> Duration {
-        self.driver.hold.was
+        self.driver.hold.was()
     }
 
     fn time_max(&self) -> Option<Duration> {

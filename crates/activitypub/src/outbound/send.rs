@@ -1,5 +1,6 @@
 //! One try to deliver.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use http::{Method, StatusCode};
@@ -11,12 +12,15 @@ use super::patience::Patience;
 use super::payloads::Payload;
 use super::peers::Peer;
 use super::signer::Haste;
+use crate::resolver::Standing;
 use crate::signature::{self, Form, Outgoing};
-use crate::wire::MEDIA_TYPE;
+use crate::wire::{MEDIA_TYPE, Uri};
 use crate::{ActivityPub, Signing};
 
 /// The longest answer to a delivery that is read, in bytes; nothing is done with it.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
+/// How many times a delivery is led on to another server.
+const SERVERS_MAX: usize = 2;
 
 /// How a try ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +55,15 @@ pub enum Fault {
     Slow,
 }
 
+/// Why a request was not answered.
+enum Lost {
+    Failed(Error),
+    /// It was not in the time that there is for it.
+    Slow,
+    /// It is led to where nothing is delivered, and why.
+    Astray(String),
+}
+
 /// How a delivery goes its way.
 pub struct Way<'a> {
     /// Whether it is signed before others.
@@ -83,11 +96,15 @@ pub async fn try_once(
     let (mut tried, mut form) = (Tried::Taken, known);
     for next in [known, other] {
         form = next;
-        let Some(answer) = post(face, payload, &url, &signing, form, way, &mut took_ms).await
-        else {
-            let reason = "it takes long to answer, and many do".to_owned();
-            let tried = Tried::Later { reason, fault: Fault::Slow, after_ms: None };
-            return Ok((tried, form, took_ms));
+        let answer = match post(face, payload, &url, &signing, form, way, &mut took_ms).await? {
+            Ok(answer) => Ok(answer),
+            Err(Lost::Failed(error)) => Err(error),
+            Err(Lost::Slow) => {
+                let reason = "it takes long to answer, and many do".to_owned();
+                let tried = Tried::Later { reason, fault: Fault::Slow, after_ms: None };
+                return Ok((tried, form, took_ms));
+            }
+            Err(Lost::Astray(reason)) => return Ok((Tried::Refused(reason), form, took_ms)),
         };
         let doubted = matches!(&answer, Ok(answer) if is_doubt(answer.status));
         tried = judge(face, answer);
@@ -111,7 +128,7 @@ async fn post(
     form: Form,
     way: &Way<'_>,
     took_ms: &mut i64,
-) -> Option<Result<Response, Error>> {
+) -> Result<Result<Response, Lost>, CommunityError> {
     let (key, body) = (signing.clone(), payload.body.clone());
     let clock = face.community().env().clock.clone();
     let sign = move |method: &Method, url: &Url| {
@@ -123,28 +140,58 @@ async fn post(
         })
     };
     // Where there are redirects, the later ones are signed when they are known.
-    let (sign, first) = (std::sync::Arc::new(sign), url.clone());
+    let (sign, first) = (Arc::new(sign), url.clone());
     let (signing, target) = (sign.clone(), url.clone());
     let ready =
         face.outbound().signer.run(way.haste, move || signing(&Method::POST, &target)).await;
     let Some(ready) = ready else {
-        return Some(Err(Error::Busy { host: url.host_str().unwrap_or_default().to_owned() }));
+        let host = url.host_str().unwrap_or_default().to_owned();
+        return Ok(Err(Lost::Failed(Error::Busy { host })));
     };
     let signer = move |method: &Method, url: &Url| {
         if *method == Method::POST && *url == first { ready.clone() } else { sign(method, url) }
     };
-    let request = Request::new(url.clone())
-        .accept("application/activity+json, application/json")
-        .limit_bytes(ANSWER_BYTES_MAX)
-        .sign(std::sync::Arc::new(signer));
-    let begun = Instant::now();
-    let asked = face.fetch().post(request, payload.body.clone());
-    let answer = match way.patience {
-        Some(patience) => patience.bear(way.peer, asked).await,
-        None => Some(asked.await),
+    let (signer, mut at) = (Arc::new(signer), url.clone());
+    for _ in 0..=SERVERS_MAX {
+        let request = Request::new(at)
+            .accept("application/activity+json, application/json")
+            .limit_bytes(ANSWER_BYTES_MAX)
+            .stay_on_host()
+            .sign(signer.clone());
+        let begun = Instant::now();
+        let asked = face.fetch().post(request, payload.body.clone());
+        let answer = match way.patience {
+            Some(patience) => patience.bear(way.peer, asked).await,
+            None => Some(asked.await),
+        };
+        *took_ms += i64::try_from(begun.elapsed().as_millis()).unwrap_or(i64::MAX);
+        let answer = match answer {
+            None => return Ok(Err(Lost::Slow)),
+            Some(Err(error)) => return Ok(Err(Lost::Failed(error))),
+            Some(Ok(answer)) => answer,
+        };
+        let Some(next) = answer.leads_to.clone() else { return Ok(Ok(answer)) };
+        if let Some(reason) = astray(face, &next).await? {
+            return Ok(Err(Lost::Astray(reason)));
+        }
+        at = next;
+    }
+    Ok(Err(Lost::Astray(format!("{url} leads from server to server"))))
+}
+
+/// Why nothing is delivered at `next`, where a server leads a delivery, if that is so.
+async fn astray(face: &ActivityPub, next: &Url) -> Result<Option<String>, CommunityError> {
+    let Ok(next) = next.as_str().parse::<Uri>() else {
+        return Ok(Some(format!("it leads to {next}, which is no address of an inbox")));
     };
-    *took_ms += i64::try_from(begun.elapsed().as_millis()).unwrap_or(i64::MAX);
-    answer
+    let server = next.authority();
+    Ok(match face.standing(server).await? {
+        Standing::Welcome => None,
+        Standing::Refused => {
+            Some(format!("it leads to {server}, with which this server does not speak"))
+        }
+        Standing::Own => Some("it leads back to this server".to_owned()),
+    })
 }
 
 /// What a server answers that does not understand, or not believe, a signature.

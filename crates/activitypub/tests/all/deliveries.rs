@@ -1,4 +1,5 @@
 use http::StatusCode;
+use http::header::LOCATION;
 use serde_json::Value;
 use weir_base::Id;
 use weir_community::federation::order::Version;
@@ -122,6 +123,31 @@ async fn what_fails_for_a_while_is_tried_again_and_what_is_refused_is_not() {
         place.post(alice, "Into the void", Visibility::Public).await;
         until("it is tried", async || peer.delivered().len() == 3).await;
         until("it is given up", async || place.count("deliveries").await == 0).await;
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_delivery_is_not_led_on_to_a_server_that_is_blocked() {
+    for place in places() {
+        let (peer, other) = (Peer::start().await, Peer::start().await);
+        let to = other.at("/inbox");
+        peer.answer(move |_| (StatusCode::PERMANENT_REDIRECT, [(LOCATION, to.clone())]));
+        let alice = place.person("alice").await;
+        let bob = place.stranger(&peer, "bob").await;
+        follows(&place, bob, alice).await;
+        let running = place.start();
+        came(&other, "Accept").await;
+        until("it is taken", async || place.count("deliveries").await == 0).await;
+        let domain = other.domain();
+        place
+            .write(move |tx, env| hosts::block(tx, env, &domain, hosts::Severity::Suspend))
+            .await
+            .unwrap();
+        place.post(alice, "Not for everybody", Visibility::Public).await;
+        came(&peer, "Create").await;
+        until("it is given up", async || place.count("deliveries").await == 0).await;
+        assert!(other.activities("Create").is_empty());
         running.stop().await;
     }
 }

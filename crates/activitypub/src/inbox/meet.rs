@@ -36,6 +36,8 @@ const WANTED_PER_SOURCE_MAX: usize = 1_000;
 /// The part of a server's places, of its keys that are wanted and of its requests a minute which
 /// networks get that lately forged or named keys which are nowhere: half.
 const SUSPECT_PART: usize = 2;
+/// Places of servers and networks that are kept at least, whether anybody waits for them or not.
+const PLACES_MIN: usize = 1_000;
 /// Messages of which it is known what they wait for: as many as the door lets wait. Others come
 /// again by themselves.
 const MESSAGES_MAX: usize = 100_000;
@@ -99,8 +101,10 @@ struct State {
     /// How many are wanted of a server, and by what a network sent.
     of_host: HashMap<String, usize>,
     of_source: HashMap<String, usize>,
-    /// Places of servers and networks.
+    /// Places of servers and networks, …
     places: HashMap<String, Weak<Semaphore>>,
+    /// … and with how many of them those are forgotten that nobody waits for.
+    sweep_at: usize,
 }
 
 /// What waits for a key.
@@ -224,8 +228,10 @@ impl Meetings {
         if let Some(places) = state.places.get(name).and_then(Weak::upgrade) {
             return places;
         }
-        if state.places.len() >= 1_000 {
+        if state.places.len() >= state.sweep_at {
             state.places.retain(|_, places| places.strong_count() > 0);
+            // So that not each of very many goes over all of them.
+            state.sweep_at = PLACES_MIN.max(2 * state.places.len());
         }
         let places = Arc::new(Semaphore::new(count));
         state.places.insert(name.to_owned(), Arc::downgrade(&places));
@@ -532,6 +538,19 @@ mod tests {
         assert_eq!(other.available_permits(), RUNNING_PER_HOST_MAX);
         drop(all_of_network);
         assert!(waiting.await.is_ok());
+    }
+
+    #[test]
+    fn places_that_nobody_waits_for_are_forgotten() {
+        let meetings = Meetings::default();
+        let of = |number: usize| meetings.host(&format!("h{number}.example"));
+        let held: Vec<Arc<Semaphore>> = (0..2 * PLACES_MIN).map(of).collect();
+        (2 * PLACES_MIN..10 * PLACES_MIN).for_each(|number| drop(of(number)));
+        assert!(meetings.state.lock().places.len() <= 4 * PLACES_MIN);
+        assert!(held.iter().enumerate().all(|(number, one)| Arc::ptr_eq(one, &of(number))));
+        drop(held);
+        (10 * PLACES_MIN..20 * PLACES_MIN).for_each(|number| drop(of(number)));
+        assert!(meetings.state.lock().places.len() <= PLACES_MIN);
     }
 
     #[test]

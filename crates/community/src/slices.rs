@@ -1,7 +1,10 @@
 //! Work that is too much for one unit is done in slices, each a unit of its own.
 
-use weir_db::Tx;
+use weir_db::{Class, Tx};
+use weir_jobs::Queue;
 
+/// Where jobs wait that follow from what was decided or came in, and do it slice by slice.
+pub(crate) const UPKEEP: Queue = Queue::new("upkeep", Class::Housekeeping);
 /// How long a slice may take before the rest is left to another unit, in ms: so long others wait
 /// for the database.
 const SLICE_MS_MAX: u128 = 5;

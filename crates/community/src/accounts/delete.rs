@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use weir_base::Id;
-use weir_db::{Class, Tx, params};
+use weir_db::{Tx, params};
 use weir_jobs::{Claimed, Job, Queue, Registry};
 
 use super::by_id;
@@ -136,7 +136,7 @@ pub struct EraseAccount {
 
 impl Job for EraseAccount {
     const KIND: &'static str = "erase_account";
-    const QUEUE: Queue = Queue::new("upkeep", Class::Housekeeping);
+    const QUEUE: Queue = slices::UPKEEP;
 
     fn lane(&self) -> Cow<'_, str> {
         Cow::Owned(self.account.to_string())

@@ -4,13 +4,11 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use weir_base::Id;
-use weir_db::{Class, Tx, params};
+use weir_db::{Tx, params};
 use weir_jobs::{Claimed, Job, Outcome, Queue, Registry};
 
-use crate::{Community, Env, Error, accounts, relationships};
+use crate::{Community, Env, Error, accounts, relationships, slices};
 
-/// Where they wait.
-const UPKEEP: Queue = Queue::new("upkeep", Class::Housekeeping);
 /// Followers that one unit moves.
 const MIGRATED_PER_STEP: i64 = 20;
 
@@ -25,7 +23,7 @@ pub struct MigrateFollowers {
 
 impl Job for MigrateFollowers {
     const KIND: &'static str = "migrate_followers";
-    const QUEUE: Queue = UPKEEP;
+    const QUEUE: Queue = slices::UPKEEP;
 
     fn lane(&self) -> Cow<'_, str> {
         Cow::Owned(self.old.to_string())

@@ -9,6 +9,7 @@ use weir_db::{Class, Tx, texts};
 use weir_jobs::{Claimed, Failure, Job, Queue, Registry};
 
 use super::upload::blocking;
+use super::work::RemoveFiles;
 use crate::{Community, Env, Error, housekeeping};
 
 const SWEEP_EVERY_MS: i64 = 24 * 3_600 * 1_000;
@@ -25,7 +26,7 @@ pub struct SweepFiles {}
 
 impl Job for SweepFiles {
     const KIND: &'static str = "sweep_files";
-    const QUEUE: Queue = Queue::new("files", Class::Housekeeping).running_max(2);
+    const QUEUE: Queue = RemoveFiles::QUEUE;
     const TIMEOUT_S: u64 = 3_600;
 }
 

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use weir_base::{Id, Timestamp};
-use weir_db::{Class, Tx, params};
+use weir_db::{Tx, params};
 use weir_jobs::{Claimed, Job, Queue, Registry};
 
 use super::SeverFollows;
@@ -32,7 +32,7 @@ pub struct ApplyBlock {
 
 impl Job for ApplyBlock {
     const KIND: &'static str = "apply_block";
-    const QUEUE: Queue = Queue::new("upkeep", Class::Housekeeping);
+    const QUEUE: Queue = slices::UPKEEP;
 
     fn lane(&self) -> Cow<'_, str> {
         Cow::Borrowed(&self.domain)

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use weir_base::Id;
-use weir_db::{Class, Tx, params};
+use weir_db::{Tx, params};
 use weir_jobs::{Claimed, Job, Queue, Registry};
 
 use crate::accounts::{self, Account};
@@ -208,7 +208,7 @@ pub struct SeverFollows {
 
 impl Job for SeverFollows {
     const KIND: &'static str = "sever_follows";
-    const QUEUE: Queue = Queue::new("upkeep", Class::Housekeeping);
+    const QUEUE: Queue = slices::UPKEEP;
 
     fn lane(&self) -> Cow<'_, str> {
         Cow::Owned(self.account.to_string())

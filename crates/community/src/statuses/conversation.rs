@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use weir_base::Id;
-use weir_db::{Class, Row, ToValue, Tx, Value, ids, params};
+use weir_db::{Row, ToValue, Tx, Value, ids, params};
 use weir_jobs::{Claimed, Job, Queue, Registry};
 
 use super::look::Look;
@@ -365,7 +365,7 @@ pub struct JoinThread {
 
 impl Job for JoinThread {
     const KIND: &'static str = "join_thread";
-    const QUEUE: Queue = Queue::new("upkeep", Class::Housekeeping);
+    const QUEUE: Queue = slices::UPKEEP;
 
     fn lane(&self) -> Cow<'_, str> {
         Cow::Borrowed(federation::host_of(&self.uri).unwrap_or_default())

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 use weir_base::Id;
-use weir_db::{Class, Tx, Value, ids, params};
+use weir_db::{Tx, Value, ids, params};
 use weir_jobs::{Claimed, Job, Queue, Registry};
 
 use super::{Status, by_id, conversation};
@@ -235,7 +235,7 @@ pub struct EraseRest {
 
 impl Job for EraseRest {
     const KIND: &'static str = "erase_rest";
-    const QUEUE: Queue = Queue::new("upkeep", Class::Housekeeping);
+    const QUEUE: Queue = slices::UPKEEP;
 
     fn lane(&self) -> Cow<'_, str> {
         Cow::Borrowed(federation::host_of(&self.uri).unwrap_or_default())

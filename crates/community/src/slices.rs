@@ -3,7 +3,7 @@
 use weir_db::{Class, Tx};
 use weir_jobs::Queue;
 
-/// Where jobs wait that follow from what was decided or came in, and do it slice by slice.
+/// Where jobs wait that do, slice by slice, what follows from a decision or a message.
 pub(crate) const UPKEEP: Queue = Queue::new("upkeep", Class::Housekeeping);
 /// How long a slice may take before the rest is left to another unit, in ms: so long others wait
 /// for the database.

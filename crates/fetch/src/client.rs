@@ -134,6 +134,11 @@ impl Fetch {
         self.inner.hosts.close(&target::host_of(url))
     }
 
+    /// How long a request may take in all that does not say so itself.
+    pub fn deadline(&self) -> Duration {
+        Duration::from_millis(self.inner.options.deadline_ms)
+    }
+
     /// The present moment by this way out's clock.
     pub fn now(&self) -> Timestamp {
         self.inner.options.clock.now()
@@ -149,6 +154,12 @@ impl Fetch {
         let Hop { response, url, host, mut place, leads_to } =
             self.follow(method, request, body, time).await?;
         let (status, headers) = (response.status(), response.headers().clone());
+        if leads_to.is_some() {
+            // What stands beside it says nothing more.
+            self.tell(&mut place, status, &headers, None);
+            let body = Bytes::new();
+            return Ok(Response { status, headers, final_url: url, leads_to, body });
+        }
         let limits = self.limits(request, &host, time);
         let result = match body::read(response, &limits).await {
             // The status says that it refuses; a long page about that is not needed.
@@ -273,8 +284,7 @@ impl Fetch {
     }
 
     fn time(&self, request: &Request) -> Time {
-        let of_options = Duration::from_millis(self.inner.options.deadline_ms);
-        let deadline = request.deadline.unwrap_or(of_options);
+        let deadline = request.deadline.unwrap_or(self.deadline());
         Time { until: Instant::now() + deadline, deadline_ms: deadline.as_millis() as u64 }
     }
 

@@ -103,7 +103,7 @@ pub struct Response {
     /// Where on another host it leads, if the request [stays](Request::stay_on_host) on its own.
     /// Checked as far as a redirect is; what stands there, and whether it is asked, is not.
     pub leads_to: Option<Url>,
-    /// The body, unpacked.
+    /// The body, unpacked; empty where it leads to another host.
     pub body: Bytes,
 }
 

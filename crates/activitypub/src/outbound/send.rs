@@ -6,21 +6,19 @@ use std::time::Instant;
 use http::{Method, StatusCode};
 use url::Url;
 use weir_community::Error as CommunityError;
-use weir_fetch::{Error, Request, Response};
+use weir_fetch::{Error, Request, Response, Signer};
 
 use super::patience::Patience;
 use super::payloads::Payload;
 use super::peers::Peer;
 use super::signer::Haste;
-use crate::resolver::Standing;
+use crate::resolver::{SERVERS_MAX, Standing};
 use crate::signature::{self, Form, Outgoing};
 use crate::wire::{MEDIA_TYPE, Uri};
 use crate::{ActivityPub, Signing};
 
 /// The longest answer to a delivery that is read, in bytes; nothing is done with it.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
-/// How many times a delivery is led on to another server.
-const SERVERS_MAX: usize = 2;
 
 /// How a try ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,10 +53,11 @@ pub enum Fault {
     Slow,
 }
 
-/// Why a request was not answered.
+/// Why there is no answer to go by.
 enum Lost {
+    /// There was none, or not as it should be.
     Failed(Error),
-    /// It was not in the time that there is for it.
+    /// There was none in the time that there is for it.
     Slow,
     /// It is led to where nothing is delivered, and why.
     Astray(String),
@@ -151,24 +150,35 @@ async fn post(
     let signer = move |method: &Method, url: &Url| {
         if *method == Method::POST && *url == first { ready.clone() } else { sign(method, url) }
     };
-    let (signer, mut at) = (Arc::new(signer), url.clone());
+    let begun = Instant::now();
+    let asked = ask(face, payload, url, Arc::new(signer));
+    let answer = match way.patience {
+        Some(patience) => patience.bear(way.peer, asked).await,
+        None => Some(asked.await),
+    };
+    *took_ms += i64::try_from(begun.elapsed().as_millis()).unwrap_or(i64::MAX);
+    answer.unwrap_or(Ok(Err(Lost::Slow)))
+}
+
+/// Asks the server of `url`, and those to which it leads, all within the time of one request.
+async fn ask(
+    face: &ActivityPub,
+    payload: &Payload,
+    url: &Url,
+    signer: Signer,
+) -> Result<Result<Response, Lost>, CommunityError> {
+    let (begun, time_max) = (Instant::now(), face.fetch().deadline());
+    let mut at = url.clone();
     for _ in 0..=SERVERS_MAX {
         let request = Request::new(at)
             .accept("application/activity+json, application/json")
             .limit_bytes(ANSWER_BYTES_MAX)
+            .deadline(time_max.saturating_sub(begun.elapsed()))
             .stay_on_host()
             .sign(signer.clone());
-        let begun = Instant::now();
-        let asked = face.fetch().post(request, payload.body.clone());
-        let answer = match way.patience {
-            Some(patience) => patience.bear(way.peer, asked).await,
-            None => Some(asked.await),
-        };
-        *took_ms += i64::try_from(begun.elapsed().as_millis()).unwrap_or(i64::MAX);
-        let answer = match answer {
-            None => return Ok(Err(Lost::Slow)),
-            Some(Err(error)) => return Ok(Err(Lost::Failed(error))),
-            Some(Ok(answer)) => answer,
+        let answer = match face.fetch().post(request, payload.body.clone()).await {
+            Ok(answer) => answer,
+            Err(error) => return Ok(Err(Lost::Failed(error))),
         };
         let Some(next) = answer.leads_to.clone() else { return Ok(Ok(answer)) };
         if let Some(reason) = astray(face, &next).await? {
@@ -176,13 +186,14 @@ async fn post(
         }
         at = next;
     }
-    Ok(Err(Lost::Astray(format!("{url} leads from server to server"))))
+    let host = url.host_str().unwrap_or_default().to_owned();
+    Ok(Err(Lost::Failed(Error::Redirects { host, max: SERVERS_MAX })))
 }
 
 /// Why nothing is delivered at `next`, where a server leads a delivery, if that is so.
 async fn astray(face: &ActivityPub, next: &Url) -> Result<Option<String>, CommunityError> {
     let Ok(next) = next.as_str().parse::<Uri>() else {
-        return Ok(Some(format!("it leads to {next}, which is no address of an inbox")));
+        return Ok(Some("it leads to what is no address of an inbox".to_owned()));
     };
     let server = next.authority();
     Ok(match face.standing(server).await? {

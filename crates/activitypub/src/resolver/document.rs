@@ -16,7 +16,7 @@ use crate::wire::{self, ACCEPT, BYTES_MAX, Object, Uri};
 use crate::{ActivityPub, Signing};
 
 /// How many times a way may lead on to another server.
-const SERVERS_MAX: usize = 2;
+pub(crate) const SERVERS_MAX: usize = 2;
 
 /// How far a redirect is followed.
 #[derive(Clone, Copy)]

@@ -19,6 +19,7 @@ mod webfinger;
 use weir_base::{Clock, Timestamp};
 
 pub(crate) use budget::for_key;
+pub(crate) use document::SERVERS_MAX;
 pub(crate) use error::RemoteError;
 pub(crate) use job::register;
 pub(crate) use policy::Standing;

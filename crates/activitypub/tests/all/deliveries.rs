@@ -139,6 +139,8 @@ async fn a_delivery_is_not_led_on_to_a_server_that_is_blocked() {
         let running = place.start();
         came(&other, "Accept").await;
         until("it is taken", async || place.count("deliveries").await == 0).await;
+        let signature = |of: &Peer| of.delivered()[0].headers["signature"].clone();
+        assert_ne!(signature(&peer), signature(&other), "it is of what is asked");
         let domain = other.domain();
         place
             .write(move |tx, env| hosts::block(tx, env, &domain, hosts::Severity::Suspend))
@@ -148,6 +150,27 @@ async fn a_delivery_is_not_led_on_to_a_server_that_is_blocked() {
         came(&peer, "Create").await;
         until("it is given up", async || place.count("deliveries").await == 0).await;
         assert!(other.activities("Create").is_empty());
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_delivery_that_is_led_in_a_circle_is_tried_again() {
+    for place in places() {
+        let (peer, other) = (Peer::start().await, Peer::start().await);
+        for (from, to) in [(&peer, other.at("/inbox")), (&other, peer.at("/inbox"))] {
+            from.answer(move |_| (StatusCode::PERMANENT_REDIRECT, [(LOCATION, to.clone())]));
+        }
+        let alice = place.person("alice").await;
+        let bob = place.stranger(&peer, "bob").await;
+        follows(&place, bob, alice).await;
+        let running = place.start();
+        until("it waits", async || place.count("jobs_later WHERE kind = 'redeliver'").await == 1)
+            .await;
+        assert_eq!((peer.delivered().len(), other.delivered().len()), (2, 1));
+        peer.answer(|_| StatusCode::ACCEPTED);
+        place.pass(60_000);
+        until("it is taken", async || place.count("deliveries").await == 0).await;
         running.stop().await;
     }
 }

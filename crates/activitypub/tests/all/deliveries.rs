@@ -141,11 +141,7 @@ async fn a_delivery_is_not_led_on_to_a_server_that_is_blocked() {
         until("it is taken", async || place.count("deliveries").await == 0).await;
         let signature = |of: &Peer| of.delivered()[0].headers["signature"].clone();
         assert_ne!(signature(&peer), signature(&other), "it is of what is asked");
-        let domain = other.domain();
-        place
-            .write(move |tx, env| hosts::block(tx, env, &domain, hosts::Severity::Suspend))
-            .await
-            .unwrap();
+        place.block(&other).await;
         place.post(alice, "Not for everybody", Visibility::Public).await;
         came(&peer, "Create").await;
         until("it is given up", async || place.count("deliveries").await == 0).await;
@@ -298,11 +294,7 @@ async fn what_is_for_one_goes_to_one_and_nothing_to_blocked_servers() {
         place.post(alice, &text, Visibility::Direct).await;
         let create = came(&near, "Create").await;
         assert_eq!(create["to"], serde_json::json!([near.actor("bob")]));
-        let domain = far.domain();
-        place
-            .write(move |tx, env| hosts::block(tx, env, &domain, hosts::Severity::Suspend))
-            .await
-            .unwrap();
+        place.block(&far).await;
         place.post(alice, "For all", Visibility::Public).await;
         until("the second post", async || near.activities("Create").len() == 2).await;
         until("nothing waits", async || place.count("deliveries").await == 0).await;
@@ -326,12 +318,9 @@ async fn an_inbox_on_a_blocked_server_gets_nothing_whosever_it_is_said_to_be() {
         let waits = "jobs_later WHERE kind = 'redeliver'";
         until("one waits", async || place.count(waits).await == 1).await;
         far.answer(|_| StatusCode::ACCEPTED);
-        let (tried, domain) = (far.delivered().len(), far.domain());
+        let tried = far.delivered().len();
         assert_eq!(tried, 1, "before it is blocked, it is spoken with");
-        place
-            .write(move |tx, env| hosts::block(tx, env, &domain, hosts::Severity::Suspend))
-            .await
-            .unwrap();
+        place.block(&far).await;
         place.pass(60_000);
         until("what waited is given up", async || place.count("deliveries").await == 0).await;
         place.post(alice, "For all", Visibility::Public).await;

@@ -1,7 +1,7 @@
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::Value;
+use weir_community::accounts;
 use weir_community::statuses::{self, Visibility};
-use weir_community::{accounts, hosts};
 
 use crate::deliveries::follows;
 use crate::peer::Peer;
@@ -163,11 +163,7 @@ async fn a_server_that_wants_signatures_shows_only_itself_without() {
     // Carol is not known here: her key is fetched.
     assert_eq!(signed(&place, &peer, "carol", &path).await.status, 200);
     assert!(peer.fetched().contains(&"/users/carol".to_owned()));
-    let domain = peer.domain();
-    place
-        .write(move |tx, env| hosts::block(tx, env, &domain, hosts::Severity::Suspend))
-        .await
-        .unwrap();
+    place.block(&peer).await;
     assert_eq!(signed(&place, &peer, "carol", &path).await.status, 403);
 }
 

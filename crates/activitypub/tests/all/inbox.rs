@@ -440,11 +440,7 @@ async fn what_cannot_be_right_is_refused_at_once_in_the_protocols_form() {
         let headers = sign(&unknown, now);
         assert_eq!(place.send("/inbox", headers, unknown).await, 202);
 
-        let domain = peer.domain();
-        let block = move |tx: &mut weir_db::Tx, env: &weir_community::Env| {
-            hosts::block(tx, env, &domain, hosts::Severity::Suspend)
-        };
-        place.write(block).await.unwrap();
+        place.block(&peer).await;
         let mut fresh = good;
         fresh["id"] = peer.at("/posts/9/activity").into();
         let fresh = bytes(&fresh);

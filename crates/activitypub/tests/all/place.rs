@@ -16,6 +16,7 @@ use weir_base::{Clock, Id, Random, Timestamp};
 use weir_community::accounts::{self, NewAccount, RemoteAccount, RemoteKey};
 use weir_community::federation::chores;
 use weir_community::federation::order::Version;
+use weir_community::hosts::{self, Severity};
 use weir_community::instance::Registrations;
 use weir_community::statuses::{self, Draft, Visibility};
 use weir_community::users::{KeptPassword, NewUser, Role};
@@ -292,6 +293,12 @@ impl Place {
     pub async fn post(&self, by: Id, text: &str, visibility: Visibility) -> Id {
         let draft = Draft { text: text.into(), visibility, ..Draft::default() };
         self.write(move |tx, env| statuses::publish(tx, env, by, &draft)).await.unwrap()
+    }
+
+    /// Nothing is spoken with the server of `peer` from now on.
+    pub async fn block(&self, peer: &Peer) {
+        let domain = peer.domain();
+        self.write(move |tx, env| hosts::block(tx, env, &domain, Severity::Suspend)).await.unwrap();
     }
 
     /// Rows of `table`.

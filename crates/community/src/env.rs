@@ -9,7 +9,7 @@ use weir_jobs::Jobs;
 
 use crate::chat::carrier::Carrier;
 use crate::chat::writing::Writing;
-use crate::federation::{Opened, Patience, Wishes};
+use crate::federation::{Arriving, Opened, Patience, Wishes};
 use crate::hosts::Decisions;
 use crate::instance::Instance;
 use crate::media::Files;
@@ -69,6 +69,8 @@ pub struct Env {
     pub threads_opened: Opened,
     /// Servers of which something is to be fetched, unless it comes by itself.
     pub patience: Arc<Patience>,
+    /// Posts among the messages that wait.
+    pub arriving: Arriving,
     /// What other servers had this one fetch of third parties.
     pub wishes: Arc<Wishes>,
     /// How often staff has changed with which servers this one speaks.
@@ -101,6 +103,7 @@ impl Env {
             instance: Instance::default(),
             threads_opened: Opened::default(),
             patience: Arc::default(),
+            arriving: Arriving::default(),
             wishes: Arc::default(),
             host_decisions: Decisions::default(),
             data: setup.data,

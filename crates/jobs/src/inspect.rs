@@ -169,6 +169,14 @@ impl Jobs {
         self.inner.directory.find(queue).map_or(0, |state| state.turns.lock().depth_of(lane))
     }
 
+    /// Whether [`depth`](Self::depth) and its like tell of all that waits. Not beside other nodes
+    /// on PostgreSQL, nor yet where this one has just begun; with the jobs on Redis never.
+    pub fn knows_all_that_waits(&self) -> bool {
+        let inner = &self.inner;
+        let is_sqlite = inner.db.dialect() == Dialect::Sqlite;
+        inner.redis.get().is_none() && (is_sqlite || inner.nodes.knows_all())
+    }
+
     /// Jobs of the kind `kind` that this process has done since it began.
     pub fn done(&self, kind: &str) -> u64 {
         self.inner.totals.done(kind)

@@ -111,6 +111,11 @@ impl Nodes {
         state.me.is_some() && state.slots.mask(Slot::Gained) == 0
     }
 
+    /// Whether this is the only node as well.
+    pub(crate) fn knows_all(&self) -> bool {
+        self.is_settled() && self.state.lock().others.is_empty()
+    }
+
     /// The slots to look for news of, and those to read whole. Of what this node held before it
     /// was silent for too long jobs may run still: those are read when they ended.
     pub(crate) fn to_look_at(&self, directory: &Directory) -> (u64, u64) {

@@ -16,6 +16,7 @@ use super::unknown;
 use crate::ActivityPub;
 use crate::face::Weak;
 use crate::outbound::DeliverPassedOn;
+use crate::wire::{Activity, Kind, Object};
 
 /// So long after that it still counts as behind, in ms: in a flood that the door slows down, what
 /// waits goes up and down, and each moment of rest would be filled with what is to give way. And
@@ -31,7 +32,7 @@ const NEARLY_WORKED: u64 = 1_000;
 /// Messages of unknown senders that go on every half second beside a flood.
 const FEW_UNKNOWN: usize = 4;
 /// The same of fetches, among which are those for who opens a thread.
-const FEW_FETCHES: usize = 10;
+const FEW_FETCHES: usize = 40;
 /// The same of what is to be found by its words: a moment's posts together.
 const MANY_FOUND: usize = 500;
 /// The same of messages that are passed on: each is signed for every server of the followers of
@@ -96,6 +97,16 @@ impl ActivityPub {
     /// Whether messages of `host` wait, as far as this process knows.
     pub(crate) fn has_unworked_of(&self, host: &str) -> bool {
         federation::has_unworked_of(self.community().env(), host)
+    }
+
+    /// The door is about to let in `activity`: a post in it need not be fetched. Whether its
+    /// signature is verified is in `proven`.
+    pub(super) fn note_coming(&self, activity: &Activity, proven: bool) {
+        if matches!(activity.kind, Kind::Create | Kind::Update)
+            && let Some(Object::Post(post)) = activity.object.embedded()
+        {
+            federation::comes(self.community().env(), post.id.as_str(), proven);
+        }
     }
 
     /// Whether more waits than a moment's work, or did a moment ago, as far as this process knows.

@@ -315,6 +315,7 @@ impl Message<'_> {
             looked_up: false,
             activity: (self.body.len() <= IN_HAND_BYTES_MAX).then(|| activity.clone()),
         };
+        face.note_coming(activity, true);
         let admitted = match is_late(activity, now) {
             true => Admitted::Late(Late(inbound)),
             false => Admitted::Known(inbound),
@@ -463,6 +464,7 @@ impl Message<'_> {
         if let Some(refusal) = full {
             return Ok(Verdict::Later(refusal));
         }
+        face.note_coming(activity, false);
         let admitted = Admitted::Unknown(unverified);
         let kept = face.inbox().admitted.ask(face.community(), admitted).await;
         face.inbox().full.lock().crowd.came(&lane, kept.is_some());

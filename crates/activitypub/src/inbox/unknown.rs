@@ -243,8 +243,9 @@ impl ActivityPub {
         };
         match known {
             Some(known) if checked.verify(&known.key).is_ok() => {
-                let late = wire::parse_activity(body.as_bytes())
-                    .is_ok_and(|activity| is_late(&activity, job.arrived));
+                let activity = wire::parse_activity(body.as_bytes()).ok();
+                activity.iter().for_each(|activity| self.note_coming(activity, true));
+                let late = activity.is_some_and(|activity| is_late(&activity, job.arrived));
                 Judged::Fits { signed_at: checked.signed_at, late }
             }
             _ => Judged::Open(actor),

@@ -19,10 +19,7 @@ pub(crate) fn register(registry: &mut Registry, face: &ActivityPub) {
         async move {
             let Claimed { job, enqueued_at, .. } = claimed;
             let waited_ms = face.community().env().clock.now().since_ms(enqueued_at);
-            if job.patient
-                && waited_ms < PATIENCE_MS
-                && is_on_its_way(&face, job.wanted.uri()).await?
-            {
+            if job.patient && waited_ms < PATIENCE_MS && is_on_its_way(&face, &job).await? {
                 face.community().env().patience.put_off(&job.lane());
                 return Err(Failure::postpone(ON_ITS_WAY, PATIENCE_MS - waited_ms));
             }
@@ -31,9 +28,10 @@ pub(crate) fn register(registry: &mut Registry, face: &ActivityPub) {
     });
 }
 
-/// Whether what is wanted may be among the messages of its host that wait.
-async fn is_on_its_way(face: &ActivityPub, uri: &str) -> Result<bool, RemoteError> {
-    Ok(federation::host_of(uri).is_some_and(|host| face.has_unworked_of(host))
+/// Whether what is wanted is among the messages of its host that wait.
+async fn is_on_its_way(face: &ActivityPub, job: &Fetch) -> Result<bool, RemoteError> {
+    let uri = job.wanted.uri();
+    Ok(federation::is_on_its_way(face.community().env(), &job.lane(), uri)
         && face.known_post(uri).await?.is_none())
 }
 

@@ -1,6 +1,7 @@
 //! What the community asks the network to do: the jobs and ports that a face registers for.
 
 mod alone;
+mod arriving;
 mod audience;
 pub mod chores;
 mod forward;
@@ -29,6 +30,7 @@ use crate::statuses::Visibility;
 use crate::{Env, Error};
 
 pub use alone::Alone;
+pub use arriving::{Arriving, comes};
 pub use audience::{Audience, Inbox, Reach, concerned, forget_inbox, reach, spoken_with};
 pub use forward::{
     Absence, AskOrigin, Forward, Hearsay, Passable, absent_account, absent_post, concerns,
@@ -37,10 +39,11 @@ pub use forward::{
 pub(crate) use incoming::boosted_at;
 pub use incoming::{Answered, Deed, Incoming, Senders, Undone, receive};
 pub use meet::{meet, meet_mentioned};
-use patience::may_come;
 pub use patience::{
-    BEHIND, INBOUND, INBOUND_LATE, ON_ITS_WAY, PATIENCE_MS, Patience, has_unworked_of, unworked,
+    BEHIND, FOLLOWS_MS, FOLLOWS_OTHERS_MS, INBOUND, INBOUND_LATE, ON_ITS_WAY, PATIENCE_MS,
+    Patience, has_unworked_of, is_on_its_way, unworked,
 };
+use patience::{comes_ms, may_come};
 pub use plain::receive_plain;
 pub use replies::{Opened, REPLIES_PAGES_MAX, choose, opened, want_replies, wants_answers};
 use wishes::Asked;
@@ -333,12 +336,14 @@ impl Job for Fetch {
 /// The database's.
 pub fn want(tx: &mut Tx, env: &Env, wanted: Wanted, depth: u32) -> Result<(), Error> {
     let fetch = Fetch { wanted, depth, patient: false };
-    want_each(tx, env, [Wish { by: None, fetch }])
+    want_each(tx, env, [Wish { by: None, since: env.clock.now(), fetch }])
 }
 
-/// A fetch, and whose post or boost names it; nobody's where that is nothing of another server.
+/// A fetch; whose post or boost names it, nobody's where that is nothing of another server; and
+/// when that came to the door.
 pub(crate) struct Wish<'w> {
     pub(crate) by: Option<&'w Account>,
+    pub(crate) since: Timestamp,
     pub(crate) fetch: Fetch,
 }
 
@@ -357,7 +362,7 @@ impl Wish<'_> {
 }
 
 /// The same of several things, each [as much as its server may have fetched](Wishes). What is
-/// patient is put off while messages of its server wait.
+/// patient is put off while it may be among the messages that wait.
 ///
 /// # Errors
 /// The database's.
@@ -368,19 +373,27 @@ pub(crate) fn want_each<'w>(
 ) -> Result<(), Error> {
     let now = env.clock.now();
     let mut asked = Asked::new(&env.wishes, now);
-    let (mut ready, mut patient) = (Vec::new(), Vec::new());
+    let mut ready = Vec::new();
+    let mut patient: BTreeMap<i64, Vec<(String, Fetch)>> = BTreeMap::new();
     let mut planned: BTreeMap<i64, Vec<(String, Fetch)>> = BTreeMap::new();
     for wish in wishes {
         let Some(wait_ms) = wish.wait_ms(&mut asked) else { continue };
-        let Wish { by, fetch } = wish;
-        let waits = fetch.patient && may_come(env, &fetch.lane());
-        if wait_ms > if waits { PATIENCE_MS } else { 0 } {
+        let Wish { by, since, fetch } = wish;
+        let patience_ms = match fetch.patient && may_come(env, &fetch.lane()) {
+            true => match comes_ms(env, &fetch.lane(), fetch.wanted.uri(), since) {
+                // It is called back, and has waited for its server's turn.
+                ms if wait_ms > ms => PATIENCE_MS,
+                ms => ms,
+            },
+            false => 0,
+        };
+        if wait_ms > patience_ms {
             // Under a key of its server's: who wants the same has it fetched when they may.
             let of = by.map(|by| by.domain.as_str()).unwrap_or_default();
             let part = wait_ms.div_euclid(PLANNED_PER_MS);
             planned.entry(part).or_default().push((fetch.key(&format!("of {of} ")), fetch));
-        } else if waits {
-            patient.push((fetch.key(""), fetch));
+        } else if patience_ms > 0 {
+            patient.entry(patience_ms).or_default().push((fetch.key(""), fetch));
         } else {
             ready.push((fetch.key(""), fetch));
         }
@@ -388,8 +401,8 @@ pub(crate) fn want_each<'w>(
     if !ready.is_empty() {
         env.jobs.enqueue_unique_each(tx, &ready)?;
     }
-    if !patient.is_empty() {
-        env.jobs.put_off_unique_each(tx, PATIENCE_MS, ON_ITS_WAY, &patient)?;
+    for (after_ms, fetches) in &patient {
+        env.jobs.put_off_unique_each(tx, *after_ms, ON_ITS_WAY, fetches)?;
     }
     for (part, fetches) in planned {
         env.jobs.plan_unique_each(tx, now.plus_ms((part + 1) * PLANNED_PER_MS), &fetches)?;
@@ -397,7 +410,7 @@ pub(crate) fn want_each<'w>(
     let patience = env.patience.clone();
     tx.after_commit(move || {
         asked.charge();
-        patient.iter().for_each(|(_, fetch)| patience.waits(&fetch.lane()));
+        patient.values().flatten().for_each(|(_, fetch)| patience.waits(&fetch.lane()));
     });
     Ok(())
 }

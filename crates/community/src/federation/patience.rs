@@ -6,9 +6,11 @@ use std::collections::HashMap;
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+use weir_base::Timestamp;
 use weir_db::Class;
 use weir_jobs::Queue;
 
+use super::arriving::{is_coming, sends};
 use crate::Env;
 
 /// Where messages wait that the door let in, each server's in a lane.
@@ -23,6 +25,11 @@ pub const BEHIND: u64 = 100;
 
 /// How long a patient fetch waits at most, in ms.
 pub const PATIENCE_MS: i64 = 600_000;
+/// How long one waits whose post did not come yet, in ms: so long after a message that names a post
+/// this may come to the door as well. The second is for a server that sends others just now.
+pub const FOLLOWS_MS: i64 = 2_000;
+/// See there.
+pub const FOLLOWS_OTHERS_MS: i64 = 10_000;
 /// Why it does.
 pub const ON_ITS_WAY: &str = "it may be among what came in";
 
@@ -108,6 +115,23 @@ pub fn has_unworked_of(env: &Env, host: &str) -> bool {
 pub(super) fn may_come(env: &Env, host: &str) -> bool {
     let waits = |queue: &Queue| env.jobs.untaken_in(queue.name, host) > 0;
     [INBOUND, INBOUND_LATE].iter().any(waits) || unworked(env) >= BEHIND
+}
+
+/// For how long the post at `uri` of `host` is waited for where it may come, in ms; it is wanted by
+/// a message that came at `since`.
+pub(super) fn comes_ms(env: &Env, host: &str, uri: &str, since: Timestamp) -> i64 {
+    if is_coming(env, uri) {
+        return PATIENCE_MS;
+    }
+    let follows_ms = if sends(env, host) { FOLLOWS_OTHERS_MS } else { FOLLOWS_MS };
+    // A clock that was set back would hold it up.
+    let is_new = (0..follows_ms).contains(&env.clock.now().since_ms(since));
+    if is_new { follows_ms } else { 0 }
+}
+
+/// Whether the post at `uri` is among the messages of `host` that wait, as far as is known.
+pub fn is_on_its_way(env: &Env, host: &str, uri: &str) -> bool {
+    has_unworked_of(env, host) && is_coming(env, uri)
 }
 
 #[cfg(test)]

@@ -103,7 +103,8 @@ pub(super) fn settle_boost(
             && !conversation::is_buried(tx, object)?
         {
             let fetch = fetch_of(env, object, event);
-            federation::want_each(tx, env, [Wish { by: Some(by), fetch }])?;
+            let since = event.version.seq.time();
+            federation::want_each(tx, env, [Wish { by: Some(by), since, fetch }])?;
         }
         return Ok(Receipt::Refused(UNKNOWN));
     };

@@ -261,7 +261,8 @@ fn write<'w>(
     plain_marks::boost_waiting(tx, env, &boosted.collect::<Vec<_>>())?;
     let wanted = new.iter().flat_map(|one| {
         let fetches = missing(env, &one.status, one.coming.remote, &one.people, Cause::Delivered);
-        fetches.into_iter().map(move |fetch| Wish { by: Some(one.coming.by), fetch })
+        let (by, since) = (Some(one.coming.by), one.coming.version.seq.time());
+        fetches.into_iter().map(move |fetch| Wish { by, since, fetch })
     });
     federation::want_each(tx, env, wanted)
 }

@@ -169,7 +169,8 @@ fn boost_early(tx: &mut Tx, env: &Env, marks: Vec<&ComingMark<'_>>) -> Result<()
         .collect();
     let wanted = marks.iter().zip(&steps).filter_map(|(mark, step)| {
         let event = step.now().filter(|_| !buried.contains(mark.object))?;
-        Some(Wish { by: Some(mark.by), fetch: boosted::fetch_of(env, mark.object, event) })
+        let fetch = boosted::fetch_of(env, mark.object, event);
+        Some(Wish { by: Some(mark.by), since: event.version.seq.time(), fetch })
     });
     federation::want_each(tx, env, wanted.collect::<Vec<_>>())
 }

@@ -112,7 +112,12 @@ pub fn receive(
         plain_marks::boost_waiting(tx, env, &[status.id])?;
     }
     let wanted = missing(env, &status, remote, &people, cause).into_iter();
-    federation::want_each(tx, env, wanted.map(|fetch| Wish { by: Some(by), fetch }))?;
+    let since = match cause {
+        Cause::Delivered => version.seq.time(),
+        // It was waited for itself.
+        Cause::Wanted { .. } => Timestamp::default(),
+    };
+    federation::want_each(tx, env, wanted.map(|fetch| Wish { by: Some(by), since, fetch }))?;
     Ok(Receipt::New(status.id))
 }
 

@@ -1,5 +1,10 @@
 //! Accounts of other servers.
 
+use std::future::ready;
+use std::pin::pin;
+
+use futures_util::FutureExt;
+use futures_util::future::{Either, select};
 use weir_base::{Id, Timestamp};
 use weir_community::accounts::{self, Account};
 use weir_community::federation::order::Version;
@@ -7,6 +12,7 @@ use weir_community::hosts;
 use weir_db::{Class, Tx};
 
 use super::RemoteError;
+use super::webfinger::Answer;
 use crate::ActivityPub;
 use crate::read;
 use crate::wire::{Actor, Object, Uri};
@@ -79,7 +85,32 @@ impl ActivityPub {
     }
 
     async fn learn(&self, uri: &Uri) -> Result<Id, RemoteError> {
-        match self.document(uri).await? {
+        let spelling = &self.finder().spelling;
+        let Some(name) = spelling.name_in(uri) else {
+            return self.take_in_at(uri, self.document(uri).await?).await;
+        };
+        let document = pin!(self.document(uri));
+        let told = pin!(self.confirmed_webfinger(name, uri.authority()));
+        let (object, told) = match select(document, told).await {
+            Either::Left((object, told)) => (object, told.left_future()),
+            Either::Right((told, document)) => (document.await, ready(told).right_future()),
+        };
+        match object {
+            Ok(Object::Actor(actor)) if actor.username == name && actor.id.is_of_same_host(uri) => {
+                self.take_in_as(&actor, told.await).await
+            }
+            Ok(object) => self.take_in_at(uri, object).await,
+            Err(error) => {
+                // So that what is not there is not asked for twice again and again.
+                spelling.forget(uri);
+                Err(error)
+            }
+        }
+    }
+
+    /// Writes down what was fetched at `uri`, if it is an account.
+    async fn take_in_at(&self, uri: &Uri, object: Object) -> Result<Id, RemoteError> {
+        match object {
             Object::Actor(actor) => self.take_in(&actor).await,
             Object::Tombstone(stone) if stone.id.is_of_same_host(uri) => {
                 Err(RemoteError::Gone(uri.to_string()))
@@ -90,8 +121,19 @@ impl ActivityPub {
 
     /// Writes a fetched account down.
     pub(super) async fn take_in(&self, actor: &Actor) -> Result<Id, RemoteError> {
+        let told = self.confirmed_webfinger(&actor.username, actor.id.authority()).await;
+        self.take_in_as(actor, told).await
+    }
+
+    /// The same; `told` is what WebFinger says of its name.
+    async fn take_in_as(
+        &self,
+        actor: &Actor,
+        told: Result<Answer, RemoteError>,
+    ) -> Result<Id, RemoteError> {
+        self.finder().spelling.note(&actor.id, &actor.username);
         let host = actor.id.authority();
-        let domain = match self.confirmed_webfinger(&actor.username, host).await {
+        let domain = match told {
             Ok(answer) if answer.actor == actor.id => answer.domain,
             Ok(_) => {
                 let why = "WebFinger leads to another account";

@@ -14,6 +14,7 @@ mod port;
 mod post;
 mod replies;
 pub(crate) mod signer;
+mod spelling;
 mod webfinger;
 
 use weir_base::{Clock, Timestamp};
@@ -28,6 +29,7 @@ pub use signer::Signer;
 use budget::Budgets;
 use policy::Policies;
 use signer::Refetched;
+use spelling::Spelling;
 
 /// The host in an authority, by which budgets go.
 fn host_of(authority: &str) -> &str {
@@ -43,6 +45,7 @@ pub(crate) struct Finder {
     budgets: Budgets,
     policies: Policies,
     refetched: Refetched,
+    spelling: Spelling,
 }
 
 impl Finder {
@@ -51,6 +54,7 @@ impl Finder {
             budgets: Budgets::new(clock),
             policies: Policies::default(),
             refetched: Refetched::default(),
+            spelling: Spelling::default(),
         }
     }
 

@@ -161,3 +161,31 @@ async fn no_redirect_leads_to_a_blocked_server_or_from_server_to_server_without_
         assert_eq!((one.fetched().len(), other.fetched().len()), (2, 1));
     }
 }
+
+#[tokio::test]
+async fn where_the_address_of_an_account_ends_with_its_name_webfinger_is_asked_beside_it() {
+    const WEBFINGER: &str = "/.well-known/webfinger";
+    for place in places() {
+        let peer = Peer::start().await;
+        let asked = || peer.fetched().iter().filter(|path| *path == WEBFINGER).count();
+        place.face.address(&peer.write("bob", "The first of this server", None)).await.unwrap();
+        assert_eq!(asked(), 1);
+        let second = peer.write("carol", "The second", None);
+        peer.hold("/users/carol");
+        let both = async {
+            until("WebFinger is asked too", async || asked() == 2).await;
+            peer.let_go("/users/carol");
+        };
+        let (found, ()) = tokio::join!(place.face.address(&second), both);
+        found.unwrap();
+        assert_eq!(asked(), 2, "its answer is taken");
+        // Whose address ends with another name is not who WebFinger told of.
+        let dora = peer.write("7", "The third", None);
+        let mut actor = peer.actor_with("7", &peer.public_pem());
+        actor["preferredUsername"] = "dora".into();
+        peer.put("/users/7", actor);
+        let found = place.face.address(&dora).await;
+        assert!(matches!(found, Err(Error::NotFound(_))), "{found:?}");
+        assert_eq!(asked(), 4, "it is asked for dora as well, who lives elsewhere");
+    }
+}

@@ -32,8 +32,8 @@ pub struct Arriving {
 #[derive(Default)]
 struct Posts {
     known: HashSet<u64>,
-    /// Whether that is all of them: messages may wait from before this process began, or from before
-    /// others were forgotten.
+    /// Whether that is all of them: messages may wait from before this process began, or from
+    /// before others were forgotten.
     complete: bool,
 }
 

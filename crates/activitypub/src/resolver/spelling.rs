@@ -25,7 +25,7 @@ impl Spelling {
         last_part(uri)
     }
 
-    /// The server of `uri` answered with no account.
+    /// No account could be had from the server of `uri`.
     pub(super) fn forget(&self, uri: &Uri) {
         self.0.remove(uri.authority());
     }

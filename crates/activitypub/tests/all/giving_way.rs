@@ -82,6 +82,11 @@ async fn fetches(place: &Place) -> i64 {
     of("jobs_later").await + of("jobs").await
 }
 
+/// Fetches that were put off for so long.
+async fn put_off_for(place: &Place, ms: i64) -> i64 {
+    place.count(&format!("jobs_later WHERE kind = 'fetch' AND due_at - enqueued_at = {ms}")).await
+}
+
 #[tokio::test]
 async fn a_post_that_may_be_among_what_came_in_is_not_asked_for_before_that_is_worked() {
     for place in places() {
@@ -168,9 +173,8 @@ async fn a_post_that_does_not_come_soon_after_what_names_it_is_asked_for_beside_
         let parent = peer.write("bob", "Long ago", None);
         send(&place, &peer, "/posts/2", 0, Some(&parent)).await;
         until("its parent is waited for", async || waiting().await == 1).await;
-        let brief = "jobs_later WHERE kind = 'fetch' AND due_at - enqueued_at";
-        let others = format!("{brief} = {FOLLOWS_OTHERS_MS}");
-        assert_eq!(place.count(&others).await, 1, "bob's server wrote a moment ago");
+        let longer = put_off_for(&place, FOLLOWS_OTHERS_MS).await;
+        assert_eq!(longer, 1, "bob's server wrote a moment ago");
         comes_by(&parent).await;
         // That of a message which came a while ago is not waited for at all.
         let wanted = peer.write("bob", "Longer ago", None);
@@ -196,9 +200,8 @@ async fn a_server_that_sends_nothing_else_is_waited_for_briefly() {
         place.stranger(&other, "carol").await;
         let parent = other.write("carol", "Long ago", None);
         send(&place, &peer, "/posts/2", 0, Some(&parent)).await;
-        let brief = "jobs_later WHERE kind = 'fetch' AND due_at - enqueued_at";
-        let brief = format!("{brief} = {FOLLOWS_MS}");
-        until("its parent is waited for", async || place.count(&brief).await == 1).await;
+        let brief = async || put_off_for(&place, FOLLOWS_MS).await == 1;
+        until("its parent is waited for", brief).await;
         running.stop().await;
     }
 }
@@ -213,8 +216,8 @@ async fn a_post_that_came_and_is_not_worked_is_asked_for_in_the_end() {
         send(&place, &peer, "/posts/2", 0, Some(&parent)).await;
         let put_off = "jobs_later WHERE kind = 'fetch'";
         until("its parent is waited for", async || place.count(put_off).await == 1).await;
-        let long = "jobs_later WHERE kind = 'fetch' AND due_at - enqueued_at >= 600000";
-        assert_eq!(place.count(long).await, 1, "it is put off once, and looks for itself no more");
+        let long = put_off_for(&place, PATIENCE_MS).await;
+        assert_eq!(long, 1, "it is put off once, and looks for itself no more");
         place.pass(15 * 60_000);
         until("the parent is here", async || is_here(&place, parent.clone()).await).await;
         running.stop().await;

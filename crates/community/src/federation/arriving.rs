@@ -18,7 +18,7 @@ const POSTS_MAX: usize = 400_000;
 const SERVERS_MAX: usize = 20_000;
 
 /// How long after its last post a server counts as one that sends, in ms.
-pub(super) const SENDS_MS: i64 = 2_000;
+const SENDS_MS: i64 = 2_000;
 
 /// See the module.
 pub struct Arriving {

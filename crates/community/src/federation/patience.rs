@@ -26,9 +26,9 @@ pub const BEHIND: u64 = 100;
 /// How long a patient fetch waits at most, in ms.
 pub const PATIENCE_MS: i64 = 600_000;
 /// How long one waits whose post did not come yet, in ms: so long after a message that names a post
-/// this may come to the door as well. The second is for a server that sends others just now.
+/// this may come to the door as well.
 pub const FOLLOWS_MS: i64 = 2_000;
-/// See there.
+/// The same where the server of the post sends others just now.
 pub const FOLLOWS_OTHERS_MS: i64 = 10_000;
 /// Why it does.
 pub const ON_ITS_WAY: &str = "it may be among what came in";

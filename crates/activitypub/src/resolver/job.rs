@@ -1,7 +1,7 @@
 //! The job that fetches what the community wants.
 
 use weir_community::federation::{self, DEPTH_MAX, Fetch, ON_ITS_WAY, PATIENCE_MS, Wanted};
-use weir_community::statuses;
+use weir_community::statuses::{self, Fate};
 use weir_db::Class;
 use weir_jobs::{Claimed, Failure, Job, Registry};
 
@@ -32,7 +32,7 @@ pub(crate) fn register(registry: &mut Registry, face: &ActivityPub) {
 async fn is_on_its_way(face: &ActivityPub, job: &Fetch) -> Result<bool, RemoteError> {
     let uri = job.wanted.uri();
     Ok(federation::is_on_its_way(face.community().env(), &job.lane(), uri)
-        && face.known_post(uri).await?.is_none())
+        && face.fate(uri).await? == Fate::Unknown)
 }
 
 async fn run(face: &ActivityPub, job: Fetch) -> Result<(), RemoteError> {

@@ -2,7 +2,8 @@
 
 use weir_base::Id;
 use weir_community::federation::{Found, PortFuture, Resolver};
-use weir_community::{Error, accounts, statuses};
+use weir_community::statuses::{self, Fate};
+use weir_community::{Error, accounts};
 use weir_db::{Class, Tx};
 
 use crate::ActivityPub;
@@ -56,8 +57,10 @@ fn known(tx: &mut Tx, text: &str) -> Result<Option<Found>, Error> {
     if let Some(account) = accounts::by_uri(tx, text)? {
         return Ok(Some(Found::Account(account.id)));
     }
-    if let Some(status) = statuses::by_uri(tx, text)? {
-        return Ok(Some(Found::Status(status.id)));
+    match statuses::fate(tx, text)? {
+        Fate::Here(id) => Ok(Some(Found::Status(id))),
+        // Whatever its server says now would not be taken in.
+        Fate::Deleted => Err(Error::Gone("Record")),
+        Fate::Unknown => Ok(None),
     }
-    Ok(None)
 }

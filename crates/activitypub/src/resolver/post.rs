@@ -2,7 +2,7 @@
 
 use weir_base::Id;
 use weir_community::federation::order::Version;
-use weir_community::statuses::{self, Cause, Receipt};
+use weir_community::statuses::{self, Cause, Fate, Receipt};
 use weir_community::{accounts, federation};
 use weir_db::{Class, Tx};
 
@@ -15,22 +15,31 @@ use crate::wire::{Activity, Kind, Object, ObjectRef, Post, Uri};
 const FEATURED_MAX: usize = 20;
 
 impl ActivityPub {
-    /// The post with this id that is known here.
-    pub(crate) async fn known_post(&self, uri: &str) -> Result<Option<Id>, RemoteError> {
+    /// What is known of the post with this id.
+    pub(super) async fn fate(&self, uri: &str) -> Result<Fate, RemoteError> {
         let uri = uri.to_owned();
-        let read =
-            move |tx: &mut Tx, _: &_| Ok(statuses::by_uri(tx, &uri)?.map(|status| status.id));
+        let read = move |tx: &mut Tx, _: &_| statuses::fate(tx, &uri);
         Ok(self.community().read(Class::Inbound, read).await?)
+    }
+
+    /// The post with this id that is here. Of one that was deleted its server is not asked: what it
+    /// says now, as it may not know yet, would not be taken in.
+    async fn known_post(&self, uri: &Uri) -> Result<Option<Id>, RemoteError> {
+        match self.fate(uri.as_str()).await? {
+            Fate::Here(id) => Ok(Some(id)),
+            Fate::Deleted => Err(RemoteError::Gone(uri.to_string())),
+            Fate::Unknown => Ok(None),
+        }
     }
 
     /// The post with this id, fetched when it is unknown; `depth` is how many steps it is away
     /// from what came in by itself.
     pub(crate) async fn post(&self, uri: &Uri, depth: u32) -> Result<Id, RemoteError> {
-        if let Some(known) = self.known_post(uri.as_str()).await? {
+        if let Some(known) = self.known_post(uri).await? {
             return Ok(known);
         }
         let _alone = self.finder().budgets.alone(uri.as_str()).await;
-        if let Some(known) = self.known_post(uri.as_str()).await? {
+        if let Some(known) = self.known_post(uri).await? {
             return Ok(known);
         }
         if let Some(why) = self.finder().budgets.failed(uri.as_str()) {

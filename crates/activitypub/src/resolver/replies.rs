@@ -1,6 +1,7 @@
 //! Collections of other servers page by page, and the answers to their posts.
 
 use weir_community::federation;
+use weir_community::statuses::Fate;
 use weir_db::Class;
 
 use super::RemoteError;
@@ -82,7 +83,8 @@ impl ActivityPub {
         to: &str,
         level: u32,
     ) -> Result<(), RemoteError> {
-        if self.known_post(uri.as_str()).await?.is_some() || self.finder().failed(uri.as_str()) {
+        let is_unknown = self.fate(uri.as_str()).await? == Fate::Unknown;
+        if !is_unknown || self.finder().failed(uri.as_str()) {
             return Ok(());
         }
         let Object::Post(post) = self.document(uri).await? else {

@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 use weir_community::federation::{Found, Resolver};
-use weir_community::{Error, accounts, statuses};
-use weir_db::params;
+use weir_community::{Env, Error, accounts, statuses};
+use weir_db::{Tx, params};
 
 use crate::peer::Peer;
 use crate::place::{places, until};
@@ -61,6 +61,27 @@ async fn a_post_comes_with_its_author_and_what_it_answers() {
         assert_eq!(again, found);
         let fetched = peer.fetched();
         assert_eq!(fetched.iter().filter(|path| *path == "/notes/1").count(), 1, "{fetched:?}");
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn of_a_post_that_was_deleted_its_server_is_not_asked() {
+    for place in places() {
+        let peer = Peer::start().await;
+        let running = place.start();
+        let gone = peer.write("bob", "Still shown by a server that is behind", None);
+        let (host, uri) = (peer.domain(), gone.clone());
+        let delete = move |tx: &mut Tx, env: &Env| statuses::receive_delete(tx, env, &host, &uri);
+        place.write(delete).await.unwrap();
+        let found = place.face.address(&gone).await;
+        assert!(matches!(found, Err(Error::Gone(_))), "{found:?}");
+        // What answers it would have it fetched.
+        place.face.address(&peer.write("carol", "An answer", Some(&gone))).await.unwrap();
+        until("all is done", async || place.count("jobs").await == 0).await;
+        let fetched = peer.fetched();
+        assert!(fetched.contains(&"/notes/1".to_owned()), "{fetched:?}");
+        assert!(!fetched.contains(&"/notes/0".to_owned()), "{fetched:?}");
         running.stop().await;
     }
 }

@@ -212,6 +212,33 @@ pub fn by_uri(tx: &mut Tx, uri: &str) -> Result<Option<Status>, Error> {
     Ok(tx.record("SELECT {} FROM statuses WHERE uri = ?1", params![uri])?)
 }
 
+/// What is known of the post at an address on the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It is here.
+    Here(Id),
+    /// It was deleted, here or by its server, and is not taken in again.
+    Deleted,
+    /// Nothing.
+    Unknown,
+}
+
+/// What is known of the post at `uri`.
+///
+/// # Errors
+/// The database's.
+pub fn fate(tx: &mut Tx, uri: &str) -> Result<Fate, Error> {
+    let sql = "SELECT (SELECT id FROM statuses WHERE uri = ?1),
+       (SELECT 1 FROM tombstones WHERE uri = ?1)";
+    let found: (Option<Id>, Option<i64>) =
+        tx.query_one(sql, params![uri], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(match found {
+        (Some(id), _) => Fate::Here(id),
+        (None, Some(_)) => Fate::Deleted,
+        (None, None) => Fate::Unknown,
+    })
+}
+
 /// The status with this id, if `reader` (none: a visitor) may see it; of a boost, the boost.
 ///
 /// # Errors

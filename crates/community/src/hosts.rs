@@ -349,8 +349,8 @@ fn parted(domain: &str) -> (&str, &str) {
 
 /// Whether `name`, as [`name`] gives it, could be one of a server: of 1 to 255 bytes, and of no
 /// others than stand in names, addresses and ports.
-pub(crate) fn is_name(name: &str) -> bool {
-    let stands = |byte: u8| byte.is_ascii_alphanumeric() || b".-:[]".contains(&byte);
+pub fn is_name(name: &str) -> bool {
+    let stands = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte);
     (1..=255).contains(&name.len()) && name.bytes().all(stands)
 }
 

@@ -35,7 +35,8 @@ pub enum Error {
     /// The host did not answer lately, so it is left alone for a while.
     #[error(
         "{host} did not answer lately and is left alone for {retry_after_ms} ms more \
-         (weir federation retry {host} asks at once)"
+         (weir federation retry {} asks at once)",
+        .host.trim_end_matches(":443")
     )]
     Open {
         /// Host and port.

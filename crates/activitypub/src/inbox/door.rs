@@ -21,7 +21,7 @@ use super::seen;
 use super::unknown::{ROW_BYTES, RefetchKey, Unverified};
 use super::work::{Inbound, Late, is_late};
 use crate::deed;
-use crate::resolver::Standing;
+use crate::resolver::{Sought, Standing};
 use crate::serve::Refusal as Refused;
 use crate::signature::{self, Checked, Received, SignatureError};
 use crate::wire::{self, Activity, Kind, Uri, WireError};
@@ -434,7 +434,7 @@ impl Message<'_> {
         if activity.kind == Kind::Delete && of_itself {
             return self.farewell(activity).await;
         }
-        if face.finder().failed(activity.actor.as_str()) {
+        if face.finder().failed(Sought::Account, activity.actor.as_str()) {
             let why = "the actor could not be found lately".to_owned();
             return Ok(Verdict::Refused(StatusCode::UNAUTHORIZED, "unknown_actor", why));
         }

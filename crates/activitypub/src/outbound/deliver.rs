@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use weir_base::Id;
 use weir_community::federation::outgoing::{self, End};
-use weir_community::federation::{Inbox, Reach};
+use weir_community::federation::{self, Inbox, Reach};
 use weir_community::{Env, hosts};
 use weir_db::{Class, Tx};
 use weir_jobs::{Claimed, Failure, Job, Queue};
@@ -26,6 +26,8 @@ pub(super) const WAITED_FOR_MAX: usize = HOSTS_MAX / 4;
 /// The same, for all but the first inboxes of hosts: as many, or those that turn out to be slow
 /// would hold up all others.
 const REST_HOSTS_MAX: usize = HOSTS_MAX;
+/// How long those may take whose signatures wait for others.
+pub(super) const PATIENT_S: u64 = 180;
 /// Inboxes of one job.
 const INBOXES_MAX: usize = 500;
 
@@ -55,6 +57,7 @@ pub struct DeliverRest(pub Deliver);
 
 impl Job for DeliverRest {
     const KIND: &'static str = "deliver_rest";
+    const TIMEOUT_S: u64 = PATIENT_S;
     const QUEUE: Queue = Queue::new("deliver_rest", Class::Outbound).running_max(REST_HOSTS_MAX);
 
     fn lane(&self) -> Cow<'_, str> {
@@ -68,8 +71,8 @@ pub struct DeliverPassedOn(pub Deliver);
 
 impl Job for DeliverPassedOn {
     const KIND: &'static str = "deliver_passed_on";
-    const QUEUE: Queue =
-        Queue::new("deliver_passed_on", Class::Outbound).running_max(REST_HOSTS_MAX);
+    const TIMEOUT_S: u64 = PATIENT_S;
+    const QUEUE: Queue = federation::PASSED_ON.running_max(REST_HOSTS_MAX);
 
     fn lane(&self) -> Cow<'_, str> {
         Cow::Borrowed(&self.0.host)
@@ -119,9 +122,12 @@ pub async fn passed_on(face: ActivityPub, claim: Claimed<DeliverPassedOn>) -> Re
     deliver(&face, claim.job.0, is_anew, Haste::Later, patience).await
 }
 
-/// Whether it was never begun, as far as is known.
+/// Whether it was never begun, as far as is known, nor waited for so long that [`Redeliver`] may
+/// have delivered it.
 fn is_anew<J>(face: &ActivityPub, claim: &Claimed<J>) -> bool {
-    claim.attempt == 1 && claim.enqueued_at >= face.outbound().started_at
+    let waited_ms = face.now().since_ms(claim.enqueued_at);
+    let is_in_time = (0..outgoing::FIRST_TRY_MS).contains(&waited_ms);
+    claim.attempt == 1 && claim.enqueued_at >= face.outbound().started_at && is_in_time
 }
 
 async fn deliver(

@@ -16,6 +16,7 @@ use weir_community::{Env, Error, hosts};
 use weir_db::{Class, Tx};
 use weir_jobs::{Claimed, Failure, Job, Queue};
 
+use super::deliver::PATIENT_S;
 use super::round::{Item, Round, Went};
 use super::signer::Haste;
 use crate::ActivityPub;
@@ -62,6 +63,7 @@ impl Redeliver {
 
 impl Job for Redeliver {
     const KIND: &'static str = "redeliver";
+    const TIMEOUT_S: u64 = PATIENT_S;
     const QUEUE: Queue = Queue::new("redeliver", Class::Outbound).running_max(HOSTS_MAX);
 
     fn lane(&self) -> Cow<'_, str> {

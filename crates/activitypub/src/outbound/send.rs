@@ -55,12 +55,20 @@ pub enum Fault {
 
 /// Why there is no answer to go by.
 enum Lost {
+    /// This server's own trouble.
+    Here(CommunityError),
     /// There was none, or not as it should be.
     Failed(Error),
     /// There was none in the time that there is for it.
     Slow,
     /// It is led to where nothing is delivered, and why.
     Astray(String),
+}
+
+impl From<CommunityError> for Lost {
+    fn from(error: CommunityError) -> Self {
+        Self::Here(error)
+    }
 }
 
 /// How a delivery goes its way.
@@ -95,8 +103,9 @@ pub async fn try_once(
     let (mut tried, mut form) = (Tried::Taken, known);
     for next in [known, other] {
         form = next;
-        let answer = match post(face, payload, &url, &signing, form, way, &mut took_ms).await? {
+        let answer = match post(face, payload, &url, &signing, form, way, &mut took_ms).await {
             Ok(answer) => Ok(answer),
+            Err(Lost::Here(error)) => return Err(error),
             Err(Lost::Failed(error)) => Err(error),
             Err(Lost::Slow) => {
                 let reason = "it takes long to answer, and many do".to_owned();
@@ -127,7 +136,7 @@ async fn post(
     form: Form,
     way: &Way<'_>,
     took_ms: &mut i64,
-) -> Result<Result<Response, Lost>, CommunityError> {
+) -> Result<Response, Lost> {
     let (key, body) = (signing.clone(), payload.body.clone());
     let clock = face.community().env().clock.clone();
     let sign = move |method: &Method, url: &Url| {
@@ -145,7 +154,7 @@ async fn post(
         face.outbound().signer.run(way.haste, move || signing(&Method::POST, &target)).await;
     let Some(ready) = ready else {
         let host = url.host_str().unwrap_or_default().to_owned();
-        return Ok(Err(Lost::Failed(Error::Busy { host })));
+        return Err(Lost::Failed(Error::Busy { host }));
     };
     let signer = move |method: &Method, url: &Url| {
         if *method == Method::POST && *url == first { ready.clone() } else { sign(method, url) }
@@ -157,7 +166,7 @@ async fn post(
         None => Some(asked.await),
     };
     *took_ms += i64::try_from(begun.elapsed().as_millis()).unwrap_or(i64::MAX);
-    answer.unwrap_or(Ok(Err(Lost::Slow)))
+    answer.unwrap_or(Err(Lost::Slow))
 }
 
 /// Asks the server of `url`, and those to which it leads, all within the time of one request.
@@ -166,7 +175,7 @@ async fn ask(
     payload: &Payload,
     url: &Url,
     signer: Signer,
-) -> Result<Result<Response, Lost>, CommunityError> {
+) -> Result<Response, Lost> {
     let (begun, time_max) = (Instant::now(), face.fetch().deadline());
     let mut at = url.clone();
     for _ in 0..=SERVERS_MAX {
@@ -176,18 +185,16 @@ async fn ask(
             .deadline(time_max.saturating_sub(begun.elapsed()))
             .stay_on_host()
             .sign(signer.clone());
-        let answer = match face.fetch().post(request, payload.body.clone()).await {
-            Ok(answer) => answer,
-            Err(error) => return Ok(Err(Lost::Failed(error))),
-        };
-        let Some(next) = answer.leads_to.clone() else { return Ok(Ok(answer)) };
+        let answer = face.fetch().post(request, payload.body.clone()).await;
+        let answer = answer.map_err(Lost::Failed)?;
+        let Some(next) = answer.leads_to.clone() else { return Ok(answer) };
         if let Some(reason) = astray(face, &next).await? {
-            return Ok(Err(Lost::Astray(reason)));
+            return Err(Lost::Astray(reason));
         }
         at = next;
     }
     let host = url.host_str().unwrap_or_default().to_owned();
-    Ok(Err(Lost::Failed(Error::Redirects { host, max: SERVERS_MAX })))
+    Err(Lost::Failed(Error::Redirects { host, max: SERVERS_MAX }))
 }
 
 /// Why nothing is delivered at `next`, where a server leads a delivery, if that is so.
@@ -226,6 +233,11 @@ fn judge(face: &ActivityPub, answer: Result<Response, Error>) -> Tried {
         Error::Status { status: StatusCode::GONE, .. } => Tried::Gone(reason),
         Error::Status { .. } => Tried::Refused(reason),
         Error::Busy { .. } => Tried::Later { reason, fault: Fault::Here, after_ms: None },
+        // It may be what it was asked for that failed, as a post or a picture that strangers named:
+        // whether deliveries do is told by their own failures.
+        Error::Open { retry_after_ms, .. } => {
+            Tried::Later { reason, fault: Fault::Message, after_ms: Some(retry_after_ms) }
+        }
         _ => Tried::Later { reason, fault: Fault::Host, after_ms: error.retry_after_ms() },
     }
 }

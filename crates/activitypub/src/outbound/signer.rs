@@ -13,6 +13,8 @@ use weir_base::Turns;
 /// How much the threads step back: while all processors are wanted each has about a twentieth of
 /// what another thread has.
 const STEP_BACK: i32 = 13;
+/// Of so many signatures one is not of those that go before others, where any other waits.
+const LATER_ONE_IN: u32 = 8;
 /// A thread rests after a signature if it did not for so long, …
 const WITHOUT_REST_MAX: Duration = Duration::from_millis(4);
 /// … and how long that is. Under Linux 6.18 the processes of PostgreSQL, each a session, were seen
@@ -46,7 +48,21 @@ struct Line {
 struct Waiting {
     first: VecDeque<Work>,
     later: VecDeque<Work>,
+    /// How many went before others since one of these went.
+    passed: u32,
     closed: bool,
+}
+
+impl Waiting {
+    fn next(&mut self) -> Option<Work> {
+        if !self.later.is_empty() {
+            self.passed = (self.passed + 1) % LATER_ONE_IN;
+            if self.passed == 0 {
+                return self.later.pop_front();
+            }
+        }
+        self.first.pop_front().or_else(|| self.later.pop_front())
+    }
 }
 
 impl Line {
@@ -66,9 +82,8 @@ impl Line {
             if waiting.closed {
                 return None;
             }
-            let work = waiting.first.pop_front().or_else(|| waiting.later.pop_front());
-            if work.is_some() {
-                return work;
+            if let Some(work) = waiting.next() {
+                return Some(work);
             }
             self.news.wait(&mut waiting);
         }
@@ -152,6 +167,22 @@ mod tests {
             line.next().unwrap()();
         }
         assert_eq!(*seen.lock(), ["first", "later"]);
+    }
+
+    #[test]
+    fn others_are_signed_too_however_many_go_before_them() {
+        let (line, seen) = (Line::default(), Arc::new(Mutex::new(Vec::new())));
+        let add = |haste| {
+            let seen = seen.clone();
+            line.add(haste, Box::new(move || seen.lock().push(haste)));
+        };
+        (0..20).for_each(|_| add(Haste::First));
+        (0..20).for_each(|_| add(Haste::Later));
+        for _ in 0..16 {
+            line.next().unwrap()();
+        }
+        let later = seen.lock().iter().filter(|haste| **haste == Haste::Later).count();
+        assert_eq!(later, 2);
     }
 
     #[tokio::test]

@@ -11,8 +11,8 @@ use weir_community::federation::order::Version;
 use weir_community::hosts;
 use weir_db::{Class, Tx};
 
-use super::RemoteError;
 use super::webfinger::Answer;
+use super::{RemoteError, Sought};
 use crate::ActivityPub;
 use crate::read;
 use crate::wire::{Actor, Object, Uri};
@@ -65,7 +65,7 @@ impl ActivityPub {
         {
             return Ok(account.id);
         }
-        if let Some(why) = self.finder().budgets.failed(uri.as_str()) {
+        if let Some(why) = self.finder().budgets.failed(Sought::Account, uri.as_str()) {
             return Err(RemoteError::Gone(format!("{uri} ({why})")));
         }
         let learnt = self.learn(uri).await;
@@ -73,7 +73,7 @@ impl ActivityPub {
             && !error.is_passing()
             && !error.is_doubt()
         {
-            self.finder().budgets.note_failure(uri.as_str(), &error.to_string());
+            self.finder().budgets.note_failure(Sought::Account, uri.as_str(), &error.to_string());
         }
         learnt
     }

@@ -22,11 +22,20 @@ const HOSTS_MAX: u64 = 10_000;
 const FAILURES_MAX: u64 = 20_000;
 const FAILURE_LIFE: Duration = Duration::from_secs(600);
 
+/// What is looked for at an address: that no post is there says nothing of an account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Sought {
+    /// Somebody.
+    Account,
+    /// Something that somebody wrote.
+    Post,
+}
+
 /// See the module.
 pub(crate) struct Budgets {
     clock: Clock,
     counts: Cache<String, Arc<Mutex<Count>>>,
-    failures: Cache<String, Arc<str>>,
+    failures: Cache<(Sought, String), Arc<str>>,
     flights: Mutex<HashMap<String, Weak<tokio::sync::Mutex<()>>>>,
 }
 
@@ -113,14 +122,14 @@ impl Budgets {
         flight.lock_owned().await
     }
 
-    /// Why what `key` names failed lately for good, if it did.
-    pub(crate) fn failed(&self, key: &str) -> Option<Arc<str>> {
-        self.failures.get(key)
+    /// Why what was `sought` at `uri` failed lately for good, if it did.
+    pub(crate) fn failed(&self, sought: Sought, uri: &str) -> Option<Arc<str>> {
+        self.failures.get(&(sought, uri.to_owned()))
     }
 
-    /// What `key` names failed for good.
-    pub(crate) fn note_failure(&self, key: &str, why: &str) {
-        self.failures.insert(key.to_owned(), why.into());
+    /// What was `sought` at `uri` failed for good.
+    pub(crate) fn note_failure(&self, sought: Sought, uri: &str, why: &str) {
+        self.failures.insert((sought, uri.to_owned()), why.into());
     }
 }
 

@@ -19,7 +19,7 @@ mod webfinger;
 
 use weir_base::{Clock, Timestamp};
 
-pub(crate) use budget::for_key;
+pub(crate) use budget::{Sought, for_key};
 pub(crate) use document::SERVERS_MAX;
 pub(crate) use error::RemoteError;
 pub(crate) use job::register;
@@ -74,8 +74,8 @@ impl Finder {
         self.policies.held()
     }
 
-    /// Whether what `uri` names could not be had lately, for good.
-    pub(crate) fn failed(&self, uri: &str) -> bool {
-        self.budgets.failed(uri).is_some()
+    /// Whether what was `sought` at `uri` could not be had lately, for good.
+    pub(crate) fn failed(&self, sought: Sought, uri: &str) -> bool {
+        self.budgets.failed(sought, uri).is_some()
     }
 }

@@ -6,7 +6,7 @@ use weir_community::statuses::{self, Cause, Fate, Receipt};
 use weir_community::{accounts, federation};
 use weir_db::{Class, Tx};
 
-use super::RemoteError;
+use super::{RemoteError, Sought};
 use crate::ActivityPub;
 use crate::read;
 use crate::wire::{Activity, Kind, Object, ObjectRef, Post, Uri};
@@ -42,7 +42,7 @@ impl ActivityPub {
         if let Some(known) = self.known_post(uri).await? {
             return Ok(known);
         }
-        if let Some(why) = self.finder().budgets.failed(uri.as_str()) {
+        if let Some(why) = self.finder().budgets.failed(Sought::Post, uri.as_str()) {
             return Err(RemoteError::Gone(format!("{uri} ({why})")));
         }
         let learnt = match self.document(uri).await {
@@ -52,7 +52,7 @@ impl ActivityPub {
         if let Err(error) = &learnt
             && !error.is_passing()
         {
-            self.finder().budgets.note_failure(uri.as_str(), &error.to_string());
+            self.finder().budgets.note_failure(Sought::Post, uri.as_str(), &error.to_string());
         }
         learnt
     }

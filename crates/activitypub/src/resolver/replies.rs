@@ -4,7 +4,7 @@ use weir_community::federation;
 use weir_community::statuses::Fate;
 use weir_db::Class;
 
-use super::RemoteError;
+use super::{RemoteError, Sought};
 use crate::ActivityPub;
 use crate::wire::{Collection, CollectionRef, Object, ObjectRef, Uri};
 
@@ -84,7 +84,7 @@ impl ActivityPub {
         level: u32,
     ) -> Result<(), RemoteError> {
         let is_unknown = self.fate(uri.as_str()).await? == Fate::Unknown;
-        if !is_unknown || self.finder().failed(uri.as_str()) {
+        if !is_unknown || self.finder().failed(Sought::Post, uri.as_str()) {
             return Ok(());
         }
         let Object::Post(post) = self.document(uri).await? else {

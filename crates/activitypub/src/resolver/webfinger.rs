@@ -82,7 +82,11 @@ impl ActivityPub {
         let subject = descriptor.subject.as_deref().unwrap_or_default();
         let subject = subject.strip_prefix("acct:").unwrap_or(subject);
         let (username, domain) = subject.split_once('@').unwrap_or((username, domain));
-        Ok(Answer { username: username.into(), domain: hosts::name(domain), actor })
+        let (username, domain) = (username.into(), hosts::name(domain));
+        if !hosts::is_name(&domain) {
+            return Err(unfit("its subject is of no server"));
+        }
+        Ok(Answer { username, domain, actor })
     }
 
     async fn descriptor(&self, address: &str, url: Url) -> Result<Descriptor, RemoteError> {

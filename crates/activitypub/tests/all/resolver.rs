@@ -1,5 +1,6 @@
 use serde_json::{Value, json};
-use weir_community::federation::{Found, Resolver};
+use weir_activitypub::signature::Form;
+use weir_community::federation::{self, Found, Resolver, Wanted};
 use weir_community::{Env, Error, accounts, statuses};
 use weir_db::{Tx, params};
 
@@ -83,6 +84,47 @@ async fn of_a_post_that_was_deleted_its_server_is_not_asked() {
         assert!(fetched.contains(&"/notes/1".to_owned()), "{fetched:?}");
         assert!(!fetched.contains(&"/notes/0".to_owned()), "{fetched:?}");
         running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn that_no_post_lies_where_an_account_does_says_nothing_of_the_account() {
+    for place in places() {
+        let peer = Peer::start().await;
+        let running = place.start();
+        let bob = peer.actor("bob");
+        let wanted = Wanted::Status { uri: bob.clone() };
+        place.write(move |tx, env| federation::want(tx, env, wanted.clone(), 0)).await.unwrap();
+        until("it was looked for", async || place.count("jobs").await == 0).await;
+        assert!(peer.fetched().contains(&"/users/bob".to_owned()), "{:?}", peer.fetched());
+        let follow = json!({
+            "@context": "https://www.w3.org/ns/activitystreams", "id": peer.at("/follows/1"),
+            "type": "Follow", "actor": bob, "object": peer.actor("carol"),
+        });
+        let body = follow.to_string().into_bytes();
+        let (inbox, now) = ("http://weir.test/inbox", place.clock.now());
+        let headers = peer.sign_post(Form::Cavage, None, "bob", inbox, &body, now);
+        assert_eq!(place.send("/inbox", headers, body).await, 202);
+        until("bob is known", async || {
+            let bob = bob.clone();
+            place.read(move |tx, _| accounts::by_uri(tx, &bob)).await.unwrap().is_some()
+        })
+        .await;
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_name_at_what_is_no_server_is_not_believed() {
+    for place in places() {
+        let peer = Peer::start().await;
+        let bob = peer.actor("bob");
+        let link = json!({ "rel": "self", "type": "application/activity+json", "href": bob });
+        let subject = format!("acct:bob@{}#1", peer.domain());
+        peer.put("/.well-known/webfinger", json!({ "subject": subject, "links": [link] }));
+        let Ok(Found::Account(id)) = place.face.address(&bob).await else { panic!("no account") };
+        let account = place.read(move |tx, _| accounts::by_id(tx, id)).await.unwrap();
+        assert_eq!(account.domain, peer.domain());
     }
 }
 

@@ -119,6 +119,9 @@ impl RemoteAccount {
         self.inbox = inbox.ok_or_else(refused)?;
         self.shared_inbox = clean::web_address(&self.shared_inbox).unwrap_or_default();
         self.domain = hosts::name(&self.domain);
+        if !hosts::is_name(&self.domain) {
+            return Err(Error::invalid("domain", "ERR_INVALID", "is not a domain"));
+        }
         self.display_name = clean::line(&self.display_name, NAME_CHARACTERS_MAX);
         self.note = clean::html(clean::cut(&self.note, NOTE_BYTES_MAX));
         self.fields.truncate(FIELDS_MAX);

@@ -21,6 +21,8 @@ use crate::{Community, Env, Error, media};
 const DELAY_MS_MAX: u64 = 60_000;
 /// How long a preview is good, in ms.
 const GOOD_FOR_MS: i64 = 7 * 24 * 3_600 * 1_000;
+/// Previews that may wait to be fetched; then posts of other servers get none.
+const WAITING_MAX: u64 = 20_000;
 
 /// Fetches the page a post links to.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -35,6 +37,8 @@ impl Job for FetchCard {
     const KIND: &'static str = "fetch_card";
     const QUEUE: Queue = Queue::new("cards", Class::Housekeeping).running_max(8);
     const RETRY: Retry = Retry::NEVER;
+    // By then few look for it.
+    const EXPIRES_AFTER_MS: Option<i64> = Some(6 * 3_600 * 1_000);
 
     fn lane(&self) -> std::borrow::Cow<'_, str> {
         let host = Url::parse(&self.url).ok().and_then(|url| url.host_str().map(str::to_owned));
@@ -56,6 +60,10 @@ fn link_of(env: &Env, status: &Status) -> Option<String> {
 /// The database's.
 pub(crate) fn wanted(tx: &mut Tx, env: &Env, status: &Status) -> Result<(), Error> {
     let Some(url) = link_of(env, status) else { return Ok(()) };
+    if !status.local && env.jobs.depth(FetchCard::QUEUE.name) >= WAITING_MAX {
+        tx.after_commit(|| metrics::counter!("weir_community_cards_dropped_total").increment(1));
+        return Ok(());
+    }
     let wait_ms = env.random.below(DELAY_MS_MAX) as i64;
     let job = FetchCard { status: status.id, url };
     env.jobs.enqueue_at(tx, env.clock.now().plus_ms(wait_ms), &job)?;
@@ -93,17 +101,22 @@ pub fn register(registry: &mut Registry, community: &Community, fetch: &Fetch) {
 }
 
 async fn run(community: &Community, fetch: &Fetch, job: FetchCard) -> Result<(), Failure> {
-    let url = job.url.clone();
-    let known = community
-        .read(Class::Housekeeping, move |tx, _| {
-            Ok(tx.query_opt(
-                "SELECT id, fetched_at FROM cards WHERE url = ?1",
-                params![url],
-                |row| Ok((row.get::<Id>(0)?, row.get::<Timestamp>(1)?)),
-            )?)
-        })
-        .await
-        .map_err(Failure::retry)?;
+    let (asked, post) = (job.clone(), job.status);
+    let read = move |tx: &mut Tx, env: &Env| {
+        if !shows(tx, env, &asked)? {
+            return Ok(None);
+        }
+        Ok(Some(tx.query_opt(
+            "SELECT id, fetched_at FROM cards WHERE url = ?1",
+            params![asked.url],
+            |row| Ok((row.get::<Id>(0)?, row.get::<Timestamp>(1)?)),
+        )?))
+    };
+    let looked = community.read(Class::Housekeeping, read).await.map_err(Failure::retry)?;
+    let Some(known) = looked else {
+        tracing::debug!(%post, "it links elsewhere by now, or is gone");
+        return Ok(());
+    };
     let now = community.env().clock.now();
     if let Some((card, _)) = known.filter(|(_, at)| now.since_ms(*at) < GOOD_FOR_MS) {
         let unit = move |tx: &mut Tx, env: &Env| attach(tx, env, &job, card);
@@ -143,17 +156,21 @@ fn keep(tx: &mut Tx, env: &Env, job: &FetchCard, found: &preview::Preview) -> Re
     }
 }
 
-/// Gives the post its preview, unless it was edited or deleted meanwhile.
+/// Whether the post links to that page still: it may have been edited or deleted meanwhile.
+fn shows(tx: &mut Tx, env: &Env, job: &FetchCard) -> Result<bool, Error> {
+    match statuses::by_id(tx, job.status) {
+        Ok(status) => Ok(link_of(env, &status).as_deref() == Some(&*job.url)),
+        Err(Error::NotFound(_)) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Gives the post its preview, if it is to have it still.
 fn attach(tx: &mut Tx, env: &Env, job: &FetchCard, card: Id) -> Result<(), Error> {
-    let status = match statuses::by_id(tx, job.status) {
-        Ok(status) => status,
-        Err(Error::NotFound(_)) => return Ok(()),
-        Err(error) => return Err(error),
-    };
-    if link_of(env, &status).as_deref() == Some(&*job.url) {
+    if shows(tx, env, job)? {
         let sql = "UPDATE statuses SET card_id = ?2 WHERE id = ?1";
-        tx.run(sql, params![status.id, card])?;
-        env.streams.touched(tx, Noun::Post(status.id));
+        tx.run(sql, params![job.status, card])?;
+        env.streams.touched(tx, Noun::Post(job.status));
     }
     Ok(())
 }

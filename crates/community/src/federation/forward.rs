@@ -26,6 +26,13 @@ const SPEAKERS_MAX: usize = 10;
 const WAITING_MAX: u64 = 50_000;
 /// The same of those that came from one server.
 const WAITING_OF_ONE_MAX: u64 = 5_000;
+/// The longest message that is passed on, in bytes; most have a tenth of it.
+const BYTES_MAX: usize = 64 * 1024;
+/// Deliveries of such messages that may wait for their first try, one for each server: what then
+/// comes is not passed on; twice as many before a deletion is not.
+const DELIVERIES_MAX: u64 = 250_000;
+/// Where these wait, each server's in a lane.
+pub const PASSED_ON: Queue = Queue::new("deliver_passed_on", Class::Outbound);
 
 /// What a message needs in order to be passed on.
 #[derive(Debug, Clone)]
@@ -160,7 +167,9 @@ fn passed_on(
     let queue = Forward::QUEUE.name;
     // Who got the post through us is to hear that it is gone.
     let times = if matches!(incoming.deed, Deed::Delete { .. }) { 2 } else { 1 };
-    if env.jobs.depth(queue) >= times * WAITING_MAX
+    if passable.body.len() > BYTES_MAX
+        || env.jobs.depth(queue) >= times * WAITING_MAX
+        || env.jobs.depth(PASSED_ON.name) >= times * DELIVERIES_MAX
         || env.jobs.depth_in(queue, origin) >= times * WAITING_OF_ONE_MAX
     {
         tx.after_commit(|| {

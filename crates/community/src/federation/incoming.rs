@@ -7,7 +7,7 @@ use weir_base::{Id, Timestamp};
 use weir_db::{Tx, params};
 
 use super::order::{self, Event, Relation, Version};
-use super::{Wanted, host_of, want};
+use super::{Fetch, Wanted, Wish, host_of, want, want_each};
 use crate::accounts::{self, Account, RemoteAccount};
 use crate::relationships::Act;
 use crate::reports::{self, NewReport};
@@ -363,7 +363,8 @@ fn named(tx: &mut Tx, env: &Env, by: &Account, uri: &str) -> Result<Receipt, Err
     if host_of(uri) != host_of(&by.uri) || !statuses::is_followed(tx, by.id)? {
         return Ok(Receipt::Refused("irrelevant"));
     }
-    want(tx, env, Wanted::Status { uri: uri.into() }, 0)?;
+    let fetch = Fetch { wanted: Wanted::Status { uri: uri.into() }, depth: 0, patient: false };
+    want_each(tx, env, [Wish { by: Some(by), since: env.clock.now(), fetch }])?;
     Ok(Receipt::Refused("asked for"))
 }
 

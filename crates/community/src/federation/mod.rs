@@ -33,8 +33,8 @@ pub use alone::Alone;
 pub use arriving::{Arriving, comes};
 pub use audience::{Audience, Inbox, Reach, concerned, forget_inbox, reach, spoken_with};
 pub use forward::{
-    Absence, AskOrigin, Forward, Hearsay, Passable, absent_account, absent_post, concerns,
-    receive_and_forward,
+    Absence, AskOrigin, Forward, Hearsay, PASSED_ON, Passable, absent_account, absent_post,
+    concerns, receive_and_forward,
 };
 pub(crate) use incoming::boosted_at;
 pub use incoming::{Answered, Deed, Incoming, Senders, Undone, receive};
@@ -380,11 +380,7 @@ pub(crate) fn want_each<'w>(
         let Some(wait_ms) = wish.wait_ms(&mut asked) else { continue };
         let Wish { by, since, fetch } = wish;
         let patience_ms = match fetch.patient && may_come(env, &fetch.lane()) {
-            true => match comes_ms(env, &fetch.lane(), fetch.wanted.uri(), since) {
-                // It is called back, and has waited for its server's turn.
-                ms if wait_ms > ms => PATIENCE_MS,
-                ms => ms,
-            },
+            true => comes_ms(env, &fetch.lane(), fetch.wanted.uri(), since),
             false => 0,
         };
         if wait_ms > patience_ms {

@@ -169,14 +169,58 @@ pub fn register(registry: &mut Registry, community: &Community, keep: Keep) {
     let community = community.clone();
     registry.task(move |_: Claimed<Housekeep>| {
         let community = community.clone();
-        async move {
-            for chore in CHORES {
-                run(&community, chore, keep, |_| ()).await.map_err(Failure::retry)?;
-            }
-            Ok(())
-        }
+        async move { run_due(&community, keep).await.map_err(Failure::retry) }
     });
     registry.periodic("housekeeping", EVERY_MS, || Housekeep {});
+}
+
+/// How long a chore goes on, in ms, before the others that are due have their turn: a long one may
+/// take hours.
+const TURN_MS: i64 = 5_000;
+
+/// Does all chores that are due, by turns. One that fails leaves the others alone.
+///
+/// # Errors
+/// That of the last one that failed, after all others are done.
+pub async fn run_due(community: &Community, keep: Keep) -> Result<(), Error> {
+    let (mut able, mut failure) = (CHORES.iter().collect::<Vec<_>>(), None);
+    loop {
+        let mut some_go_on = false;
+        let mut next = Vec::with_capacity(able.len());
+        for chore in able {
+            match turn(community, chore, keep).await {
+                Ok(goes_on) => {
+                    some_go_on |= goes_on;
+                    next.push(chore);
+                }
+                Err(error) => {
+                    tracing::warn!(chore = chore.name, %error, "a chore failed");
+                    metrics::counter!(
+                        "weir_community_housekeeping_failed_total", "chore" => chore.name
+                    )
+                    .increment(1);
+                    failure = Some(error);
+                }
+            }
+        }
+        if !some_go_on {
+            return failure.map_or(Ok(()), Err);
+        }
+        able = next;
+    }
+}
+
+/// Does `chore` for a while if it is due; tells whether there is more of it.
+async fn turn(community: &Community, chore: &'static Chore, keep: Keep) -> Result<bool, Error> {
+    let clock = &community.env().clock;
+    let began = clock.now();
+    let unit = move |tx: &mut Tx, env: &Env| step(tx, env, chore, keep);
+    while community.write(Class::Housekeeping, unit).await?.is_some() {
+        if clock.now().since_ms(began) >= TURN_MS {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Does `chore` if it is due, or goes on with it, to its end; `told` hears of each slice how far

@@ -24,6 +24,13 @@ async fn titled(place: &Place, id: Id, title: &str) -> serde_json::Value {
     card(place, id).await.unwrap().0
 }
 
+/// Previews that are still to be fetched.
+async fn waiting(place: &Place) -> i64 {
+    let sql = "SELECT (SELECT count(*) FROM jobs WHERE kind = 'fetch_card')
+       + (SELECT count(*) FROM jobs_later WHERE kind = 'fetch_card')";
+    place.read(|tx, _| Ok(tx.value(sql, &[])?.unwrap_or(0))).await.unwrap()
+}
+
 async fn edit(place: &Place, by: Id, post: Id, text: &str) {
     let edit = Edit { text: text.into(), ..Edit::default() };
     place.write(move |tx, env| statuses::edit(tx, env, by, post, &edit)).await.unwrap();
@@ -132,6 +139,13 @@ async fn an_edit_with_another_link_gets_another_preview() {
         let late = place.post(alice, &one, Visibility::Public).await;
         edit(&place, alice, late, &two).await;
         titled(&place, late, "Two").await;
+        let asked = origin.asked();
+        let late = place.post(alice, &format!("{}/three", origin.base), Visibility::Public).await;
+        edit(&place, alice, late, "neither").await;
+        place.clock.advance(60_000);
+        place.jobs.wake();
+        until("the job is done", async || waiting(&place).await == 0).await;
+        assert_eq!(origin.asked(), asked, "nothing links there any more");
         running.stop().await;
     }
 }

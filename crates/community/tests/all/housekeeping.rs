@@ -659,3 +659,17 @@ async fn a_mark_made_in_the_same_moment_is_not_lost() {
         agrees(&place).await;
     }
 }
+
+#[tokio::test]
+async fn a_chore_that_fails_keeps_no_other_from_its_work() {
+    for place in places() {
+        let broken = |tx: &mut Tx, _: &Env| {
+            tx.run("DROP TABLE chat_tokens", &[])?;
+            let sql = "INSERT INTO tombstones (uri, host, deleted_at) VALUES (?1, ?1, 1)";
+            Ok(tx.run(sql, params!["gone"])?)
+        };
+        place.write(broken).await.unwrap();
+        assert!(housekeeping::run_due(&place.community, KEEP).await.is_err());
+        assert_eq!(count(&place, "SELECT count(*) FROM tombstones").await, 0);
+    }
+}

@@ -29,7 +29,7 @@ pub const TRIED_MS: i64 = 7 * 24 * 60 * 60 * 1_000;
 /// How long it is told what became of a message, in ms: a day longer.
 const TOLD_MS: i64 = 8 * 24 * 60 * 60 * 1_000;
 /// For how long a row is left to the first try, which has a job of its own, in ms.
-const FIRST_TRY_MS: i64 = 10 * 60 * 1_000;
+pub const FIRST_TRY_MS: i64 = 10 * 60 * 1_000;
 /// The names of hosts that are kept of one message, in bytes; the others are counted.
 const NAMES_BYTES_MAX: usize = 64 * 1024;
 /// A reason is cut to so many characters.

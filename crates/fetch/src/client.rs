@@ -229,7 +229,8 @@ impl Fetch {
         let host = target::host_of(url);
         // To be out of time before it was one's turn is not the host's failure.
         let busy = |_| Error::Busy { host: host.clone() };
-        let mut place = timeout_at(time.until, hosts.enter(&host)).await.map_err(busy)??;
+        let mut place =
+            timeout_at(time.until, hosts.enter(&host, request.insists)).await.map_err(busy)??;
         let mut headers = request.headers.clone();
         if host != target::host_of(&request.url) {
             headers.remove(AUTHORIZATION);

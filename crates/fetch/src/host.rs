@@ -76,12 +76,14 @@ impl Hosts {
 
     /// Waits for a place: first one of the host, then one of all, so that whoever waits for a
     /// slow host keeps nobody else from going. The breaker is asked again after the wait: what
-    /// queued up before a host fell silent does not go to it one by one.
-    pub(crate) async fn enter(&self, name: &str) -> Result<Place, Error> {
+    /// queued up before a host fell silent does not go to it one by one. Who `insists` goes anyway.
+    pub(crate) async fn enter(&self, name: &str, insists: bool) -> Result<Place, Error> {
         let host = self.host(name)?;
         let busy = || Error::Busy { host: name.to_owned() };
         let open = |retry_after_ms| Error::Open { host: name.to_owned(), retry_after_ms };
-        host.breaker.lock().check(self.clock.now()).map_err(open)?;
+        if !insists {
+            host.breaker.lock().check(self.clock.now()).map_err(open)?;
+        }
         let waiting = host.waiting.fetch_add(1, Ordering::Relaxed);
         let waits = Waiting(&host.waiting);
         if waiting >= self.waiting_max && host.places.available_permits() == 0 {
@@ -91,7 +93,11 @@ impl Hosts {
         let of_host = host.places.clone().acquire_owned().await.map_err(|_| busy())?;
         let of_all = self.all.clone().acquire_owned().await.map_err(|_| busy())?;
         drop(waits);
-        let entry = host.breaker.lock().enter(self.clock.now()).map_err(open)?;
+        let entry = match insists {
+            // Where the breaker is not closed, how this ends does not move it.
+            true => Entry::Normal,
+            false => host.breaker.lock().enter(self.clock.now()).map_err(open)?,
+        };
         metrics::gauge!("weir_fetch_in_flight_requests").increment(1);
         let (clock, told) = (self.clock.clone(), false);
         Ok(Place { host, clock, entry, told, _of_host: of_host, _of_all: of_all })

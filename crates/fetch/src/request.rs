@@ -26,6 +26,7 @@ pub struct Request {
     pub(crate) sign: Option<Signer>,
     pub(crate) stay_on_host: bool,
     pub(crate) urgent: bool,
+    pub(crate) insists: bool,
 }
 
 impl Request {
@@ -39,6 +40,7 @@ impl Request {
             sign: None,
             stay_on_host: false,
             urgent: false,
+            insists: false,
         }
     }
 
@@ -81,6 +83,13 @@ impl Request {
     /// Has no redirect to another host or port followed: [`Response::leads_to`] then names it.
     pub fn stay_on_host(mut self) -> Self {
         self.stay_on_host = true;
+        self
+    }
+
+    /// Has it go also to a host that is left alone, without a word on that: for who keeps account
+    /// of hosts by itself, since strangers may name what makes a host fail when it is asked for.
+    pub fn insist(mut self) -> Self {
+        self.insists = true;
         self
     }
 

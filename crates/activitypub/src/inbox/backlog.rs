@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use weir_base::Timestamp;
-use weir_community::federation::{self, BEHIND, Fetch, Forward, INBOUND_LATE, Patience};
+use weir_community::federation::{
+    self, BEHIND, Fetch, Forward, INBOUND_LATE, PASSED_ON_MAX, Patience,
+};
 use weir_community::{Env, Error, search};
 use weir_db::{Class, Tx};
 use weir_jobs::{Job, Queue, Registry};
@@ -56,15 +58,16 @@ const STRANGERS_MAX: usize = 20;
 /// What came late steps back while senders crowd at the door: their messages are safe first, and
 /// people wait for fewer batches.
 pub(super) fn register(registry: &mut Registry, face: &ActivityPub) {
-    let few = [
-        (unknown::QUEUE, FEW_UNKNOWN),
-        (Forward::QUEUE, FEW_PASSED_ON),
-        (search::QUEUE, MANY_FOUND),
-    ];
+    let few = [(unknown::QUEUE, FEW_UNKNOWN), (search::QUEUE, MANY_FOUND)];
     for (queue, few) in few {
         let face = face.clone();
         registry.give_way(queue, few, move || face.is_behind());
     }
+    let passing = face.clone();
+    registry.give_way(Forward::QUEUE, FEW_PASSED_ON, move || {
+        let jobs = &passing.community().env().jobs;
+        passing.is_behind() || jobs.depth(DeliverPassedOn::QUEUE.name) >= PASSED_ON_MAX
+    });
     let judging = face.clone();
     registry.give_way(DeliverPassedOn::QUEUE, FEW_DELIVERED, move || judging.has_strangers());
     let callers = face.inbox().callers.clone();

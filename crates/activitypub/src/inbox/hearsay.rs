@@ -48,7 +48,8 @@ impl ActivityPub {
             ask.object.parse().map_err(|error: WireError| Failure::Discard(error.to_string()))?;
         let is_account = ask.object == ask.actor;
         let asked = match ask.said {
-            Hearsay::Create => self.post(&uri, DEPTH).await,
+            // That it is not there, or is no post, takes nothing away.
+            Hearsay::Create => return Ok(self.post(&uri, DEPTH).await.map(drop)?),
             Hearsay::Update | Hearsay::Delete if is_account => self.reread_account(&uri).await,
             Hearsay::Update | Hearsay::Delete => self.reread_post(&uri, DEPTH).await,
         };

@@ -122,12 +122,14 @@ pub async fn passed_on(face: ActivityPub, claim: Claimed<DeliverPassedOn>) -> Re
     deliver(&face, claim.job.0, is_anew, Haste::Later, patience).await
 }
 
-/// Whether it was never begun, as far as is known, nor waited for so long that [`Redeliver`] may
-/// have delivered it.
+/// Whether it was never begun, as far as is known, as by another node, nor waited for so long that
+/// [`Redeliver`] may have delivered it.
 fn is_anew<J>(face: &ActivityPub, claim: &Claimed<J>) -> bool {
     let waited_ms = face.now().since_ms(claim.enqueued_at);
     let is_in_time = (0..outgoing::FIRST_TRY_MS).contains(&waited_ms);
-    claim.attempt == 1 && claim.enqueued_at >= face.outbound().started_at && is_in_time
+    let is_ours = face.community().env().jobs.knows_all_that_waits();
+    let is_of_this_run = claim.enqueued_at >= face.outbound().started_at;
+    claim.attempt == 1 && is_of_this_run && is_in_time && is_ours
 }
 
 async fn deliver(

@@ -146,7 +146,7 @@ pub async fn again(face: ActivityPub, claim: Claimed<Redeliver>) -> Result<(), F
         Ok(match failing_until {
             Some(until) if until > now && !at_once => Step::Wait(until),
             _ if must_wait => Step::Wait(now.plus_ms(STEP_MS)),
-            Some(_) => Step::Try(outgoing::probe(tx, &host)?.into_iter().collect()),
+            Some(_) => Step::Try(outgoing::probe(tx, &host, now)?.into_iter().collect()),
             None => Step::Try(outgoing::due(tx, &host, now, pace)?),
         })
     };
@@ -162,7 +162,7 @@ pub async fn again(face: ActivityPub, claim: Claimed<Redeliver>) -> Result<(), F
         }
         Step::Try(waiting) => waiting,
     };
-    // A probe has its own time: were it refused here, it would count as one that failed.
+    // What is fetched from there may go again as well: if it does not answer, that is soon seen.
     if at_once || failing_until.is_some() {
         waiting.iter().for_each(|it| forgive(&face, &it.inbox));
     }
@@ -200,7 +200,8 @@ pub async fn again(face: ActivityPub, claim: Claimed<Redeliver>) -> Result<(), F
     face.community().write(Class::Outbound, unit).await.map_err(Failure::retry)
 }
 
-/// The way out leaves a host alone that did not answer lately: not this time.
+/// The way out leaves a host alone that did not answer lately when it was asked for something: no
+/// more.
 fn forgive(face: &ActivityPub, inbox: &str) {
     if let Ok(url) = url::Url::parse(inbox) {
         face.fetch().retry_host(&url);

@@ -184,6 +184,7 @@ async fn ask(
             .limit_bytes(ANSWER_BYTES_MAX)
             .deadline(time_max.saturating_sub(begun.elapsed()))
             .stay_on_host()
+            .insist()
             .sign(signer.clone());
         let answer = face.fetch().post(request, payload.body.clone()).await;
         let answer = answer.map_err(Lost::Failed)?;
@@ -233,11 +234,6 @@ fn judge(face: &ActivityPub, answer: Result<Response, Error>) -> Tried {
         Error::Status { status: StatusCode::GONE, .. } => Tried::Gone(reason),
         Error::Status { .. } => Tried::Refused(reason),
         Error::Busy { .. } => Tried::Later { reason, fault: Fault::Here, after_ms: None },
-        // It may be what it was asked for that failed, as a post or a picture that strangers named:
-        // whether deliveries do is told by their own failures.
-        Error::Open { retry_after_ms, .. } => {
-            Tried::Later { reason, fault: Fault::Message, after_ms: Some(retry_after_ms) }
-        }
         _ => Tried::Later { reason, fault: Fault::Host, after_ms: error.retry_after_ms() },
     }
 }

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use weir_activitypub::signature::Form;
 use weir_activitypub::signature::key::PrivateKey;
 use weir_base::Id;
+use weir_community::accounts;
 use weir_community::statuses::{self, Visibility};
 
 use crate::deliveries::{came, follows};
@@ -173,6 +174,29 @@ async fn what_is_handed_on_has_effect_only_as_its_origin_says() {
         // Other kinds cannot be asked about.
         let follow = activity(&origin, "bob", "Like", asked.into());
         assert_eq!(send(&place, &hand, "dave", &follow).await, 403);
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn nobody_is_gone_because_another_server_says_that_they_wrote_themselves() {
+    for place in places() {
+        let (origin, hand) = (Peer::start().await, Peer::start().await);
+        let alice = place.person("alice").await;
+        place.stranger(&hand, "dave").await;
+        let bob = place.stranger(&origin, "bob").await;
+        let running = place.start();
+        let post = place.post(alice, "A question", Visibility::Public).await;
+        let asked = format!("http://weir.test/ap/users/{alice}/statuses/{post}");
+        let forged = note(&origin, "bob", "/users/bob", "A post at an account", Some(&asked));
+        let create = activity(&origin, "bob", "Create", forged);
+        for times in 1..=2 {
+            assert_eq!(send(&place, &hand, "dave", &create).await, 202);
+            until("all is done", async || place.count("jobs").await == 0).await;
+            assert!(origin.fetched().contains(&"/users/bob".to_owned()), "{times}");
+            let known = place.read(move |tx, _| accounts::by_id(tx, bob)).await.unwrap();
+            assert_eq!(known.deleted_at, None, "{times}");
+        }
         running.stop().await;
     }
 }

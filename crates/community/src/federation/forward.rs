@@ -28,9 +28,9 @@ const WAITING_MAX: u64 = 50_000;
 const WAITING_OF_ONE_MAX: u64 = 5_000;
 /// The longest message that is passed on, in bytes; most have a tenth of it.
 const BYTES_MAX: usize = 64 * 1024;
-/// Deliveries of such messages that may wait for their first try, one for each server: what then
-/// comes is not passed on; twice as many before a deletion is not.
-const DELIVERIES_MAX: u64 = 250_000;
+/// Deliveries of such messages that may wait for their first try: while they do, the messages wait
+/// as well, and what comes is not passed on; twice as many before a deletion is not.
+pub const PASSED_ON_MAX: u64 = 250_000;
 /// Where these wait, each server's in a lane.
 pub const PASSED_ON: Queue = Queue::new("deliver_passed_on", Class::Outbound);
 
@@ -169,7 +169,7 @@ fn passed_on(
     let times = if matches!(incoming.deed, Deed::Delete { .. }) { 2 } else { 1 };
     if passable.body.len() > BYTES_MAX
         || env.jobs.depth(queue) >= times * WAITING_MAX
-        || env.jobs.depth(PASSED_ON.name) >= times * DELIVERIES_MAX
+        || env.jobs.depth(PASSED_ON.name) >= times * PASSED_ON_MAX
         || env.jobs.depth_in(queue, origin) >= times * WAITING_OF_ONE_MAX
     {
         tx.after_commit(|| {

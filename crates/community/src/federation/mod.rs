@@ -33,8 +33,8 @@ pub use alone::Alone;
 pub use arriving::{Arriving, comes};
 pub use audience::{Audience, Inbox, Reach, concerned, forget_inbox, reach, spoken_with};
 pub use forward::{
-    Absence, AskOrigin, Forward, Hearsay, PASSED_ON, Passable, absent_account, absent_post,
-    concerns, receive_and_forward,
+    Absence, AskOrigin, Forward, Hearsay, PASSED_ON, PASSED_ON_MAX, Passable, absent_account,
+    absent_post, concerns, receive_and_forward,
 };
 pub(crate) use incoming::boosted_at;
 pub use incoming::{Answered, Deed, Incoming, Senders, Undone, receive};
@@ -383,7 +383,10 @@ pub(crate) fn want_each<'w>(
             true => comes_ms(env, &fetch.lane(), fetch.wanted.uri(), since),
             false => 0,
         };
-        if wait_ms > patience_ms {
+        // What is beyond its server's allowance is not called back, which would be before its turn.
+        if wait_ms > 0 {
+            let wait_ms =
+                if patience_ms < PATIENCE_MS { wait_ms.max(patience_ms) } else { wait_ms };
             // Under a key of its server's: who wants the same has it fetched when they may.
             let of = by.map(|by| by.domain.as_str()).unwrap_or_default();
             let part = wait_ms.div_euclid(PLANNED_PER_MS);

@@ -31,7 +31,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use weir_base::{Id, Timestamp};
 use weir_db::{Class, ToValue, Tx, Value, params};
-use weir_jobs::{Claimed, Failure, Job, Queue, Registry, Unique};
+use weir_jobs::{Claimed, Failure, Job, Queue, Registry, Retry, Unique};
 
 use crate::slices::is_over;
 use crate::{Community, Env, Error};
@@ -90,7 +90,8 @@ pub struct Chore {
     statements: &'static [&'static [&'static str]],
 }
 
-/// All chores, in the order in which they are done: what goes frees what comes after it.
+/// All chores, in the order in which they have their turns: what goes frees what comes after it,
+/// which finds that in its next run at the latest.
 pub const CHORES: &[Chore] = &[
     expired::NOTIFICATIONS,
     unused::REQUESTS,
@@ -157,6 +158,8 @@ impl Job for Housekeep {
     const KIND: &'static str = "housekeep";
     const QUEUE: Queue = Queue::new("housekeeping", Class::Housekeeping).running_max(1);
     const UNIQUE: Unique = Unique::UntilDone;
+    // The next one comes in ten minutes; none does while one waits to be tried again.
+    const RETRY: Retry = Retry::NEVER;
     const TIMEOUT_S: u64 = 6 * 3_600;
 
     fn unique_key(&self) -> Option<std::borrow::Cow<'_, str>> {
@@ -178,10 +181,11 @@ pub fn register(registry: &mut Registry, community: &Community, keep: Keep) {
 /// take hours.
 const TURN_MS: i64 = 5_000;
 
-/// Does all chores that are due, by turns. One that fails leaves the others alone.
+/// Does all chores that are due, by turns. One that fails is left out from then on, and leaves the
+/// others alone.
 ///
 /// # Errors
-/// That of the last one that failed, after all others are done.
+/// The database's own trouble at once; that of the last one that failed after all others are done.
 pub async fn run_due(community: &Community, keep: Keep) -> Result<(), Error> {
     let (mut able, mut failure) = (CHORES.iter().collect::<Vec<_>>(), None);
     loop {
@@ -193,6 +197,7 @@ pub async fn run_due(community: &Community, keep: Keep) -> Result<(), Error> {
                     some_go_on |= goes_on;
                     next.push(chore);
                 }
+                Err(Error::Db(error)) if error.is_passing() => return Err(Error::Db(error)),
                 Err(error) => {
                     tracing::warn!(chore = chore.name, %error, "a chore failed");
                     metrics::counter!(

@@ -46,6 +46,26 @@ async fn a_dead_host_is_left_alone_and_probed_once_its_time_is_over() {
 }
 
 #[tokio::test]
+async fn who_insists_goes_to_a_host_that_is_left_alone_and_changes_nothing_for_others() {
+    let (_, options) = manual();
+    let fetch = fetch(options);
+    let server = Server::start(|asked| match asked.starts_with("POST") {
+        true => answer("202 Accepted", &[], b""),
+        false => answer("502 Bad Gateway", &[], b""),
+    })
+    .await;
+    let url = server.url("/");
+    for _ in 0..5 {
+        get(&fetch, &url).await.unwrap();
+    }
+    let posted = fetch.post(Request::new(url.clone()).insist(), Vec::new().into()).await.unwrap();
+    assert_eq!(posted.status.as_u16(), 202);
+    assert!(matches!(get(&fetch, &url).await, Err(Error::Open { .. })));
+    let posted = fetch.post(Request::new(url.clone()), Vec::new().into()).await;
+    assert!(matches!(posted, Err(Error::Open { .. })), "who does not insist");
+}
+
+#[tokio::test]
 async fn a_host_that_comes_back_is_asked_as_before() {
     let (clock, options) = manual();
     let fetch = fetch(options);

@@ -248,16 +248,17 @@ pub fn due(tx: &mut Tx, host: &str, now: Timestamp, limit: usize) -> Result<Vec<
 }
 
 /// What `host` is tried with while it does not answer: the oldest of what was tried least, so that
-/// a message which the host cannot bear is not the only one it is asked with.
+/// a message which the host cannot bear is not the only one it is asked with. What may wait for its
+/// first try yet is left to that.
 ///
 /// # Errors
 /// The database's.
-pub fn probe(tx: &mut Tx, host: &str) -> Result<Option<Waiting>, Error> {
+pub fn probe(tx: &mut Tx, host: &str, now: Timestamp) -> Result<Option<Waiting>, Error> {
     let sql = format!(
-        "SELECT {{}} FROM deliveries d WHERE host = ?1 AND {FIRST}
+        "SELECT {{}} FROM deliveries d WHERE host = ?1 AND (tries > 0 OR next_at <= ?2) AND {FIRST}
          ORDER BY tries, payload_id LIMIT 1"
     );
-    Ok(tx.record(&sql, params![host])?)
+    Ok(tx.record(&sql, params![host, now])?)
 }
 
 /// The inboxes of `host` that still wait for a message.

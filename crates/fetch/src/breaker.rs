@@ -42,6 +42,8 @@ pub enum Entry {
     Normal,
     /// The one by which is found out whether the host answers again.
     Probe,
+    /// One that was not asked for leave: where the breaker is not closed, it does not move it.
+    Insisting,
 }
 
 /// Closed, open or half open; see above.
@@ -116,7 +118,10 @@ impl Breaker {
     }
 
     /// The host asked for a pause of `pause_ms` milliseconds.
-    pub fn paused(&mut self, now: Timestamp, pause_ms: i64) -> bool {
+    pub fn paused(&mut self, entry: Entry, now: Timestamp, pause_ms: i64) -> bool {
+        if entry == Entry::Insisting && self.state != BreakerState::Closed {
+            return false;
+        }
         self.open(now, pause_ms)
     }
 
@@ -226,9 +231,9 @@ mod tests {
     #[test]
     fn a_host_may_ask_for_a_pause_within_the_limit() {
         let mut breaker = Breaker::new();
-        breaker.paused(at(0), 2_000);
+        breaker.paused(Entry::Normal, at(0), 2_000);
         assert_eq!(breaker.state(), BreakerState::Open { until: at(2_000) });
-        breaker.paused(at(0), i64::MAX);
+        breaker.paused(Entry::Normal, at(0), i64::MAX);
         assert_eq!(breaker.state(), BreakerState::Open { until: at(OPEN_MAX_MS) });
     }
 }

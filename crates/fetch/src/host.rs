@@ -94,8 +94,7 @@ impl Hosts {
         let of_all = self.all.clone().acquire_owned().await.map_err(|_| busy())?;
         drop(waits);
         let entry = match insists {
-            // Where the breaker is not closed, how this ends does not move it.
-            true => Entry::Normal,
+            true => Entry::Insisting,
             false => host.breaker.lock().enter(self.clock.now()).map_err(open)?,
         };
         metrics::gauge!("weir_fetch_in_flight_requests").increment(1);
@@ -188,7 +187,7 @@ impl Place {
     /// The host asked for a pause, in milliseconds.
     pub(crate) fn paused(&mut self, pause_ms: i64) {
         self.told = true;
-        if self.host.breaker.lock().paused(self.clock.now(), pause_ms) {
+        if self.host.breaker.lock().paused(self.entry, self.clock.now(), pause_ms) {
             metrics::counter!("weir_fetch_breakers_opened_total").increment(1);
         }
     }

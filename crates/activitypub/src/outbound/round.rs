@@ -10,7 +10,7 @@ use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use weir_base::{Id, Timestamp};
 use weir_community::federation::outgoing::{self, End};
-use weir_community::{Community, Env, Error, accounts, federation, hosts};
+use weir_community::{Community, Env, Error, federation, hosts};
 use weir_db::{Class, Tx};
 use weir_jobs::Failure;
 
@@ -352,27 +352,8 @@ async fn attempt(
     let way = Way { haste, peer: &peer, patience };
     let tried = try_once(face, &item, peer.form(), &way).await;
     let took_ms = tried.as_ref().map_or(0, |(.., took_ms)| *took_ms);
-    let tried = match tried {
-        Ok((Tried::Later { reason, fault: Fault::Host, after_ms }, form, _))
-            if !is_own(face, &item).await =>
-        {
-            Ok((Tried::Later { reason, fault: Fault::Message, after_ms }, form))
-        }
-        tried => tried.map(|(tried, form, _)| (tried, form)),
-    };
+    let tried = tried.map(|(tried, form, _)| (tried, form));
     Attempt { item, tried, took_ms }
-}
-
-/// Whether an inbox lies where its owner does, as far as is known. Anybody may name one of another
-/// server; that it fails says nothing of that server.
-async fn is_own(face: &ActivityPub, item: &Item) -> bool {
-    let host = federation::host_of(&item.inbox).unwrap_or_default().to_owned();
-    if host.eq_ignore_ascii_case(&item.domain) {
-        return true;
-    }
-    let domain = item.domain.clone();
-    let look = move |tx: &mut Tx, _: &Env| accounts::live_at(tx, &domain, &host);
-    face.community().read(Class::Outbound, look).await.unwrap_or(true)
 }
 
 async fn try_once(

@@ -49,7 +49,7 @@ async fn arrivals(place: &Place, status: Id) -> Arrivals {
     place.read(move |tx, env| outgoing::arrivals(tx, env, status)).await.unwrap().unwrap()
 }
 
-pub async fn is_failing(place: &Place, peer: &Peer) -> bool {
+async fn is_failing(place: &Place, peer: &Peer) -> bool {
     let domain = peer.domain();
     let row = place.read(move |tx, _| hosts::by_domain(tx, &domain)).await.unwrap();
     row.is_some_and(|row| row.failing_since.is_some())

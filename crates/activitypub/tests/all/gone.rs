@@ -7,7 +7,6 @@ use weir_community::accounts::{self, Account};
 use weir_community::federation::{Found, Resolver};
 use weir_community::statuses::{self, Visibility};
 
-use crate::backlog::is_failing;
 use crate::deliveries::{came, follows};
 use crate::peer::Peer;
 use crate::place::{Place, places, until};
@@ -52,39 +51,6 @@ async fn an_inbox_that_is_gone_is_forgotten_and_its_owner_looked_for() {
             peer.delivered().drain(before..).map(|delivered| delivered.path).collect();
         assert_eq!(to, ["/users/carol/inbox"]);
         assert!(account(&place, carol).await.deleted_at.is_none());
-        running.stop().await;
-    }
-}
-
-#[tokio::test]
-async fn who_names_an_inbox_of_another_server_does_not_make_that_fail() {
-    const ELSEWHERE: &str = "/users/nobody/inbox";
-    for place in places() {
-        let (victim, other) = (Peer::start().await, Peer::start().await);
-        let alice = place.person("alice").await;
-        let bob = place.stranger(&victim, "bob").await;
-        let inbox = victim.at(ELSEWHERE);
-        let pem = other.public_pem();
-        let mallory = place.stranger_by(&other.at(""), &pem, "mallory", inbox).await;
-        for follower in [bob, mallory] {
-            follows(&place, follower, alice).await;
-        }
-        victim.answer(|it| match it.path.as_str() {
-            ELSEWHERE => (StatusCode::SERVICE_UNAVAILABLE, [("retry-after", "3600")]),
-            _ => (StatusCode::ACCEPTED, [("retry-after", "0")]),
-        });
-        let running = place.start();
-        for posts in 1..=4 {
-            place.post(alice, "Hello", Visibility::Public).await;
-            let creates = || {
-                let all = victim.delivered().into_iter();
-                all.filter(|it| it.path == "/inbox" && it.kind() == "Create").count()
-            };
-            until("bob's server has it", async || creates() == posts).await;
-        }
-        until("mallory's wait", async || place.count("deliveries WHERE tries > 0").await >= 4)
-            .await;
-        assert!(!is_failing(&place, &victim).await);
         running.stop().await;
     }
 }

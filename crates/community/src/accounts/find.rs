@@ -7,7 +7,7 @@ use weir_base::Id;
 use weir_db::{Dialect, Question, Record as _, Tx, ids, params};
 
 use super::Account;
-use crate::{Env, Error, federation, hosts};
+use crate::{Env, Error, hosts};
 
 /// The account with this id, whatever its state.
 ///
@@ -88,22 +88,6 @@ pub fn by_uri(tx: &mut Tx, uri: &str) -> Result<Option<Account>, Error> {
 /// The database's.
 pub fn by_uris(tx: &mut Tx, uris: &[String]) -> Result<Vec<Account>, Error> {
     Ok(tx.records("SELECT {} FROM accounts WHERE uri IN texts(?1)", &[weir_db::texts(uris)])?)
-}
-
-/// Accounts of a domain that are looked at for where it has its accounts.
-const LOOKED_AT_MAX: i64 = 20;
-
-/// Whether accounts of `domain` have their ids at `host`, as far as the first of them that were
-/// learnt here tell: where a domain's server has a name of its own they all do.
-///
-/// # Errors
-/// The database's.
-pub fn live_at(tx: &mut Tx, domain: &str, host: &str) -> Result<bool, Error> {
-    let sql = "SELECT uri FROM accounts WHERE domain = ?1 AND domain <> '' ORDER BY id LIMIT ?2";
-    let ids: Vec<String> = tx.column(sql, params![domain, LOOKED_AT_MAX])?;
-    let of =
-        |uri: &String| federation::host_of(uri).is_some_and(|at| at.eq_ignore_ascii_case(host));
-    Ok(ids.iter().any(of))
 }
 
 /// Of somebody what it takes to read what they send.

@@ -185,9 +185,12 @@ const TURN_MS: i64 = 5_000;
 /// others alone.
 ///
 /// # Errors
-/// The database's own trouble at once; that of the last one that failed after all others are done.
+/// That of the last one that failed, after all others are done; where the database does two running
+/// not, at once.
 pub async fn run_due(community: &Community, keep: Keep) -> Result<(), Error> {
     let (mut able, mut failure) = (CHORES.iter().collect::<Vec<_>>(), None);
+    // Whether the database did not do the last chore, which may be that one's own trouble.
+    let mut is_away = false;
     loop {
         let mut some_go_on = false;
         let mut next = Vec::with_capacity(able.len());
@@ -195,10 +198,14 @@ pub async fn run_due(community: &Community, keep: Keep) -> Result<(), Error> {
             match turn(community, chore, keep).await {
                 Ok(goes_on) => {
                     some_go_on |= goes_on;
+                    is_away = false;
                     next.push(chore);
                 }
-                Err(Error::Db(error)) if error.is_passing() => return Err(Error::Db(error)),
+                Err(Error::Db(error)) if error.is_passing() && is_away => {
+                    return Err(Error::Db(error));
+                }
                 Err(error) => {
+                    is_away = matches!(&error, Error::Db(error) if error.is_passing());
                     tracing::warn!(chore = chore.name, %error, "a chore failed");
                     metrics::counter!(
                         "weir_community_housekeeping_failed_total", "chore" => chore.name

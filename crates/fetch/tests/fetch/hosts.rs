@@ -50,6 +50,9 @@ async fn who_insists_goes_to_a_host_that_is_left_alone_and_changes_nothing_for_o
     let (_, options) = manual();
     let fetch = fetch(options);
     let server = Server::start(|asked| match asked.starts_with("POST") {
+        true if asked.starts_with("POST /busy") => {
+            answer("429 Too Many Requests", &["Retry-After: 3600"], b"")
+        }
         true => answer("202 Accepted", &[], b""),
         false => answer("502 Bad Gateway", &[], b""),
     })
@@ -58,9 +61,14 @@ async fn who_insists_goes_to_a_host_that_is_left_alone_and_changes_nothing_for_o
     for _ in 0..5 {
         get(&fetch, &url).await.unwrap();
     }
-    let posted = fetch.post(Request::new(url.clone()).insist(), Vec::new().into()).await.unwrap();
-    assert_eq!(posted.status.as_u16(), 202);
-    assert!(matches!(get(&fetch, &url).await, Err(Error::Open { .. })));
+    for (path, status) in [("/", 202), ("/busy", 429)] {
+        let request = Request::new(server.url(path)).insist();
+        let posted = fetch.post(request, Vec::new().into()).await.unwrap();
+        assert_eq!(posted.status.as_u16(), status);
+        let error = get(&fetch, &url).await.unwrap_err();
+        assert!(matches!(error, Error::Open { .. }), "{error}");
+        assert_eq!(error.retry_after_ms(), Some(30_000), "{path}");
+    }
     let posted = fetch.post(Request::new(url.clone()), Vec::new().into()).await;
     assert!(matches!(posted, Err(Error::Open { .. })), "who does not insist");
 }

@@ -122,7 +122,8 @@ const REACHABLE: &str =
 /// # Errors
 /// The database's.
 pub fn reach(tx: &mut Tx, env: &Env, audience: &Audience, allowlist: bool) -> Result<Reach, Error> {
-    let mut found: BTreeMap<String, String> = BTreeMap::new();
+    // Each inbox with all domains of those who name it: anybody may name another server's.
+    let mut found: BTreeSet<(String, String)> = BTreeSet::new();
     for (account, mine, theirs) in [
         (audience.followers_of, "target_id", "account_id"),
         (audience.followed_by, "account_id", "target_id"),
@@ -145,16 +146,20 @@ pub fn reach(tx: &mut Tx, env: &Env, audience: &Audience, allowlist: bool) -> Re
         );
         found.extend(tx.query(&sql, &[], |row| Ok((row.get(0)?, row.get(1)?)))?);
     }
-    let hosts = found.keys().filter_map(|url| host_of(url));
-    let refused = refused(tx, found.values().map(String::as_str).chain(hosts), allowlist)?;
+    let hosts = found.iter().filter_map(|(url, _)| host_of(url));
+    let domains = found.iter().map(|(_, domain)| domain.as_str());
+    let refused = refused(tx, domains.chain(hosts), allowlist)?;
     let is_sent_to = |url: &str, domain: &str| {
         let is_spoken_with = |host: &str| !refused.contains(host) && !refused.contains(domain);
         host_of(url).is_some_and(is_spoken_with) && !env.site.is_local(url)
     };
     let mut reach = Reach::default();
-    for (url, domain) in found {
-        if is_sent_to(&url, &domain) {
-            reach.inboxes.push(Inbox { url, domain });
+    for (url, domain) in found.into_iter().filter(|(url, domain)| is_sent_to(url, domain)) {
+        match reach.inboxes.last_mut().filter(|last| last.url == url) {
+            // Whoever else names it, it is the inbox of those whose domain is its host.
+            Some(last) if host_of(&url) == Some(&*domain) => last.domain = domain,
+            Some(_) => {}
+            None => reach.inboxes.push(Inbox { url, domain }),
         }
     }
     let now = env.clock.now();
@@ -187,7 +192,7 @@ fn inboxes_of_follows(
     account: Id,
     mine: &str,
     theirs: &str,
-) -> Result<BTreeMap<String, String>, Error> {
+) -> Result<BTreeSet<(String, String)>, Error> {
     let page = format!(
         "SELECT id FROM follows WHERE {mine} = ?1 AND id > ?2 ORDER BY id LIMIT 1 OFFSET ?3"
     );
@@ -198,7 +203,7 @@ fn inboxes_of_follows(
            WHERE a.id = f.{theirs} AND {REACHABLE})
          FROM follows f WHERE f.{mine} = ?1 AND f.id > ?2 AND f.id <= ?3"
     );
-    let mut found = BTreeMap::new();
+    let mut found = BTreeSet::new();
     let mut after = Id::ZERO;
     loop {
         let next: Option<Id> = tx.value(&page, params![account, after, FOLLOWS_AT_ONCE - 1])?;

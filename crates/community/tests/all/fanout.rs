@@ -1,4 +1,5 @@
-//! What a post costs does not grow with the number of those here who follow its author.
+//! What a post costs does not grow with the number of those here who follow its author, and where it
+//! goes.
 
 use weir_base::Id;
 use weir_community::federation;
@@ -117,5 +118,38 @@ async fn a_post_goes_to_the_servers_of_all_who_follow_however_many_they_are() {
                 "https://own.example/inbox/2",
             ]
         );
+    }
+}
+
+#[tokio::test]
+async fn who_names_the_inbox_of_another_server_takes_it_from_nobody() {
+    const SHARED: &str = "https://most.example/inbox";
+    for place in places() {
+        let author = place.person("author").await;
+        let reach = move |tx: &mut Tx, env: &weir_community::Env| {
+            for domain in ["a.example", "most.example", "z.example"] {
+                let (id, inbox) = (env.ids.next(), format!("https://{domain}/inbox/1"));
+                tx.execute(
+                    "INSERT INTO accounts (id, username, username_key, domain, uri, url, inbox,
+                       shared_inbox, created_at) VALUES (?1, 'a', 'a', ?2, ?3, '', ?3, ?4, 0)",
+                    params![id, domain, inbox, SHARED],
+                )?;
+                tx.execute(
+                    "INSERT INTO follows (account_id, target_id, id) VALUES (?1, ?2, ?1)",
+                    params![id, author],
+                )?;
+            }
+            for blocked in ["a.example", "z.example"] {
+                tx.execute(
+                    "INSERT INTO domain_blocks (id, domain, severity) VALUES (?1, ?2, 'suspend')",
+                    params![env.ids.next(), blocked],
+                )?;
+            }
+            federation::reach(tx, env, &federation::Audience::followers(author), false)
+        };
+        let reach = place.write(reach).await.unwrap();
+        let found: Vec<(&str, &str)> =
+            reach.inboxes.iter().map(|inbox| (&*inbox.url, &*inbox.domain)).collect();
+        assert_eq!(found, [(SHARED, "most.example")]);
     }
 }

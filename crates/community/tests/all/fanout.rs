@@ -1,5 +1,5 @@
-//! What a post costs does not grow with the number of those here who follow its author, and where it
-//! goes.
+//! What a post costs does not grow with the number of those here who follow its author; and where
+//! it goes.
 
 use weir_base::Id;
 use weir_community::federation;

@@ -42,7 +42,7 @@ pub enum Entry {
     Normal,
     /// The one by which is found out whether the host answers again.
     Probe,
-    /// One that was not asked for leave: where the breaker is not closed, it does not move it.
+    /// One that goes whatever the breaker says, and moves it only where it is closed.
     Insisting,
 }
 
@@ -117,7 +117,8 @@ impl Breaker {
         self.failures >= FAILURES_MAX && self.open(now, 0)
     }
 
-    /// The host asked for a pause of `pause_ms` milliseconds.
+    /// The host asked for a pause of `pause_ms` milliseconds. Gives whether this opened the
+    /// breaker.
     pub fn paused(&mut self, entry: Entry, now: Timestamp, pause_ms: i64) -> bool {
         if entry == Entry::Insisting && self.state != BreakerState::Closed {
             return false;

@@ -86,8 +86,8 @@ impl Request {
         self
     }
 
-    /// Has it go also to a host that is left alone, without a word on that: for who keeps account
-    /// of hosts by itself, since strangers may name what makes a host fail when it is asked for.
+    /// Has it go also to a host that is left alone: [`Error::Open`](crate::Error::Open) is never
+    /// its end, and how it ends does not change that pause. For who keeps account of hosts itself.
     pub fn insist(mut self) -> Self {
         self.insists = true;
         self

@@ -48,7 +48,7 @@ struct Line {
 struct Waiting {
     first: VecDeque<Work>,
     later: VecDeque<Work>,
-    /// How many went before others since one of these went.
+    /// Signatures made while others waited, since one of these others had its turn.
     passed: u32,
     closed: bool,
 }

@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use moka::sync::Cache;
+use parking_lot::Mutex;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use tokio::sync::Semaphore;
-use tokio::time::timeout;
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout};
 
 use crate::Options;
 use crate::address::is_public;
@@ -19,22 +20,86 @@ use crate::address::is_public;
 const TO_ASK_MAX: usize = 64;
 const URGENT_MAX: usize = 160;
 const TO_SEND_MAX: usize = 64;
+/// The part of them that names below one domain get, a quarter: whoever has a domain can have any
+/// number of names below it that nobody answers for.
+const DOMAIN_PART: usize = 4;
+/// Domains with places of their own from which on those are forgotten that nobody looks up.
+const DOMAINS_MIN: usize = 1_000;
 
 /// Names whose addresses are remembered.
 const REMEMBERED_MAX: u64 = 20_000;
-/// For how long: most servers are asked again soon, and few move.
+/// For how long they are taken as they are: most servers are asked again soon, and few move.
 const REMEMBERED: Duration = Duration::from_secs(60);
+/// For how long they do where there is no place to look them up again.
+const KEPT: Duration = Duration::from_secs(6 * 60 * 60);
 
 /// Resolves names by the operator's table or the system, and lets only public addresses through.
 pub(crate) struct Resolver {
     given: HashMap<String, SocketAddr>,
     allow_private: bool,
-    lookups: Arc<Semaphore>,
+    lookups: Arc<Lookups>,
     /// How long a look-up waits for its place: less than a connection may take, so that this is
     /// not taken for the host's silence.
     patience: Duration,
     /// Addresses that were let through.
-    remembered: Cache<String, Vec<SocketAddr>>,
+    remembered: Cache<String, Found>,
+}
+
+/// The addresses of a name.
+#[derive(Clone)]
+struct Found {
+    addresses: Vec<SocketAddr>,
+    at: Instant,
+}
+
+impl Found {
+    fn addresses(self) -> Addrs {
+        Box::new(self.addresses.into_iter())
+    }
+}
+
+/// Places to look names up in.
+struct Lookups {
+    all: Arc<Semaphore>,
+    of_domains: Mutex<HashMap<String, Weak<Semaphore>>>,
+    per_domain: usize,
+}
+
+impl Lookups {
+    fn new(places: usize) -> Self {
+        let (all, per_domain) = (Arc::new(Semaphore::new(places)), places / DOMAIN_PART);
+        Self { all, of_domains: Mutex::default(), per_domain }
+    }
+
+    /// A place for `host`: one of its domain first, so that who waits for that holds no other's.
+    async fn place(
+        &self,
+        host: &str,
+    ) -> Result<(OwnedSemaphorePermit, OwnedSemaphorePermit), AcquireError> {
+        let of_domain = self.of_domain(domain(host)).acquire_owned().await?;
+        Ok((of_domain, self.all.clone().acquire_owned().await?))
+    }
+
+    fn of_domain(&self, domain: &str) -> Arc<Semaphore> {
+        let mut of_domains = self.of_domains.lock();
+        if let Some(places) = of_domains.get(domain).and_then(Weak::upgrade) {
+            return places;
+        }
+        // No more are held than requests are under way.
+        if of_domains.len() >= DOMAINS_MIN {
+            of_domains.retain(|_, places| places.strong_count() > 0);
+        }
+        let places = Arc::new(Semaphore::new(self.per_domain));
+        of_domains.insert(domain.to_owned(), Arc::downgrade(&places));
+        places
+    }
+}
+
+/// The last two labels of a name: what somebody had to pay for, but for suffixes such as `co.uk`,
+/// below which all share their places.
+fn domain(host: &str) -> &str {
+    let second = host.rmatch_indices('.').nth(1);
+    second.map_or(host, |(at, _)| &host[at + 1..])
 }
 
 /// Why a name gave no address. Found again in the error's chain after the HTTP client.
@@ -54,12 +119,9 @@ impl Resolver {
         Self {
             given: options.resolve.clone(),
             allow_private: options.allow_private,
-            lookups: Arc::new(Semaphore::new(TO_ASK_MAX)),
+            lookups: Arc::new(Lookups::new(TO_ASK_MAX)),
             patience: Duration::from_millis(options.connect_timeout_ms / 2),
-            remembered: Cache::builder()
-                .max_capacity(REMEMBERED_MAX)
-                .time_to_live(REMEMBERED)
-                .build(),
+            remembered: Cache::builder().max_capacity(REMEMBERED_MAX).time_to_live(KEPT).build(),
         }
     }
 
@@ -74,7 +136,7 @@ impl Resolver {
     }
 
     fn with(&self, places: usize) -> Self {
-        let lookups = Arc::new(Semaphore::new(places));
+        let lookups = Arc::new(Lookups::new(places));
         Self { given: self.given.clone(), lookups, remembered: self.remembered.clone(), ..*self }
     }
 }
@@ -86,26 +148,28 @@ impl Resolve for Resolver {
             let addresses: Addrs = Box::new(std::iter::once(*address));
             return Box::pin(std::future::ready(Ok(addresses)));
         }
-        if let Some(known) = self.remembered.get(&host) {
-            let addresses: Addrs = Box::new(known.into_iter());
-            return Box::pin(std::future::ready(Ok(addresses)));
+        let known = self.remembered.get(&host);
+        if let Some(known) = known.clone().filter(|known| known.at.elapsed() < REMEMBERED) {
+            return Box::pin(std::future::ready(Ok(known.addresses())));
         }
         let Self { allow_private, patience, .. } = *self;
         let lookups = self.lookups.clone();
         let (name, remembered) = (host.clone(), self.remembered.clone());
         Box::pin(async move {
-            let place = timeout(patience, lookups.acquire_owned()).await;
-            let place = place.map_err(|_| Refused::Busy)??;
+            let place = match (timeout(patience, lookups.place(&host)).await, known) {
+                (Ok(place), _) => place?,
+                (Err(_), Some(known)) => return Ok(known.addresses()),
+                (Err(_), None) => return Err(Refused::Busy.into()),
+            };
             let found = tokio::task::spawn_blocking(move || {
                 // The place is given back by the thread, not by whoever waits for it.
                 let _place = place;
                 (host.as_str(), 0).to_socket_addrs().map(Vec::from_iter)
             });
             let found = found.await?.map_err(|_| Refused::NotFound)?;
-            let found = admitted(found, allow_private)?;
+            let found = Found { addresses: admitted(found, allow_private)?, at: Instant::now() };
             remembered.insert(name, found.clone());
-            let addresses: Addrs = Box::new(found.into_iter());
-            Ok(addresses)
+            Ok(found.addresses())
         })
     }
 }
@@ -126,20 +190,54 @@ fn admitted(
 mod tests {
     use super::*;
 
+    fn is_busy(found: Result<Addrs, Box<dyn std::error::Error + Send + Sync>>) -> bool {
+        matches!(found.err().and_then(|it| it.downcast_ref().copied()), Some(Refused::Busy))
+    }
+
+    fn name(text: &str) -> Name {
+        text.parse().unwrap()
+    }
+
     #[tokio::test(start_paused = true)]
     async fn who_finds_no_place_to_look_up_hears_so_before_a_host_is_taken_to_be_silent() {
         let options = Options { allow_private: true, ..Options::default() };
         let to_ask = Resolver::to_ask(&options);
         let to_send = to_ask.to_send();
-        let busy = |found: Result<Addrs, Box<dyn std::error::Error + Send + Sync>>| {
-            matches!(found.err().and_then(|it| it.downcast_ref().copied()), Some(Refused::Busy))
-        };
-        let held = to_ask.lookups.acquire_many(TO_ASK_MAX as u32).await;
-        let name = || "localhost".parse::<Name>().unwrap();
-        assert!(busy(to_ask.resolve(name()).await));
-        assert!(to_send.resolve(name()).await.is_ok(), "what is sent has places of its own");
-        assert!(to_ask.resolve(name()).await.is_ok(), "and what it found is known to both");
+        let localhost = || name("localhost");
+        let held = to_ask.lookups.all.acquire_many(TO_ASK_MAX as u32).await;
+        assert!(is_busy(to_ask.resolve(localhost()).await));
+        assert!(to_send.resolve(localhost()).await.is_ok(), "what is sent has places of its own");
+        assert!(to_ask.resolve(localhost()).await.is_ok(), "and what it found is known to both");
+        tokio::time::advance(2 * REMEMBERED).await;
+        assert!(to_ask.resolve(localhost()).await.is_ok(), "old addresses are better than none");
+        assert!(is_busy(to_ask.resolve(name("never-seen.localhost")).await));
         drop(held);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn names_below_one_domain_leave_places_for_others() {
+        let options = Options { allow_private: true, ..Options::default() };
+        let to_send = Resolver::to_ask(&options).to_send();
+        let mut held = Vec::new();
+        for number in 0..TO_SEND_MAX / DOMAIN_PART {
+            held.push(to_send.lookups.place(&format!("{number}.hangs.example")).await.unwrap());
+        }
+        assert!(is_busy(to_send.resolve(name("one-more.hangs.example")).await));
+        assert!(to_send.resolve(name("localhost")).await.is_ok());
+        drop(held);
+        assert!(!is_busy(to_send.resolve(name("one-more.hangs.example")).await));
+        for number in 0..4 * DOMAINS_MIN {
+            drop(to_send.lookups.of_domain(&format!("{number}.example")));
+        }
+        assert!(to_send.lookups.of_domains.lock().len() <= DOMAINS_MIN);
+    }
+
+    #[test]
+    fn a_domain_is_the_last_two_labels_of_a_name() {
+        for (host, expected) in [("a.b.example", "b.example"), ("b.example", "b.example")] {
+            assert_eq!(domain(host), expected);
+        }
+        assert_eq!(domain("localhost"), "localhost");
     }
 
     #[test]

@@ -41,6 +41,7 @@ const QUEUES: &[&str] = &[
     "redeliver",
     "scheduled",
     "search",
+    "tell",
     "unverified",
     "upkeep",
 ];

@@ -33,6 +33,10 @@ const RUNNING_PER_SOURCE_MAX: usize = 128;
 const WANTED_MAX: usize = 10_000;
 const WANTED_PER_HOST_MAX: usize = 500;
 const WANTED_PER_SOURCE_MAX: usize = 1_000;
+/// The part of a server's places of keys that are wanted which one network gets: half. It may not
+/// be the server's own, and is known as a suspect only when the first of them turn out to be
+/// nowhere.
+const SOURCE_PART: usize = 2;
 /// The part of a server's places, of its keys that are wanted and of its requests a minute which
 /// networks get that lately forged or named keys which are nowhere: half.
 const SUSPECT_PART: usize = 2;
@@ -101,6 +105,8 @@ struct State {
     /// How many are wanted of a server, and by what a network sent.
     of_host: HashMap<String, usize>,
     of_source: HashMap<String, usize>,
+    /// The same of a server by what one network sent.
+    of_both: HashMap<String, usize>,
     /// Places of servers and networks, …
     places: HashMap<String, Weak<Semaphore>>,
     /// … and with how many of them those are forgotten that nobody waits for.
@@ -115,18 +121,25 @@ struct Waiting {
     source: String,
 }
 
+/// What a server and a network are counted together under.
+fn both(host: &str, source: &str) -> String {
+    format!("{host} {source}")
+}
+
 impl State {
     fn has_room(&self, host: &str, source: &str, part: usize) -> bool {
         let of = |counts: &HashMap<String, usize>, name| counts.get(name).copied().unwrap_or(0);
         self.wanted.len() < WANTED_MAX
             && of(&self.of_host, host) < WANTED_PER_HOST_MAX / part
             && of(&self.of_source, source) < WANTED_PER_SOURCE_MAX
+            && of(&self.of_both, &both(host, source)) < WANTED_PER_HOST_MAX / SOURCE_PART
     }
 
     fn add(&mut self, wanted: &Wanted) {
         let (host, source) = (wanted.actor.authority().to_owned(), wanted.source.clone());
         *self.of_host.entry(host.clone()).or_default() += 1;
         *self.of_source.entry(source.clone()).or_default() += 1;
+        *self.of_both.entry(both(&host, &source)).or_default() += 1;
         self.wanted.insert(wanted.name(), Waiting { messages: BTreeSet::new(), host, source });
         self.tell();
     }
@@ -135,7 +148,12 @@ impl State {
         let Some(waiting) = self.wanted.remove(name) else { return BTreeSet::new() };
         self.messages -= waiting.messages.len();
         self.tell();
-        let counts = [(&mut self.of_host, waiting.host), (&mut self.of_source, waiting.source)];
+        let of_both = both(&waiting.host, &waiting.source);
+        let counts = [
+            (&mut self.of_host, waiting.host),
+            (&mut self.of_source, waiting.source),
+            (&mut self.of_both, of_both),
+        ];
         for (counts, name) in counts {
             if let Entry::Occupied(mut count) = counts.entry(name) {
                 *count.get_mut() -= 1;
@@ -380,6 +398,10 @@ impl ActivityPub {
         let of_all = [meetings.running.clone()];
         let places: Vec<_> = of_suspects.iter().chain(&of_both).chain(&of_all).collect();
         let _held = one_of_each(&places).await;
+        // Its network may have become a suspect while it stood in line.
+        if self.is_suspect(wanted) && !self.finder().has_left(host, SUSPECT_PART) {
+            return Some(End::Busy { until: self.now().plus_ms(PUT_OFF_MS) });
+        }
         // In a box, made now: most wait for a place, and are small meanwhile.
         for_key(host, Box::pin(self.fetch_key(wanted))).await
     }
@@ -493,14 +515,19 @@ mod tests {
             each.filter_map(|wanted| first(&meetings, &wanted, 1)).collect()
         };
         let of_host = begun("many.example", 1, 600);
-        assert_eq!(of_host.len(), WANTED_PER_HOST_MAX);
+        assert_eq!(of_host.len(), WANTED_PER_HOST_MAX / SOURCE_PART, "of one network");
+        let of_others = [7, 8].map(|source| begun("many.example", source, 600));
+        assert_eq!(of_others.each_ref().map(Vec::len), [WANTED_PER_HOST_MAX / SOURCE_PART, 0]);
         let of_source: Vec<Flight> =
             (0..20).flat_map(|host| begun(&format!("h{host}.example"), 2, 100)).collect();
         assert_eq!(of_source.len(), WANTED_PER_SOURCE_MAX);
         assert_eq!(begun("other.example", 3, 10).len(), 10);
         drop(of_host);
         let again = begun("many.example", 4, 600).len();
-        assert_eq!(again, WANTED_PER_HOST_MAX, "places are given back");
+        assert_eq!(again, WANTED_PER_HOST_MAX / SOURCE_PART, "places are given back");
+        drop((of_others, of_source));
+        let state = meetings.state.lock();
+        assert!(state.of_host.is_empty() && state.of_source.is_empty() && state.of_both.is_empty());
     }
 
     #[test]
@@ -556,12 +583,14 @@ mod tests {
     #[test]
     fn who_named_keys_that_are_nowhere_leaves_half_of_a_servers_places() {
         let meetings = meetings();
-        let begun = |part, numbers: std::ops::Range<usize>| -> Vec<Flight> {
-            let each = numbers.map(|number| wanted("a.example", 1, number));
+        let begun = |part, source, numbers: std::ops::Range<usize>| -> Vec<Flight> {
+            let each = numbers.map(|number| wanted("a.example", source, number));
             each.filter_map(|wanted| first(&meetings, &wanted, part)).collect()
         };
-        let of_suspects = begun(SUSPECT_PART, 0..300);
-        assert_eq!(of_suspects.len(), WANTED_PER_HOST_MAX / SUSPECT_PART);
-        assert_eq!(begun(1, 300..600).len(), WANTED_PER_HOST_MAX / SUSPECT_PART);
+        let of_suspects =
+            [1, 2].map(|source| begun(SUSPECT_PART, source, 200 * source..300 * source));
+        let count = of_suspects.iter().map(Vec::len).sum::<usize>();
+        assert_eq!(count, WANTED_PER_HOST_MAX / SUSPECT_PART);
+        assert_eq!(begun(1, 3, 600..900).len(), WANTED_PER_HOST_MAX / SUSPECT_PART);
     }
 }

@@ -4,15 +4,20 @@ use std::collections::BTreeSet;
 
 use weir_community::Env;
 use weir_community::Error;
-use weir_community::federation::outgoing::Shipment;
+use weir_community::federation::outgoing::{self, Shipment};
 use weir_community::federation::{self, Audience, Forward};
 use weir_db::{Class, Tx};
 use weir_jobs::{Claimed, Outcome, Prepared};
 
 use super::ship::{self, Sent};
 use super::subject;
+use crate::ActivityPub;
 use crate::away::unread;
-use crate::{ActivityPub, wire};
+use crate::wire::{self, Kind};
+
+/// Deliveries that may wait for a host which is slow or silent before it is given nothing more of
+/// what others wrote; twice as many before it does not hear what they deleted.
+pub const BEHIND_MAX: usize = 2_000;
 
 /// A message, handed on by each person here in whose conversation it is.
 pub struct Plan(Vec<Sent>);
@@ -35,13 +40,18 @@ async fn plan(face: &ActivityPub, job: Forward) -> Result<Plan, Error> {
     let Forward { by, body, origin } = job;
     let activity = wire::parse_activity(body.as_bytes());
     let subject = activity.as_ref().map_or("", subject::of).to_owned();
+    let is_delete = activity.as_ref().is_ok_and(|activity| activity.kind == Kind::Delete);
+    let behind_max = if is_delete { 2 * BEHIND_MAX } else { BEHIND_MAX };
     let read = face.community().read(Class::Outbound, move |tx: &mut Tx, env| {
         let (mut told, mut hands) = (BTreeSet::new(), Vec::new());
         for speaker in &by {
             let audience = Audience::followers(*speaker);
             let mut reach = federation::reach(tx, env, &audience, allowlist)?;
+            let troubled = reach.failing.keys().chain(&reach.behind).map(String::as_str);
+            let crowded = outgoing::crowded(tx, troubled, behind_max)?;
             reach.inboxes.retain(|inbox| {
                 federation::host_of(&inbox.url) != Some(origin.as_str())
+                    && !crowded.contains(inbox.host())
                     && told.insert(inbox.url.clone())
             });
             if !reach.inboxes.is_empty() {

@@ -44,6 +44,8 @@ pub(crate) use peers::Peers;
 pub use redeliver::{Redeliver, retry_host};
 use signer::Signer;
 
+/// What is said of deliveries to servers that staff blocked.
+const BLOCKED: &str = "the server is blocked";
 /// How often what was never settled is looked for, in ms.
 const PRUNE_EVERY_MS: i64 = 60 * 60 * 1_000;
 

@@ -3,6 +3,7 @@
 //! is remembered of a moment that lies ahead is of a clock that was set back since, and too old.
 
 use std::convert::Infallible;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -30,6 +31,9 @@ const FAILURES_MAX: u32 = 3;
 const PAUSE_MS: i64 = 15_000;
 /// The longest: an hour.
 const PAUSE_MS_MAX: i64 = 60 * 60 * 1_000;
+/// A server that took something so lately, in ms, is well: what fails at another of its inboxes
+/// tells of that one. Anybody may name an address there as their inbox.
+const WELL_MS: i64 = 30_000;
 /// A server whose answers take longer, in ms, is given its deliveries from the second queue, so
 /// that it holds no place which others want.
 const SLOW_MS: i64 = 2_000;
@@ -59,6 +63,8 @@ struct State {
     read_at: Timestamp,
     written_at: Timestamp,
     heard_at: Timestamp,
+    /// Which inbox took something last, as [`number`] has it, and when.
+    took_last: (u64, Timestamp),
 }
 
 /// What a delivery that was taken says of its server.
@@ -188,6 +194,7 @@ impl Peer {
             read_at: long_ago,
             written_at: long_ago,
             heard_at: long_ago,
+            took_last: (0, long_ago),
         };
         Self {
             state: Mutex::new(state),
@@ -258,10 +265,11 @@ impl Peer {
         Some(Turn(Some(self.clone())))
     }
 
-    /// It took a delivery that was signed in `form`, after `took_ms`. Tells what of that is to be
-    /// written down.
-    pub fn took(&self, form: Form, took_ms: i64, now: Timestamp) -> Took {
+    /// Its `inbox` took a delivery that was signed in `form`, after `took_ms`. Tells what of that is
+    /// to be written down.
+    pub fn took(&self, inbox: &str, form: Form, took_ms: i64, now: Timestamp) -> Took {
         let mut state = self.state.lock();
+        state.took_last = (number(inbox), now);
         let is_back = state.failing_until.is_some();
         let same = !is_back
             && state.form == Some(form)
@@ -280,10 +288,12 @@ impl Peer {
         }
     }
 
-    /// It did not answer properly, after `took_ms`. When that was too often in a row, or it asked
-    /// for a pause, everything for it waits: tells how many failures there were, and until when.
+    /// Its `inbox` did not answer properly, after `took_ms`. When that was too often in a row, or it
+    /// asked for a pause, everything for it waits: tells how many failures there were, and until
+    /// when.
     pub fn missed(
         &self,
+        inbox: &str,
         took_ms: i64,
         pause_ms: Option<i64>,
         now: Timestamp,
@@ -296,6 +306,11 @@ impl Peer {
             let asked = pause_ms.map_or(until, |pause_ms| now.plus_ms(pause_ms));
             state.failing_until = Some(until.max(asked));
             return Some((state.failures, until.max(asked)));
+        }
+        let (took, at) = state.took_last;
+        let is_well = (0..WELL_MS).contains(&now.since_ms(at)) && state.failing_until.is_none();
+        if is_well && took != number(inbox) && pause_ms.is_none() {
+            return None;
         }
         state.failures = state.failures.saturating_add(1);
         let is_known = state.failing_until.is_some();
@@ -318,6 +333,13 @@ fn pause_ms_after(failures: u32, random: &Random) -> i64 {
     pause_ms + i64::try_from(random.below(pause_ms.unsigned_abs() / 8)).unwrap_or(0)
 }
 
+/// What is remembered of an inbox's address.
+fn number(inbox: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    inbox.hash(&mut hasher);
+    hasher.finish()
+}
+
 pub(super) fn word(form: Form) -> &'static str {
     match form {
         Form::Cavage => "cavage",
@@ -334,17 +356,18 @@ mod tests {
     use super::*;
 
     const NOW: Timestamp = Timestamp::from_ms(1_700_000_000_000);
+    const INBOX: &str = "https://other.example/inbox";
 
     #[test]
     fn a_server_waits_after_failures_in_a_row_and_longer_each_time_up_to_an_hour() {
         let (peer, random) = (Peer::new(), Random::seeded(1));
         for _ in 1..FAILURES_MAX {
-            assert_eq!(peer.missed(10, None, NOW, &random), None);
+            assert_eq!(peer.missed(INBOX, 10, None, NOW, &random), None);
         }
         let (mut before_ms, mut now) = (0, NOW);
         for _ in 0..20 {
-            let (failures, until) = peer.missed(10, None, now, &random).unwrap();
-            let late = peer.missed(10, None, now, &random);
+            let (failures, until) = peer.missed(INBOX, 10, None, now, &random).unwrap();
+            let late = peer.missed(INBOX, 10, None, now, &random);
             assert_eq!(late, Some((failures, until)), "what was under way tells nothing new");
             let pause_ms = until.since_ms(now);
             now = until;
@@ -353,30 +376,48 @@ mod tests {
             before_ms = pause_ms;
         }
         assert!(before_ms >= PAUSE_MS_MAX);
-        assert_eq!(peer.took(Form::Cavage, 10, now), Took::Again);
-        assert_eq!(peer.took(Form::Cavage, 10, now), Took::AsBefore);
+        assert_eq!(peer.took(INBOX, Form::Cavage, 10, now), Took::Again);
+        assert_eq!(peer.took(INBOX, Form::Cavage, 10, now), Took::AsBefore);
         assert_eq!(peer.failing_until(), None);
-        assert_eq!(peer.missed(10, None, now, &random), None);
+        assert_eq!(peer.missed(INBOX, 10, None, now, &random), None);
     }
 
     #[test]
     fn a_pause_that_is_asked_for_is_kept_at_once() {
         let (peer, random) = (Peer::new(), Random::seeded(1));
-        let (failures, until) = peer.missed(10, Some(90_000), NOW, &random).unwrap();
+        let (failures, until) = peer.missed(INBOX, 10, Some(90_000), NOW, &random).unwrap();
         assert_eq!((failures, until), (1, NOW.plus_ms(90_000)));
+    }
+
+    #[test]
+    fn an_inbox_that_fails_beside_one_that_takes_says_nothing_of_their_server() {
+        let (peer, random) = (Peer::new(), Random::seeded(1));
+        let named = "https://other.example/named-by-a-stranger";
+        let missed = |inbox, at| peer.missed(inbox, 10, None, at, &random);
+        peer.took(INBOX, Form::Cavage, 10, NOW);
+        assert!((0..10).all(|_| missed(named, NOW).is_none()));
+        assert!((1..FAILURES_MAX).all(|_| missed(INBOX, NOW).is_none()));
+        assert!(missed(INBOX, NOW).is_some(), "the one that took counts");
+
+        let later = NOW.plus_ms(2 * PAUSE_MS);
+        assert_eq!(peer.took(INBOX, Form::Cavage, 10, later), Took::Again);
+        let silent = later.plus_ms(WELL_MS);
+        assert!((1..FAILURES_MAX).all(|_| missed(named, silent).is_none()));
+        assert!(missed(named, silent).is_some(), "so does any where nothing was taken for long");
+        assert!(missed(named, silent.plus_ms(2 * PAUSE_MS)).unwrap().1 > silent);
     }
 
     #[test]
     fn answers_that_take_long_again_and_again_make_a_server_slow() {
         let peer = Peer::new();
-        peer.took(Form::Cavage, 3_000, NOW);
+        peer.took(INBOX, Form::Cavage, 3_000, NOW);
         assert!(!peer.is_slow(), "once is no habit");
         for _ in 0..8 {
-            peer.took(Form::Cavage, 10_000, NOW);
+            peer.took(INBOX, Form::Cavage, 10_000, NOW);
         }
         assert!(peer.is_slow());
         for _ in 0..20 {
-            peer.took(Form::Cavage, 50, NOW);
+            peer.took(INBOX, Form::Cavage, 50, NOW);
         }
         assert!(!peer.is_slow());
     }
@@ -385,12 +426,12 @@ mod tests {
     fn what_was_learnt_before_the_clock_was_set_back_is_too_old() {
         let (peer, random) = (Peer::new(), Random::seeded(1));
         let ahead = NOW.plus_ms(3_600_000);
-        assert!(peer.missed(10, Some(90_000), ahead, &random).is_some());
+        assert!(peer.missed(INBOX, 10, Some(90_000), ahead, &random).is_some());
         assert!(peer.is_believed(ahead));
         assert!(!peer.is_believed(NOW));
-        assert_eq!(peer.took(Form::Cavage, 10, ahead), Took::Again);
-        assert_eq!(peer.took(Form::Cavage, 10, ahead), Took::AsBefore);
-        assert_eq!(peer.took(Form::Cavage, 10, NOW), Took::Anew);
+        assert_eq!(peer.took(INBOX, Form::Cavage, 10, ahead), Took::Again);
+        assert_eq!(peer.took(INBOX, Form::Cavage, 10, ahead), Took::AsBefore);
+        assert_eq!(peer.took(INBOX, Form::Cavage, 10, NOW), Took::Anew);
     }
 
     #[test]

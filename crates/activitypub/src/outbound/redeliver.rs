@@ -20,6 +20,7 @@ use super::deliver::PATIENT_S;
 use super::round::{Item, Round, Went};
 use super::signer::Haste;
 use crate::ActivityPub;
+use crate::resolver::Standing;
 
 /// Hosts that are tried again at once.
 const HOSTS_MAX: usize = 128;
@@ -130,6 +131,9 @@ enum Step {
 /// Works one step.
 pub async fn again(face: ActivityPub, claim: Claimed<Redeliver>) -> Result<(), Failure> {
     let job = claim.job;
+    if face.standing(&job.host).await.map_err(Failure::retry)? == Standing::Refused {
+        return give_up(&face, job).await;
+    }
     let peers = &face.outbound().peers;
     let peer = peers.look(&job.host).await.map_err(Failure::retry)?;
     // Whoever has the turn looks again when it ends.
@@ -196,6 +200,20 @@ pub async fn again(face: ActivityPub, claim: Claimed<Redeliver>) -> Result<(), F
         Went::Through if !wanted => go_on(tx, env, &next, left, rest_ms),
         Went::Through => ask(tx, env, &next, env.clock.now().plus_ms(rest_ms)),
         _ => ask(tx, env, &next, env.clock.now().plus_ms(STEP_MS)),
+    };
+    face.community().write(Class::Outbound, unit).await.map_err(Failure::retry)
+}
+
+/// Ends what waits for a host that was blocked meanwhile, some of it at a time.
+async fn give_up(face: &ActivityPub, job: Redeliver) -> Result<(), Failure> {
+    let unit = move |tx: &mut Tx, env: &Env| match outgoing::give_up(
+        tx,
+        env,
+        &job.host,
+        super::BLOCKED,
+    )? {
+        true => ask(tx, env, &Redeliver::of(&job.host), env.clock.now()),
+        false => hosts::is_behind_no_more(tx, &job.host),
     };
     face.community().write(Class::Outbound, unit).await.map_err(Failure::retry)
 }

@@ -181,7 +181,7 @@ impl<'f> Round<'f> {
             Tried::Taken => {
                 count("taken");
                 self.taken += 1;
-                match self.peer.took(form, took_ms, now) {
+                match self.peer.took(&item.inbox, form, took_ms, now) {
                     Took::AsBefore => {}
                     Took::Anew => self.news = Some(News::Takes { form, again: false }),
                     Took::Again => self.news = Some(News::Takes { form, again: true }),
@@ -213,7 +213,8 @@ impl<'f> Round<'f> {
                 let asked = after_ms.map(|ms| ms.clamp(SECOND_TRY_AFTER_MS, ASKED_MS_MAX));
                 if fault == Fault::Host {
                     let random = &self.face.community().env().random;
-                    if let Some((failures, until)) = self.peer.missed(took_ms, asked, now, random) {
+                    let missed = self.peer.missed(&item.inbox, took_ms, asked, now, random);
+                    if let Some((failures, until)) = missed {
                         self.over = true;
                         let reason = reason.clone();
                         self.news = Some(News::Down { reason, failures, until });
@@ -367,7 +368,7 @@ async fn try_once(
     let at = federation::host_of(&item.inbox).unwrap_or_default();
     for server in [at, &item.domain] {
         if face.standing(server).await.map_err(Failure::retry)? == Standing::Refused {
-            return refused("the server is blocked");
+            return refused(super::BLOCKED);
         }
     }
     let payload = face.outbound().payloads.get(item.payload).await;

@@ -5,8 +5,9 @@ use serde_json::{Value, json};
 use weir_activitypub::signature::Form;
 use weir_activitypub::signature::key::PrivateKey;
 use weir_base::Id;
-use weir_community::accounts;
 use weir_community::statuses::{self, Visibility};
+use weir_community::{Env, accounts, hosts};
+use weir_db::{Tx, params};
 
 use crate::deliveries::{came, follows};
 use crate::peer::Peer;
@@ -133,6 +134,44 @@ async fn who_does_not_believe_what_is_passed_on_is_not_asked_again() {
         assert_eq!(send(&place, &near, "bob", &activity(&near, "bob", "Create", reply)).await, 202);
         until("both forms are tried", async || far.activities("Create").len() == 3).await;
         until("it is given up", async || place.count("deliveries").await == 0).await;
+        running.stop().await;
+    }
+}
+
+/// Has `count` deliveries wait for the server of `peer`, which catches up with them.
+async fn is_behind(place: &Place, peer: &Peer, count: i64) {
+    let (host, inbox) = (peer.domain(), peer.at("/inbox"));
+    let later = place.clock.now().plus_ms(60 * 60 * 1_000);
+    let fill = move |tx: &mut Tx, env: &Env| {
+        tx.execute(
+            "INSERT INTO deliveries (host, payload_id, inbox, domain, next_at)
+             WITH RECURSIVE numbers (n) AS
+               (SELECT CAST(1 AS BIGINT) UNION ALL SELECT n + 1 FROM numbers WHERE n < ?4)
+             SELECT ?1, n, ?2, ?1, ?3 FROM numbers",
+            params![host, inbox, later, count],
+        )?;
+        hosts::is_behind(tx, &host, env.clock.now())
+    };
+    place.write(fill).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_server_that_is_far_behind_hears_of_what_others_wrote_only_that_it_is_deleted() {
+    for place in places() {
+        let slow = Peer::start().await;
+        let Asked { near, far, alice, running, asked } = ask(&place).await;
+        let dave = place.stranger(&slow, "dave").await;
+        follows(&place, dave, alice).await;
+        is_behind(&place, &slow, 2_001).await;
+        let reply = note(&near, "bob", "/posts/1", "An answer", Some(&asked));
+        assert_eq!(send(&place, &near, "bob", &activity(&near, "bob", "Create", reply)).await, 202);
+        until("it is passed on", async || far.activities("Create").len() == 2).await;
+        let gone = json!({ "id": near.at("/posts/1"), "type": "Tombstone" });
+        let delete = activity(&near, "bob", "Delete", gone);
+        assert_eq!(send(&place, &near, "bob", &delete).await, 202);
+        assert_eq!(came(&far, "Delete").await, delete);
+        assert_eq!(came(&slow, "Delete").await, delete);
+        assert!(slow.activities("Create").is_empty());
         running.stop().await;
     }
 }

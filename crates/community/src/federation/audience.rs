@@ -107,6 +107,8 @@ pub struct Reach {
     pub inboxes: Vec<Inbox>,
     /// Hosts of those among them that do not answer, by when they are asked again.
     pub failing: BTreeMap<String, Timestamp>,
+    /// Hosts that answer, for which older deliveries wait.
+    pub behind: BTreeSet<String>,
     /// Hosts that are left out, because they have not answered for long.
     pub dead: BTreeSet<String>,
 }
@@ -175,7 +177,10 @@ pub fn reach(tx: &mut Tx, env: &Env, audience: &Audience, allowlist: bool) -> Re
                 let next = host.asked_next(now);
                 reach.failing.insert(host.domain, next);
             }
-            Condition::CatchingUp | Condition::Well => {}
+            Condition::CatchingUp => {
+                reach.behind.insert(host.domain);
+            }
+            Condition::Well => {}
         }
     }
     if !reach.dead.is_empty() {

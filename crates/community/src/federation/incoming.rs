@@ -7,7 +7,7 @@ use weir_base::{Id, Timestamp};
 use weir_db::{Tx, params};
 
 use super::order::{self, Event, Relation, Version};
-use super::{Fetch, Wanted, Wish, host_of, want, want_each};
+use super::{Fetch, Wanted, Wish, host_of, want_each};
 use crate::accounts::{self, Account, RemoteAccount};
 use crate::relationships::Act;
 use crate::reports::{self, NewReport};
@@ -336,7 +336,8 @@ fn work(
         Deed::Featured => {
             if !by.featured_uri.is_empty() {
                 let wanted = Wanted::Featured { account: by.id, uri: by.featured_uri.clone() };
-                want(tx, env, wanted, 0)?;
+                let fetch = Fetch { wanted, depth: 0, patient: false };
+                want_each(tx, env, [Wish { by: Some(by), since: env.clock.now(), fetch }])?;
             }
             Ok(Receipt::Known(by.id))
         }

@@ -4,7 +4,7 @@ use weir_base::{Id, Timestamp};
 use weir_db::{Json, ToValue, Tx, ids, params};
 
 use super::publish::{self, PollDraft};
-use super::{Draft, Status, View, by_id, load_one};
+use super::{Draft, Status, View, by_id, load_one, tell};
 use crate::federation::{self, Message};
 use crate::media::{self, Media, MediaChange};
 use crate::notifications::{self, Kind};
@@ -291,16 +291,7 @@ fn relink(tx: &mut Tx, env: &Env, new: &Status, mentioned: &[Id]) -> Result<(), 
 /// Tells those who look at the post, those here who boosted it, and other servers.
 fn tell(tx: &mut Tx, env: &Env, new: &Status) -> Result<(), Error> {
     env.streams.status_edited(tx, new.id);
-    let boosters: Vec<Id> = tx.column(
-        "SELECT account_id FROM statuses WHERE boost_of_id = ?1 AND local = 1",
-        params![new.id],
-    )?;
-    for booster in boosters {
-        let (author, post) = (new.account_id, Some(new.id));
-        // Of several edits the last is told of.
-        notifications::withdraw(tx, env, booster, Kind::Update, author, post)?;
-        notifications::notify(tx, env, booster, Kind::Update, author, post)?;
-    }
+    tell::tell_boosters(tx, env, new, Id::ZERO)?;
     federation::send(tx, env, new.account_id, Message::UpdateStatus { status: new.id })
 }
 

@@ -99,7 +99,7 @@ mod tests {
 
     use super::*;
     use crate::schema;
-    use crate::statuses::publish::WATCHERS;
+    use crate::statuses::tell::WATCHERS;
 
     /// How the database would run `sql`, with numbers for all that it asks for.
     fn plan(tx: &mut Tx, sql: &str) -> Result<String, DbError> {

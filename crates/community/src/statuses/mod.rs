@@ -18,6 +18,7 @@ mod remote;
 mod revise;
 mod scheduled;
 mod size;
+mod tell;
 mod thread;
 mod touched;
 mod view;
@@ -55,6 +56,7 @@ pub(crate) use revise::revise;
 pub use scheduled::{
     PublishScheduled, Scheduled, reschedule, schedule, scheduled, scheduled_one, unschedule,
 };
+pub use tell::{TellRest, Why};
 pub use thread::{Thread, open_replies, thread};
 pub use touched::{Touch, Touched};
 pub use view::{Around, MentionView, Poll, ReaderState, View, load, load_for_all, load_one};
@@ -179,6 +181,7 @@ weir_db::record! {
 /// did to a post that came or went.
 pub fn register(registry: &mut Registry, community: &Community) {
     delete::register(registry, community);
+    tell::register(registry, community);
     conversation::register(registry, community);
     vote::register(registry, community);
     scheduled::register(registry, community);

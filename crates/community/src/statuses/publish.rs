@@ -1,12 +1,12 @@
 //! Writing a post.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 use weir_base::{Id, Timestamp};
 use weir_db::{Json, ToValue, Tx, Value, ids, params};
 
-use super::{Status, Visibility, keys, visible_post, vote};
+use super::{Status, Visibility, keys, tell, visible_post, vote};
 use crate::accounts::{self, Account};
 use crate::federation::order::Version;
 use crate::federation::{self, Message};
@@ -471,8 +471,7 @@ pub(crate) fn announce(
 pub(crate) fn announce_each(tx: &mut Tx, env: &Env, posts: &[Posted<'_>]) -> Result<(), Error> {
     let searchable = posts.iter().map(|post| (post.status, post.reach.searchable));
     search::statuses_changed(tx, env, searchable)?;
-    let watchers = watchers(tx, posts)?;
-    let mut notices = Vec::new();
+    let mut notices = tell::watched_each(tx, env, posts)?;
     for Posted { status, mentioned, here, .. } in posts {
         env.feeds.posted(tx, status.account_id, status.id);
         cards::wanted(tx, env, status)?;
@@ -480,30 +479,10 @@ pub(crate) fn announce_each(tx: &mut Tx, env: &Env, posts: &[Posted<'_>]) -> Res
         let notice =
             |kind, to| Notice { to, kind, from: status.account_id, status: Some(status.id) };
         notices.extend(here.iter().map(|to| notice(Kind::Mention, *to)));
-        let to_other = status.in_reply_to_account_id.is_some_and(|to| to != status.account_id);
-        let told = |watcher: &&Id| !to_other && !mentioned.contains(watcher);
-        let watchers = watchers.get(&status.account_id).into_iter().flatten().filter(told);
-        let open = status.visibility != Visibility::Direct;
-        notices.extend(watchers.filter(|_| open).map(|to| notice(Kind::Status, *to)));
     }
     notifications::notify_each(tx, env, notices)?;
     for Posted { status, mentioned, .. } in posts {
         env.streams.status_created(tx, status, mentioned);
     }
     Ok(())
-}
-
-pub(super) const WATCHERS: &str =
-    "SELECT target_id, account_id FROM follows WHERE target_id = ?1 AND notify = 1";
-
-/// Those who asked to be told of posts of each of the authors.
-fn watchers(tx: &mut Tx, posts: &[Posted<'_>]) -> Result<HashMap<Id, Vec<Id>>, Error> {
-    let watched = posts.iter().filter(|post| post.reach.watched);
-    let authors: BTreeSet<Id> = watched.map(|post| post.status.account_id).collect();
-    let mut watchers: HashMap<Id, Vec<Id>> = HashMap::new();
-    tx.query_each(WATCHERS, authors.iter().map(|author| [author.to_value()]), |row| {
-        watchers.entry(row.get(0)?).or_default().push(row.get(1)?);
-        Ok(())
-    })?;
-    Ok(watchers)
 }

@@ -7,7 +7,7 @@ use weir_db::{Json, ToValue, Tx, Value, params};
 
 use super::receive::{self, Addressee, Receipt};
 use super::remote::{RemoteMedia, RemotePoll, RemoteStatus};
-use super::{Media, Status, by_id, publish};
+use super::{Media, Status, by_id, publish, tell};
 use crate::accounts::Account;
 use crate::federation::order::{self, Version};
 use crate::notifications::{self, Kind};
@@ -99,7 +99,7 @@ pub(super) fn receive(
             cards::changed(tx, env, &written)?;
             env.streams.status_edited(tx, known.id);
             if boosted_here {
-                tell_boosters(tx, env, known)?;
+                tell::tell_boosters(tx, env, known, Id::ZERO)?;
             }
         }
     }
@@ -371,21 +371,6 @@ fn retag(tx: &mut Tx, env: &Env, known: &Status, remote: &RemoteStatus) -> Resul
     tags::unlink(tx, env, known.id, &gone)?;
     if wanted.iter().any(|id| !now.contains(id)) {
         publish::link_names(tx, env, known, &[], &names)?;
-    }
-    Ok(())
-}
-
-/// Tells those here who boosted the post.
-fn tell_boosters(tx: &mut Tx, env: &Env, known: &Status) -> Result<(), Error> {
-    let boosters: Vec<Id> = tx.column(
-        "SELECT account_id FROM statuses WHERE boost_of_id = ?1 AND local = 1",
-        params![known.id],
-    )?;
-    for booster in boosters {
-        let (author, post) = (known.account_id, Some(known.id));
-        // Of several edits the last is told of.
-        notifications::withdraw(tx, env, booster, Kind::Update, author, post)?;
-        notifications::notify(tx, env, booster, Kind::Update, author, post)?;
     }
     Ok(())
 }

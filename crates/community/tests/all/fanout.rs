@@ -3,10 +3,10 @@
 
 use weir_base::Id;
 use weir_community::federation;
-use weir_community::statuses::{self, Draft, Visibility};
+use weir_community::statuses::{self, Draft, Edit, Visibility};
 use weir_db::{Dialect, Tx, params};
 
-use crate::place::{Place, places};
+use crate::place::{Place, places, until};
 
 /// Rows written so far by this transaction (SQLite: by its connection), and how often a table was
 /// looked into (PostgreSQL only).
@@ -151,5 +151,61 @@ async fn who_names_the_inbox_of_another_server_takes_it_from_nobody() {
         let found: Vec<(&str, &str)> =
             reach.inboxes.iter().map(|inbox| (&*inbox.url, &*inbox.domain)).collect();
         assert_eq!(found, [(SHARED, "most.example")]);
+    }
+}
+
+/// Of how many people here it is noted that they were told of `post`, and as what.
+async fn told(place: &Place, post: Id) -> Vec<(String, i64)> {
+    let read = move |tx: &mut Tx, _: &_| {
+        let sql = "SELECT kind, count(*) FROM notifications WHERE status_id = ?1
+           GROUP BY kind ORDER BY kind";
+        Ok(tx.query(sql, params![post], |row| Ok((row.get(0)?, row.get(1)?)))?)
+    };
+    place.read(read).await.unwrap()
+}
+
+#[tokio::test]
+async fn those_who_asked_and_those_who_boosted_are_all_told_in_several_units() {
+    // Two units of 500 and a part of a third.
+    const PEOPLE: i64 = 1_203;
+    const AT_ONCE: i64 = 500;
+    for place in places() {
+        let author = followed_by(&place, "author", PEOPLE).await;
+        let bystander = followed_by(&place, "bystander", 2).await;
+        let ask = move |tx: &mut Tx, _: &_| {
+            let asks = "UPDATE follows SET notify = 1 WHERE target_id = ?1";
+            tx.execute(asks, params![author])?;
+            // Of those mentioned nobody is told twice.
+            let name = "SELECT username FROM accounts WHERE username LIKE 'author_%' LIMIT 1";
+            Ok(tx.value::<String>(name, &[])?.unwrap())
+        };
+        let mentioned = place.write(ask).await.unwrap();
+        let text = format!("Hello @{mentioned}");
+        let post = place.post(author, &text, Visibility::Public).await;
+        let quiet = place.post(bystander, "Hello", Visibility::Public).await;
+        let note = |kind: &str, count| (kind.to_owned(), count);
+        let one = note("mention", 1);
+        assert_eq!(told(&place, post).await, [one.clone(), note("status", AT_ONCE - 1)]);
+
+        let running = place.start(statuses::register);
+        let all = [one.clone(), note("status", PEOPLE - 1)];
+        until("all are told", async || told(&place, post).await == all).await;
+        let boost = move |tx: &mut Tx, _: &_| {
+            tx.execute(
+                "INSERT INTO statuses (id, account_id, local, uri, created_at, visibility,
+                   boost_of_id) SELECT -id, id, 1, 'boost ' || id, 0, 0, ?1
+                 FROM accounts WHERE username LIKE 'author_%'",
+                params![post],
+            )?;
+            Ok(())
+        };
+        place.write(boost).await.unwrap();
+        let edit = Edit { text: text.clone() + "!", ..Edit::default() };
+        place.write(move |tx, env| statuses::edit(tx, env, author, post, &edit)).await.unwrap();
+        let all = [all.to_vec(), vec![note("update", PEOPLE)]].concat();
+        until("all are told", async || told(&place, post).await == all).await;
+        until("nothing is left", async || place.jobs.depth("tell") == 0).await;
+        assert_eq!(told(&place, quiet).await, []);
+        running.stop().await;
     }
 }

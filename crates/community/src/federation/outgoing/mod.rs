@@ -254,11 +254,36 @@ pub fn due(tx: &mut Tx, host: &str, now: Timestamp, limit: usize) -> Result<Vec<
 /// # Errors
 /// The database's.
 pub fn probe(tx: &mut Tx, host: &str, now: Timestamp) -> Result<Option<Waiting>, Error> {
+    // What was never tried may be very much, and lies in the order of its age already.
     let sql = format!(
-        "SELECT {{}} FROM deliveries d WHERE host = ?1 AND (tries > 0 OR next_at <= ?2) AND {FIRST}
+        "SELECT {{}} FROM deliveries d WHERE host = ?1 AND tries = 0 AND next_at <= ?2 AND {FIRST}
+         ORDER BY payload_id LIMIT 1"
+    );
+    if let Some(untried) = tx.record(&sql, params![host, now])? {
+        return Ok(Some(untried));
+    }
+    let sql = format!(
+        "SELECT {{}} FROM deliveries d WHERE host = ?1 AND tries > 0 AND {FIRST}
          ORDER BY tries, payload_id LIMIT 1"
     );
-    Ok(tx.record(&sql, params![host, now])?)
+    Ok(tx.record(&sql, params![host])?)
+}
+
+/// Gives up what waits for `host`, with which this server does not speak any more: a part of it;
+/// true while there may be more.
+///
+/// # Errors
+/// The database's.
+pub fn give_up(tx: &mut Tx, env: &Env, host: &str, reason: &str) -> Result<bool, Error> {
+    let end = End::Failed(reason.to_owned());
+    let tries: Vec<Tried> = tx.query(
+        "SELECT payload_id, inbox FROM deliveries WHERE host = ?1
+         ORDER BY payload_id, inbox LIMIT ?2",
+        params![host, PRUNED_ROWS],
+        |row| Ok(Tried { payload: row.get(0)?, inbox: row.get(1)?, end: end.clone() }),
+    )?;
+    settle(tx, env, host, &tries)?;
+    Ok(tries.len() as i64 == PRUNED_ROWS)
 }
 
 /// The inboxes of `host` that still wait for a message.
@@ -289,6 +314,27 @@ pub fn next_due(tx: &mut Tx, host: &str) -> Result<Option<Timestamp>, Error> {
 pub fn waits(tx: &mut Tx, host: &str) -> Result<bool, Error> {
     let sql = "SELECT 1 FROM deliveries WHERE host = ?1 LIMIT 1";
     Ok(tx.value::<i64>(sql, params![host])?.is_some())
+}
+
+/// Those of `hosts` for which more than `rows_max` deliveries wait.
+///
+/// # Errors
+/// The database's.
+pub fn crowded<'h>(
+    tx: &mut Tx,
+    hosts: impl IntoIterator<Item = &'h str>,
+    rows_max: usize,
+) -> Result<BTreeSet<String>, Error> {
+    let mut crowded = BTreeSet::new();
+    tx.query_each(
+        "SELECT host FROM deliveries WHERE host = ?1 LIMIT 1 OFFSET ?2",
+        hosts.into_iter().map(|host| [Value::Text(host.into()), Value::Int(rows_max as i64)]),
+        |row| {
+            crowded.insert(row.get(0)?);
+            Ok(())
+        },
+    )?;
+    Ok(crowded)
 }
 
 /// What became of one try.

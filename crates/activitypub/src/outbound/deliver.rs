@@ -87,7 +87,8 @@ pub fn jobs(
 ) -> (Vec<Deliver>, Vec<DeliverRest>) {
     let (mut jobs, mut rest) = (Vec::new(), Vec::new());
     let mut inboxes: Vec<&Inbox> = reach.inboxes.iter().filter(|inbox| !held(inbox)).collect();
-    inboxes.sort_by_key(|inbox| inbox.host());
+    // That of the server's own people first: whatever others name there, it is well if that takes.
+    inboxes.sort_by_key(|inbox| (inbox.host(), inbox.domain != inbox.host()));
     let job = |part: &[&Inbox]| Deliver {
         payload,
         host: part[0].host().to_owned(),
@@ -187,5 +188,6 @@ mod tests {
         assert_eq!((first.len(), rest.len()), (1, 1));
         assert_eq!((&*first[0].lane(), &*rest[0].lane()), ("named.example", "named.example"));
         assert_eq!((first[0].inboxes.len(), rest[0].0.inboxes.len()), (1, 2));
+        assert_eq!(first[0].inboxes[0].1, "named.example", "its own people come first");
     }
 }

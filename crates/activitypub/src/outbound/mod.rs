@@ -62,6 +62,8 @@ pub(crate) struct Outbound {
     rest: Patience,
     passed_on: Patience,
     again: Patience,
+    /// What was seen lately of how much waits for servers that are behind.
+    crowds: forward::Crowds,
     /// What was enqueued before may have been tried already.
     pub started_at: Timestamp,
 }
@@ -77,6 +79,7 @@ impl Outbound {
             rest: Patience::new(deliver::WAITED_FOR_MAX),
             passed_on: Patience::new(deliver::WAITED_FOR_MAX),
             again: Patience::new(redeliver::WAITED_FOR_MAX),
+            crowds: forward::Crowds::new(),
             started_at: community.env().clock.now(),
         }
     }

@@ -31,8 +31,8 @@ const FAILURES_MAX: u32 = 3;
 const PAUSE_MS: i64 = 15_000;
 /// The longest: an hour.
 const PAUSE_MS_MAX: i64 = 60 * 60 * 1_000;
-/// A server that took something so lately, in ms, is well: what fails at another of its inboxes
-/// tells of that one. Anybody may name an address there as their inbox.
+/// A server that took something so lately, in ms, is well: what fails at another address there that
+/// accounts of other servers name as their inbox tells of that one. Anybody may name any.
 const WELL_MS: i64 = 30_000;
 /// A server whose answers take longer, in ms, is given its deliveries from the second queue, so
 /// that it holds no place which others want.
@@ -233,6 +233,11 @@ impl Peer {
         self.state.lock().failing_until
     }
 
+    /// Failures in a row.
+    pub fn failures(&self) -> u32 {
+        self.state.lock().failures
+    }
+
     /// Whether its answers take long.
     pub fn is_slow(&self) -> bool {
         self.state.lock().took_ms > SLOW_MS
@@ -288,29 +293,30 @@ impl Peer {
         }
     }
 
-    /// Its `inbox` did not answer properly, after `took_ms`. When that was too often in a row, or it
-    /// asked for a pause, everything for it waits: tells how many failures there were, and until
-    /// when.
+    /// Its `inbox` did not answer properly, after `took_ms`; `is_own` where it is one of the server's
+    /// own people, as far as their names tell. When that was too often in a row, or it asked for a
+    /// pause, everything for it waits: tells how many failures there were, and until when.
     pub fn missed(
         &self,
         inbox: &str,
+        is_own: bool,
         took_ms: i64,
         pause_ms: Option<i64>,
         now: Timestamp,
         random: &Random,
     ) -> Option<(u32, Timestamp)> {
         let mut state = self.state.lock();
+        let (took, at) = state.took_last;
+        let is_well = (0..WELL_MS).contains(&now.since_ms(at)) && state.failing_until.is_none();
+        if is_well && !is_own && took != number(inbox) {
+            return None;
+        }
         state.took_ms += (took_ms - state.took_ms) / 4;
         if let Some(until) = state.failing_until.filter(|until| *until > now) {
             // Begun before it was known: it tells nothing new, but for a longer pause.
             let asked = pause_ms.map_or(until, |pause_ms| now.plus_ms(pause_ms));
             state.failing_until = Some(until.max(asked));
             return Some((state.failures, until.max(asked)));
-        }
-        let (took, at) = state.took_last;
-        let is_well = (0..WELL_MS).contains(&now.since_ms(at)) && state.failing_until.is_none();
-        if is_well && took != number(inbox) && pause_ms.is_none() {
-            return None;
         }
         state.failures = state.failures.saturating_add(1);
         let is_known = state.failing_until.is_some();
@@ -362,12 +368,12 @@ mod tests {
     fn a_server_waits_after_failures_in_a_row_and_longer_each_time_up_to_an_hour() {
         let (peer, random) = (Peer::new(), Random::seeded(1));
         for _ in 1..FAILURES_MAX {
-            assert_eq!(peer.missed(INBOX, 10, None, NOW, &random), None);
+            assert_eq!(peer.missed(INBOX, true, 10, None, NOW, &random), None);
         }
         let (mut before_ms, mut now) = (0, NOW);
         for _ in 0..20 {
-            let (failures, until) = peer.missed(INBOX, 10, None, now, &random).unwrap();
-            let late = peer.missed(INBOX, 10, None, now, &random);
+            let (failures, until) = peer.missed(INBOX, true, 10, None, now, &random).unwrap();
+            let late = peer.missed(INBOX, true, 10, None, now, &random);
             assert_eq!(late, Some((failures, until)), "what was under way tells nothing new");
             let pause_ms = until.since_ms(now);
             now = until;
@@ -379,13 +385,13 @@ mod tests {
         assert_eq!(peer.took(INBOX, Form::Cavage, 10, now), Took::Again);
         assert_eq!(peer.took(INBOX, Form::Cavage, 10, now), Took::AsBefore);
         assert_eq!(peer.failing_until(), None);
-        assert_eq!(peer.missed(INBOX, 10, None, now, &random), None);
+        assert_eq!(peer.missed(INBOX, true, 10, None, now, &random), None);
     }
 
     #[test]
     fn a_pause_that_is_asked_for_is_kept_at_once() {
         let (peer, random) = (Peer::new(), Random::seeded(1));
-        let (failures, until) = peer.missed(INBOX, 10, Some(90_000), NOW, &random).unwrap();
+        let (failures, until) = peer.missed(INBOX, true, 10, Some(90_000), NOW, &random).unwrap();
         assert_eq!((failures, until), (1, NOW.plus_ms(90_000)));
     }
 
@@ -393,18 +399,24 @@ mod tests {
     fn an_inbox_that_fails_beside_one_that_takes_says_nothing_of_their_server() {
         let (peer, random) = (Peer::new(), Random::seeded(1));
         let named = "https://other.example/named-by-a-stranger";
-        let missed = |inbox, at| peer.missed(inbox, 10, None, at, &random);
+        let missed = |inbox, is_own, at| peer.missed(inbox, is_own, 15_000, None, at, &random);
         peer.took(INBOX, Form::Cavage, 10, NOW);
-        assert!((0..10).all(|_| missed(named, NOW).is_none()));
-        assert!((1..FAILURES_MAX).all(|_| missed(INBOX, NOW).is_none()));
-        assert!(missed(INBOX, NOW).is_some(), "the one that took counts");
+        assert!((0..10).all(|_| missed(named, false, NOW).is_none()));
+        assert!(peer.missed(named, false, 10, Some(90_000), NOW, &random).is_none());
+        assert!(!peer.is_slow());
+        assert!((1..FAILURES_MAX).all(|_| missed(INBOX, false, NOW).is_none()));
+        assert!(missed(INBOX, false, NOW).is_some(), "the one that took counts");
 
         let later = NOW.plus_ms(2 * PAUSE_MS);
         assert_eq!(peer.took(INBOX, Form::Cavage, 10, later), Took::Again);
+        assert!((1..FAILURES_MAX).all(|_| missed(named, true, later).is_none()));
+        assert!(missed(named, true, later).is_some(), "so does any of the server's own people");
+
+        let later = later.plus_ms(2 * PAUSE_MS);
+        assert_eq!(peer.took(INBOX, Form::Cavage, 10, later), Took::Again);
         let silent = later.plus_ms(WELL_MS);
-        assert!((1..FAILURES_MAX).all(|_| missed(named, silent).is_none()));
-        assert!(missed(named, silent).is_some(), "so does any where nothing was taken for long");
-        assert!(missed(named, silent.plus_ms(2 * PAUSE_MS)).unwrap().1 > silent);
+        assert!((1..FAILURES_MAX).all(|_| missed(named, false, silent).is_none()));
+        assert!(missed(named, false, silent).is_some(), "and where nothing was taken for long");
     }
 
     #[test]
@@ -426,7 +438,7 @@ mod tests {
     fn what_was_learnt_before_the_clock_was_set_back_is_too_old() {
         let (peer, random) = (Peer::new(), Random::seeded(1));
         let ahead = NOW.plus_ms(3_600_000);
-        assert!(peer.missed(INBOX, 10, Some(90_000), ahead, &random).is_some());
+        assert!(peer.missed(INBOX, true, 10, Some(90_000), ahead, &random).is_some());
         assert!(peer.is_believed(ahead));
         assert!(!peer.is_believed(NOW));
         assert_eq!(peer.took(INBOX, Form::Cavage, 10, ahead), Took::Again);

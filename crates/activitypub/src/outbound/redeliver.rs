@@ -145,12 +145,14 @@ pub async fn again(face: ActivityPub, claim: Claimed<Redeliver>) -> Result<(), F
     let is_doubtful = failing_until.is_some() || peer.is_slow();
     let waits_in = patience.place().filter(|_| is_doubtful);
     let must_wait = is_doubtful && waits_in.is_none();
+    // In turn with what strangers have go there, which may be very much and never taken.
+    let is_own = peer.failures().is_multiple_of(2);
     let look = move |tx: &mut Tx, env: &Env| {
         let now = env.clock.now();
         Ok(match failing_until {
             Some(until) if until > now && !at_once => Step::Wait(until),
             _ if must_wait => Step::Wait(now.plus_ms(STEP_MS)),
-            Some(_) => Step::Try(outgoing::probe(tx, &host, now)?.into_iter().collect()),
+            Some(_) => Step::Try(outgoing::probe(tx, &host, now, is_own)?.into_iter().collect()),
             None => Step::Try(outgoing::due(tx, &host, now, pace)?),
         })
     };

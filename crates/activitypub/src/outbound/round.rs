@@ -213,7 +213,8 @@ impl<'f> Round<'f> {
                 let asked = after_ms.map(|ms| ms.clamp(SECOND_TRY_AFTER_MS, ASKED_MS_MAX));
                 if fault == Fault::Host {
                     let random = &self.face.community().env().random;
-                    let missed = self.peer.missed(&item.inbox, took_ms, asked, now, random);
+                    let (inbox, is_own) = (&item.inbox, item.domain == self.host);
+                    let missed = self.peer.missed(inbox, is_own, took_ms, asked, now, random);
                     if let Some((failures, until)) = missed {
                         self.over = true;
                         let reason = reason.clone();

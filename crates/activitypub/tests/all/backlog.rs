@@ -97,6 +97,24 @@ fn texts(peer: &Peer) -> Vec<String> {
 }
 
 #[tokio::test]
+async fn what_waits_for_a_server_that_fails_is_given_up_when_it_is_blocked() {
+    for place in places() {
+        let peer = Peer::start().await;
+        let alice = followed(&place, &peer).await;
+        let running = place.start();
+        until("the follow is answered", async || !peer.activities("Accept").is_empty()).await;
+        silence(&place, &peer, alice, 20).await;
+        let tries = peer.delivered().len();
+        place.block(&peer).await;
+        next_try(&place, &peer).await;
+        until("all is given up at once", async || place.count("deliveries").await == 0).await;
+        assert_eq!(place.count("undelivered WHERE reason = 'the server is blocked'").await, 20);
+        assert_eq!(peer.delivered().len(), tries);
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
 async fn a_server_that_does_not_answer_costs_one_try_at_a_time_whatever_waits_for_it() {
     for place in places() {
         let peer = Peer::start().await;

@@ -331,38 +331,3 @@ async fn an_inbox_on_a_blocked_server_gets_nothing_whosever_it_is_said_to_be() {
         running.stop().await;
     }
 }
-
-#[tokio::test]
-async fn what_waits_for_a_server_that_fails_is_given_up_when_it_is_blocked() {
-    for place in places() {
-        let far = Peer::start().await;
-        let alice = place.person("alice").await;
-        let bob = place.stranger(&far, "bob").await;
-        follows(&place, bob, alice).await;
-        far.answer(|_| StatusCode::SERVICE_UNAVAILABLE);
-        let running = place.start();
-        for number in 0..5 {
-            place.post(alice, &format!("Post {number}"), Visibility::Public).await;
-        }
-        // The posts, and the answer to the follow.
-        until("all wait", async || place.count("deliveries").await == 6).await;
-        let down = "hosts WHERE failing_since IS NOT NULL";
-        until("it fails", async || {
-            place.pass(60_000);
-            place.count(down).await == 1
-        })
-        .await;
-        let tried = far.delivered().len();
-        place.block(&far).await;
-        // It would be asked again with one at a time, each for longer than the last.
-        until("all is given up", async || {
-            place.pass(60_000);
-            place.count("deliveries").await == 0
-        })
-        .await;
-        let blocked = "undelivered WHERE reason = 'the server is blocked'";
-        assert_eq!(place.count(blocked).await, 5);
-        assert!(far.delivered().len() <= tried + 1, "but for what was under way it hears nothing");
-        running.stop().await;
-    }
-}

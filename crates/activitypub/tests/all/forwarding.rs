@@ -143,12 +143,13 @@ async fn is_behind(place: &Place, peer: &Peer, count: i64) {
     let (host, inbox) = (peer.domain(), peer.at("/inbox"));
     let later = place.clock.now().plus_ms(60 * 60 * 1_000);
     let fill = move |tx: &mut Tx, env: &Env| {
+        let first = env.ids.next();
         tx.execute(
             "INSERT INTO deliveries (host, payload_id, inbox, domain, next_at)
              WITH RECURSIVE numbers (n) AS
                (SELECT CAST(1 AS BIGINT) UNION ALL SELECT n + 1 FROM numbers WHERE n < ?4)
-             SELECT ?1, n, ?2, ?1, ?3 FROM numbers",
-            params![host, inbox, later, count],
+             SELECT ?1, ?5 - n, ?2, ?1, ?3 FROM numbers",
+            params![host, inbox, later, count, first],
         )?;
         hosts::is_behind(tx, &host, env.clock.now())
     };
@@ -158,20 +159,28 @@ async fn is_behind(place: &Place, peer: &Peer, count: i64) {
 #[tokio::test]
 async fn a_server_that_is_far_behind_hears_of_what_others_wrote_only_that_it_is_deleted() {
     for place in places() {
-        let slow = Peer::start().await;
+        let (slow, slower, catching_up) =
+            (Peer::start().await, Peer::start().await, Peer::start().await);
         let Asked { near, far, alice, running, asked } = ask(&place).await;
-        let dave = place.stranger(&slow, "dave").await;
-        follows(&place, dave, alice).await;
-        is_behind(&place, &slow, 2_001).await;
+        for (peer, waiting) in [(&slow, 2_001), (&slower, 4_001), (&catching_up, 2_000)] {
+            let dave = place.stranger(peer, "dave").await;
+            follows(&place, dave, alice).await;
+            is_behind(&place, peer, waiting).await;
+        }
         let reply = note(&near, "bob", "/posts/1", "An answer", Some(&asked));
         assert_eq!(send(&place, &near, "bob", &activity(&near, "bob", "Create", reply)).await, 202);
         until("it is passed on", async || far.activities("Create").len() == 2).await;
+        came(&catching_up, "Create").await;
         let gone = json!({ "id": near.at("/posts/1"), "type": "Tombstone" });
         let delete = activity(&near, "bob", "Delete", gone);
         assert_eq!(send(&place, &near, "bob", &delete).await, 202);
         assert_eq!(came(&far, "Delete").await, delete);
         assert_eq!(came(&slow, "Delete").await, delete);
-        assert!(slow.activities("Create").is_empty());
+        assert_eq!(came(&catching_up, "Delete").await, delete);
+        let passed =
+            |peer: &Peer| [peer.activities("Create").len(), peer.activities("Delete").len()];
+        until("all is passed on", async || place.count("jobs").await == 0).await;
+        assert_eq!([&slow, &slower, &catching_up].map(passed), [[0, 1], [0, 0], [1, 1]]);
         running.stop().await;
     }
 }

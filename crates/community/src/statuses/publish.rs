@@ -471,7 +471,7 @@ pub(crate) fn announce(
 pub(crate) fn announce_each(tx: &mut Tx, env: &Env, posts: &[Posted<'_>]) -> Result<(), Error> {
     let searchable = posts.iter().map(|post| (post.status, post.reach.searchable));
     search::statuses_changed(tx, env, searchable)?;
-    let mut notices = tell::watched_each(tx, env, posts)?;
+    let mut notices = Vec::new();
     for Posted { status, mentioned, here, .. } in posts {
         env.feeds.posted(tx, status.account_id, status.id);
         cards::wanted(tx, env, status)?;
@@ -480,6 +480,7 @@ pub(crate) fn announce_each(tx: &mut Tx, env: &Env, posts: &[Posted<'_>]) -> Res
             |kind, to| Notice { to, kind, from: status.account_id, status: Some(status.id) };
         notices.extend(here.iter().map(|to| notice(Kind::Mention, *to)));
     }
+    notices.extend(tell::watched_each(tx, env, posts)?);
     notifications::notify_each(tx, env, notices)?;
     for Posted { status, mentioned, .. } in posts {
         env.streams.status_created(tx, status, mentioned);

@@ -42,6 +42,17 @@ pub struct TellRest {
     pub why: Why,
     /// Those with higher numbers are left.
     pub after: Id,
+    /// Who wrote it.
+    pub by: Id,
+}
+
+impl TellRest {
+    /// Of several edits the last is told of: whoever waits to be told hears of that.
+    fn enqueue(self, tx: &mut Tx, env: &Env) -> Result<(), Error> {
+        let key = format!("tell {:?} {} {}", self.why, self.post, self.after);
+        env.jobs.enqueue_unique(tx, &key, env.clock.now(), &self)?;
+        Ok(())
+    }
 }
 
 impl Job for TellRest {
@@ -49,7 +60,7 @@ impl Job for TellRest {
     const QUEUE: Queue = Queue::new("tell", Class::Inbound);
 
     fn lane(&self) -> Cow<'_, str> {
-        Cow::Borrowed("")
+        Cow::Owned(self.by.to_string())
     }
 }
 
@@ -62,8 +73,8 @@ pub(super) fn register(registry: &mut Registry, community: &Community) {
 }
 
 fn tell_rest(tx: &mut Tx, env: &Env, job: &TellRest) -> Result<(), Error> {
-    // It may be gone by now, and with it what there was to tell.
-    let sql = "SELECT {} FROM statuses WHERE id = ?1";
+    // It may be gone by now, and with it what there was to tell; until this is written it is not.
+    let sql = "SELECT {} FROM statuses WHERE id = ?1 FOR UPDATE";
     let Some(post) = tx.record::<Status>(sql, params![job.post])? else { return Ok(()) };
     match job.why {
         Why::Edited => tell_boosters(tx, env, &post, job.after),
@@ -91,8 +102,8 @@ pub(super) fn watched_each(
     for Posted { status, mentioned, .. } in watched() {
         let Some(watchers) = watchers.get(&status.account_id) else { continue };
         if notices.len() >= TOLD_MAX {
-            let (post, why, after) = (status.id, Why::Posted, Id::ZERO);
-            env.jobs.enqueue(tx, &TellRest { post, why, after })?;
+            let (post, why, after, by) = (status.id, Why::Posted, Id::ZERO, status.account_id);
+            TellRest { post, why, after, by }.enqueue(tx, env)?;
             continue;
         }
         go_on(tx, env, status, Why::Posted, watchers)?;
@@ -151,8 +162,8 @@ fn notice(post: &Status, kind: Kind, to: Id) -> Notice {
 
 /// Where `told` are as many as are told in one unit, the others are left to a job.
 fn go_on(tx: &mut Tx, env: &Env, post: &Status, why: Why, told: &[Id]) -> Result<(), Error> {
-    if let Some(after) = told.last().copied().filter(|_| told.len() == TOLD_MAX) {
-        env.jobs.enqueue(tx, &TellRest { post: post.id, why, after })?;
-    }
-    Ok(())
+    let last = told.iter().max().filter(|_| told.len() == TOLD_MAX);
+    last.map_or(Ok(()), |after| {
+        TellRest { post: post.id, why, after: *after, by: post.account_id }.enqueue(tx, env)
+    })
 }

@@ -176,7 +176,8 @@ async fn those_who_asked_and_those_who_boosted_are_all_told_in_several_units() {
             let asks = "UPDATE follows SET notify = 1 WHERE target_id = ?1";
             tx.execute(asks, params![author])?;
             // Of those mentioned nobody is told twice.
-            let name = "SELECT username FROM accounts WHERE username LIKE 'author_%' LIMIT 1";
+            let name = "SELECT username FROM accounts WHERE username LIKE 'author_%'
+               ORDER BY id LIMIT 1";
             Ok(tx.value::<String>(name, &[])?.unwrap())
         };
         let mentioned = place.write(ask).await.unwrap();

@@ -32,8 +32,10 @@ pub(super) fn for_all(sql: &str, types: &[Type]) -> Option<String> {
     match verb {
         "SELECT" => {
             let table = table(types, true);
-            // What reads no table itself is cheaper as part of the whole.
-            let end = if reads_a_table(sql) { " OFFSET 0" } else { "" };
+            // What reads no table itself is cheaper as part of the whole; with an OFFSET of its own
+            // it is asked for each row as it is.
+            let is_whole = !has_of_its_own(sql, "FROM") || has_of_its_own(sql, "OFFSET");
+            let end = if is_whole { "" } else { " OFFSET 0" };
             let each = with_columns(sql)?;
             Some(format!(
                 "SELECT l.* FROM {table} CROSS JOIN LATERAL ({each}{end}) AS l ORDER BY w.place"
@@ -76,11 +78,11 @@ fn beside(sql: &str, word: &str, types: &[Type]) -> Option<String> {
     ))
 }
 
-/// Whether `sql` has a FROM of its own, in no parenthesis.
-fn reads_a_table(sql: &str) -> bool {
+/// Whether `sql` has such a part of its own, in no parenthesis.
+fn has_of_its_own(sql: &str, part_word: &str) -> bool {
     let mut depth = 0;
     sql.split_inclusive(['(', ')']).any(|part| {
-        let own = depth == 0 && part.split_whitespace().any(|word| word == "FROM");
+        let own = depth == 0 && part.split_whitespace().any(|word| word == part_word);
         match part.as_bytes().last() {
             Some(b'(') => depth += 1,
             Some(b')') => depth -= 1,
@@ -186,6 +188,12 @@ mod tests {
             for_all("SELECT (SELECT name FROM marks WHERE id = $1)", &[Type::INT8]).unwrap(),
             "SELECT l.* FROM unnest($1::int8[]) WITH ORDINALITY AS w (p1, place) CROSS JOIN \
              LATERAL (SELECT (SELECT name FROM marks WHERE id = w.p1)) AS l ORDER BY w.place"
+        );
+        assert_eq!(
+            for_all("SELECT name FROM marks LIMIT 1 OFFSET $1", &[Type::INT8]).unwrap(),
+            "SELECT l.* FROM unnest($1::int8[]) WITH ORDINALITY AS w (p1, place) CROSS JOIN \
+             LATERAL (SELECT name FROM marks LIMIT 1 OFFSET w.p1) AS l ORDER BY w.place",
+            "there is one OFFSET already"
         );
     }
 

@@ -249,24 +249,36 @@ pub fn due(tx: &mut Tx, host: &str, now: Timestamp, limit: usize) -> Result<Vec<
 
 /// What `host` is tried with while it does not answer: the oldest of what was tried least, so that
 /// a message which the host cannot bear is not the only one it is asked with. What may wait for its
-/// first try yet is left to that.
+/// first try yet is left to that. With `is_own` what is for the host's own people, if anything is.
 ///
 /// # Errors
 /// The database's.
-pub fn probe(tx: &mut Tx, host: &str, now: Timestamp) -> Result<Option<Waiting>, Error> {
-    // What was never tried may be very much, and lies in the order of its age already.
-    let sql = format!(
-        "SELECT {{}} FROM deliveries d WHERE host = ?1 AND tries = 0 AND next_at <= ?2 AND {FIRST}
-         ORDER BY payload_id LIMIT 1"
-    );
-    if let Some(untried) = tx.record(&sql, params![host, now])? {
-        return Ok(Some(untried));
+pub fn probe(
+    tx: &mut Tx,
+    host: &str,
+    now: Timestamp,
+    is_own: bool,
+) -> Result<Option<Waiting>, Error> {
+    let own: &[&str] = if is_own { &["AND domain = host", ""] } else { &[""] };
+    for whose in own {
+        // What was never tried may be very much, and lies in the order of its age already.
+        let sql = format!(
+            "SELECT {{}} FROM deliveries d
+             WHERE host = ?1 AND tries = 0 AND next_at <= ?2 {whose} AND {FIRST}
+             ORDER BY payload_id LIMIT 1"
+        );
+        if let Some(untried) = tx.record(&sql, params![host, now])? {
+            return Ok(Some(untried));
+        }
+        let sql = format!(
+            "SELECT {{}} FROM deliveries d WHERE host = ?1 AND tries > 0 {whose} AND {FIRST}
+             ORDER BY tries, payload_id LIMIT 1"
+        );
+        if let Some(tried) = tx.record(&sql, params![host])? {
+            return Ok(Some(tried));
+        }
     }
-    let sql = format!(
-        "SELECT {{}} FROM deliveries d WHERE host = ?1 AND tries > 0 AND {FIRST}
-         ORDER BY tries, payload_id LIMIT 1"
-    );
-    Ok(tx.record(&sql, params![host])?)
+    Ok(None)
 }
 
 /// Gives up what waits for `host`, with which this server does not speak any more: a part of it;

@@ -194,3 +194,23 @@ pub enum StartError {
     #[error("TLS could not be set up ({0}): install the system's certificates (ca-certificates)")]
     Tls(String),
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hint_names_a_server_left_alone_as_the_command_takes_it() {
+        // Servers are known without the port that every one of them has.
+        let hosts = [
+            ("a.example:443", "a.example"),
+            ("[::1]:443", "[::1]"),
+            ("a.example:8443", "a.example:8443"),
+        ];
+        for (host, name) in hosts {
+            let open = Error::Open { host: host.into(), retry_after_ms: 5 };
+            let hint = format!("(weir federation retry {name} asks at once)");
+            assert!(open.to_string().contains(&hint), "{open}");
+        }
+    }
+}

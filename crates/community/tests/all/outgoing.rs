@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use weir_base::Id;
-use weir_community::federation::outgoing::{self, Arrival, Shipment};
+use weir_community::federation::outgoing::{self, Arrival, End, FIRST_TRY_MS, Shipment, Tried};
 use weir_community::federation::{Inbox, Reach};
 use weir_community::hosts::{self, Condition};
 use weir_community::statuses::Visibility;
@@ -87,6 +87,35 @@ async fn the_dead_stand_behind_those_that_may_come_back_and_who_is_not_named_is_
         assert_eq!((told.troubled.len(), told.unnamed_hosts), (1_000, 4));
         let named = |name: &str| told.troubled.iter().any(|(host, ..)| host.domain == name);
         assert!(!named("oldest.test"), "who was silent longest is the first not to be named");
+    }
+}
+
+#[tokio::test]
+async fn a_server_is_not_asked_with_what_may_have_its_first_try_before_it() {
+    for place in places() {
+        let alice = place.person("alice").await;
+        let send = move |post| {
+            move |tx: &mut Tx, env: &Env| ship(tx, env, alice, Id(post), &["down.test"])
+        };
+        let left = place.write(send(1)).await.unwrap();
+        let tried = place.write(send(2)).await.unwrap();
+        let asked_with = async || {
+            let read = |tx: &mut Tx, env: &Env| outgoing::probe(tx, "down.test", env.clock.now());
+            place.read(read).await.unwrap().map(|found| found.payload_id)
+        };
+        assert_eq!(asked_with().await, None, "{}: both may", place.name());
+        let settle = |end: End| {
+            let inbox = String::from("https://down.test/inbox");
+            let tries = [Tried { payload: tried, inbox, end }];
+            move |tx: &mut Tx, env: &Env| outgoing::settle(tx, env, "down.test", &tries)
+        };
+        let next_at = place.clock.now().plus_ms(HOUR_MS);
+        place.write(settle(End::NotYet { reason: "no answer".into(), next_at })).await.unwrap();
+        assert_eq!(asked_with().await, Some(tried), "{}: however late it is due", place.name());
+        place.write(settle(End::Taken)).await.unwrap();
+        assert_eq!(asked_with().await, None, "{}", place.name());
+        place.clock.advance(FIRST_TRY_MS);
+        assert_eq!(asked_with().await, Some(left), "{}: that time is over", place.name());
     }
 }
 

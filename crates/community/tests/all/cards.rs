@@ -1,9 +1,15 @@
 //! Previews of what posts link to.
 
 use weir_base::Id;
-use weir_community::statuses::{self, Edit, Visibility};
+use weir_community::cards::FetchCard;
+use weir_community::federation::order::Version;
+use weir_community::statuses::{self, Cause, Edit, RemoteStatus, Visibility};
 use weir_community::timelines::{self, Range};
+use weir_community::{Env, accounts};
+use weir_db::Tx;
+use weir_jobs::Job;
 
+use crate::housekeeping::actor;
 use crate::origin::Origin;
 use crate::place::{Place, places, until};
 use crate::proxy::png;
@@ -146,6 +152,88 @@ async fn an_edit_with_another_link_gets_another_preview() {
         place.jobs.wake();
         until("the job is done", async || waiting(&place).await == 0).await;
         assert_eq!(origin.asked(), asked, "nothing links there any more");
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_page_is_not_fetched_for_a_post_that_is_gone() {
+    let origin = Origin::serve([("/page", "text/html", b"<title>A page</title>".to_vec())]).await;
+    for place in places() {
+        let alice = place.person("alice").await;
+        let post = place.post(alice, &format!("{}/page", origin.base), Visibility::Public).await;
+        place.write(move |tx, env| statuses::delete(tx, env, alice, post)).await.unwrap();
+        assert_eq!(waiting(&place).await, 1);
+        let running = place.start(|_, _| {});
+        place.clock.advance(60_000);
+        place.jobs.wake();
+        until("the job is done", async || waiting(&place).await == 0).await;
+        assert_eq!(origin.asked(), 0, "{}", place.name());
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_preview_that_waited_for_six_hours_is_not_fetched_any_more() {
+    let page = |title: &str| format!("<title>{title}</title>").into_bytes();
+    let pages = [("/old", "text/html", page("Old")), ("/new", "text/html", page("New"))];
+    let origin = Origin::serve(pages).await;
+    for (place, asked) in places().into_iter().zip(1..) {
+        let alice = place.person("alice").await;
+        let old = place.post(alice, &format!("{}/old", origin.base), Visibility::Public).await;
+        // It may wait for a minute before its time begins.
+        place.clock.advance(6 * 3_600_000 + 60_000);
+        let new = place.post(alice, &format!("{}/new", origin.base), Visibility::Public).await;
+        let running = place.start(|_, _| {});
+        titled(&place, new, "New").await;
+        until("nothing waits", async || waiting(&place).await == 0).await;
+        assert_eq!(card(&place, old).await, None, "{}", place.name());
+        assert_eq!(origin.asked(), asked, "{}", place.name());
+        running.stop().await;
+    }
+}
+
+/// `by`, who is remote, writes a post that links to a page; whether its preview is wanted.
+async fn link(place: &Place, by: Id, number: i64) -> bool {
+    let before = waiting(place).await;
+    let unit = move |tx: &mut Tx, env: &Env| {
+        let by = accounts::by_id(tx, by)?;
+        let note = RemoteStatus {
+            uri: format!("{}/{number}", by.uri),
+            content: "<p><a href='https://pages.example/1'>a page</a></p>".into(),
+            ..RemoteStatus::default()
+        };
+        let now = env.clock.now();
+        let version = Version { at: now, seq: env.ids.next() };
+        statuses::receive(tx, env, &by, &note.cleaned()?, version, now, Cause::Wanted { depth: 0 })
+    };
+    place.write(unit).await.unwrap().id().expect("a post");
+    waiting(place).await > before
+}
+
+#[tokio::test]
+async fn while_twenty_thousand_previews_wait_posts_of_other_servers_get_none() {
+    for place in places() {
+        let alice = place.person("alice").await;
+        let bob = actor(&place, "bob").await;
+        let queue = FetchCard::QUEUE.name;
+        let running = place.start(|_, _| {});
+        place.jobs.pause(queue).await.unwrap();
+        let pile = async |count: usize| {
+            let wait = place.jobs.depth(queue) + count as u64;
+            let page = FetchCard { status: Id(1), url: "https://pages.example/1".into() };
+            let all = vec![page; count];
+            let enqueue = move |tx: &mut Tx, env: &Env| Ok(env.jobs.enqueue_many(tx, &all)?);
+            place.write(enqueue).await.unwrap();
+            until("this node knows of them", async || place.jobs.depth(queue) == wait).await;
+        };
+        pile(19_999).await;
+        assert!(link(&place, bob, 1).await, "{}: there is room for one", place.name());
+        pile(1).await;
+        assert!(!link(&place, bob, 2).await, "{}", place.name());
+        let before = waiting(&place).await;
+        place.post(alice, "https://pages.example/1", Visibility::Public).await;
+        assert_eq!(waiting(&place).await, before + 1, "{}: people here do", place.name());
         running.stop().await;
     }
 }

@@ -124,3 +124,16 @@ impl Community {
         self.db.write(class, move |tx| unit(tx, &env)).await
     }
 }
+
+#[cfg(test)]
+impl Community {
+    /// One on an empty database, with a clock that stands still until a test moves it.
+    pub(crate) fn still(db: &Db, data: &std::path::Path) -> Self {
+        let clock = weir_base::Clock::manual(weir_base::Timestamp::from_ms(1_700_000_000_000));
+        let random = weir_base::Random::seeded(7);
+        let jobs = weir_jobs::Jobs::open(db.clone(), clock.clone(), random.clone()).unwrap();
+        let site = Site { domain: "weir.test".into(), base: "https://weir.test".into() };
+        let data = data.to_owned();
+        Self::open(Setup { db: db.clone(), jobs, clock, random, site, data }).unwrap()
+    }
+}

@@ -112,7 +112,17 @@ impl Asked {
 
 #[cfg(test)]
 mod tests {
+    use weir_base::Id;
+    use weir_db::{Class, Tx, params};
+    use weir_storm::fixture::databases;
+
+    use super::super::order::Version;
+    use super::super::{
+        Deed, Fetch, Incoming, PLANNED_PER_MS, Senders, Wanted, Wish, receive, want_each,
+    };
     use super::*;
+    use crate::accounts::{self, RemoteAccount};
+    use crate::{Community, Env};
 
     /// How long each of `count` things waits that `server` names at `now` in one transaction.
     fn wanted(
@@ -159,6 +169,98 @@ mod tests {
             wanted(&wishes, "a.example", false, 5_000, NOW);
             let waits = wanted(&wishes, "a.example", false, 1, NOW.plus_ms(-back_ms));
             assert_eq!(waits, [0], "{back_ms}");
+        }
+    }
+
+    const BOB: &str = "https://many.example/bob";
+
+    /// bob of another server, whom somebody here follows.
+    async fn bob(community: &Community) -> Id {
+        let remote = RemoteAccount {
+            uri: BOB.into(),
+            username: "bob".into(),
+            domain: "many.example".into(),
+            inbox: format!("{BOB}/inbox"),
+            ..RemoteAccount::default()
+        };
+        let remote = remote.cleaned().unwrap();
+        let learn = move |tx: &mut Tx, env: &Env| {
+            let version = Version { at: env.clock.now(), seq: env.ids.next() };
+            let bob = accounts::upsert(tx, env, &remote, version)?;
+            let sql = "INSERT INTO follows (account_id, target_id, id) VALUES (1, ?1, 1)";
+            tx.run(sql, params![bob])?;
+            Ok(bob)
+        };
+        community.write(Class::Interactive, learn).await.unwrap()
+    }
+
+    /// When each fetch that waits for its time may be made, in ms, and how many are ready.
+    async fn fetches(community: &Community) -> (Vec<i64>, i64) {
+        let read = |tx: &mut Tx, _: &Env| {
+            let later = "SELECT due_at FROM jobs_later WHERE kind = 'fetch' ORDER BY due_at";
+            let ready = "SELECT count(*) FROM jobs WHERE kind = 'fetch'";
+            Ok((tx.column(later, &[])?, tx.value(ready, &[])?.unwrap_or(0)))
+        };
+        community.read(Class::Interactive, read).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_post_that_is_only_named_counts_as_one_that_its_server_has_fetched() {
+        for fixture in databases() {
+            let data = tempfile::tempdir().unwrap();
+            let community = Community::still(&fixture.db, data.path());
+            bob(&community).await;
+            let clock = &community.env().clock;
+            let most = OWN.at_once as usize;
+            let all = wanted(&community.env().wishes, "many.example", true, most - 1, clock.now());
+            assert_eq!(all.len(), most - 1);
+            let names = async |number: i64| {
+                let unit = move |tx: &mut Tx, env: &Env| {
+                    let arrived = env.clock.now();
+                    let named = Incoming {
+                        actor: BOB.into(),
+                        activity: format!("{BOB}/{number}/create"),
+                        version: Version { at: arrived, seq: env.ids.next() },
+                        arrived,
+                        deed: Deed::Named { uri: format!("{BOB}/{number}") },
+                    };
+                    let mut senders = Senders::read(tx, [&named])?;
+                    receive(tx, env, &mut senders, &named)
+                };
+                community.write(Class::Interactive, unit).await.unwrap();
+                fetches(&community).await
+            };
+            assert_eq!(names(1).await, (vec![], 1), "{}: there is room for it", fixture.name);
+            assert_eq!(names(2).await, (vec![], 1), "{}: that was the last", fixture.name);
+            clock.advance(OWN.each_ms);
+            assert_eq!(names(3).await, (vec![], 2), "{}", fixture.name);
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_beyond_a_servers_allowance_is_fetched_when_its_turn_comes() {
+        for fixture in databases() {
+            let data = tempfile::tempdir().unwrap();
+            let community = Community::still(&fixture.db, data.path());
+            let bob = bob(&community).await;
+            let now = community.env().clock.now();
+            let at_once = OTHERS.at_once as usize;
+            wanted(&community.env().wishes, "many.example", false, at_once, now);
+            // The last of these is the first whose turn is not within the first part of time.
+            let count = PLANNED_PER_MS / OTHERS.each_ms;
+            let want = move |tx: &mut Tx, env: &Env| {
+                let by = accounts::by_id(tx, bob)?;
+                let wish = |number: i64| {
+                    let wanted = Wanted::Status { uri: format!("https://third{number}.example/1") };
+                    let fetch = Fetch { wanted, depth: 0, patient: false };
+                    Wish { by: Some(&by), since: env.clock.now(), fetch }
+                };
+                want_each(tx, env, (0..count).map(wish))
+            };
+            community.write(Class::Interactive, want).await.unwrap();
+            let mut planned = vec![now.plus_ms(PLANNED_PER_MS).as_ms(); count as usize];
+            planned[count as usize - 1] += PLANNED_PER_MS;
+            assert_eq!(fetches(&community).await, (planned, 0), "{}", fixture.name);
         }
     }
 }

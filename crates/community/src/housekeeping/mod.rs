@@ -188,7 +188,15 @@ const TURN_MS: i64 = 5_000;
 /// That of the last one that failed, after all others are done; where the database does two running
 /// not, at once.
 pub async fn run_due(community: &Community, keep: Keep) -> Result<(), Error> {
-    let (mut able, mut failure) = (CHORES.iter().collect::<Vec<_>>(), None);
+    by_turns(community, CHORES, keep).await
+}
+
+async fn by_turns(
+    community: &Community,
+    chores: &'static [Chore],
+    keep: Keep,
+) -> Result<(), Error> {
+    let (mut able, mut failure) = (chores.iter().collect::<Vec<_>>(), None);
     // Whether the database did not do the last chore, which may be that one's own trouble.
     let mut is_away = false;
     loop {
@@ -310,6 +318,69 @@ fn expire(tx: &mut Tx, delete: &str, before: impl ToValue, rows: i64) -> Result<
         }
         if is_over(tx) {
             return Ok(slice.goes_on_at(&Id::ZERO));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use metrics_exporter_prometheus::PrometheusBuilder;
+    use weir_storm::fixture::databases;
+
+    use super::*;
+
+    /// How much time a slice of the long chore takes, in ms, and how many there are.
+    const LONG_SLICE_MS: i64 = 2_000;
+    const LONG_SLICES: i64 = 6;
+
+    const fn chore(
+        name: &'static str,
+        slice: fn(&mut Tx, &Env, Keep, &str) -> Result<Slice, Error>,
+    ) -> Chore {
+        Chore { name, removes: "nothing", every_ms: DAY_MS, slice, statements: &[] }
+    }
+
+    fn long(_: &mut Tx, env: &Env, _: Keep, at: &str) -> Result<Slice, Error> {
+        env.clock.advance(LONG_SLICE_MS);
+        let done = place::<i64>(at) + 1;
+        let slice = Slice::default();
+        Ok(if done < LONG_SLICES { slice.goes_on_at(&done) } else { slice })
+    }
+
+    fn broken(_: &mut Tx, _: &Env, _: Keep, _: &str) -> Result<Slice, Error> {
+        Err(Error::Conflict("it cannot be done".into()))
+    }
+
+    fn short(_: &mut Tx, _: &Env, _: Keep, _: &str) -> Result<Slice, Error> {
+        Ok(Slice::default())
+    }
+
+    static OWN: [Chore; 3] = [chore("long", long), chore("broken", broken), chore("short", short)];
+
+    #[tokio::test]
+    async fn a_long_chore_lets_others_have_their_turn_and_one_that_fails_is_counted_and_left_out() {
+        const KEEP: Keep = Keep { remote_days: 0, chat_days: 0, notification_days: 0 };
+        let recorder = PrometheusBuilder::new().build_recorder();
+        let counted = recorder.handle();
+        // This test's runtime has no other thread.
+        let _recording = metrics::set_default_local_recorder(&recorder);
+        for (fixture, times) in databases().into_iter().zip(1..) {
+            let data = tempfile::tempdir().unwrap();
+            let community = Community::still(&fixture.db, data.path());
+            let begin = community.env().clock.now();
+            let done = by_turns(&community, &OWN, KEEP).await;
+            assert!(matches!(done, Err(Error::Conflict(_))), "{}: {done:?}", fixture.name);
+            let read = |tx: &mut Tx, _: &Env| {
+                let ended_at = |figures: Figures| figures.ended_at;
+                Ok([ended_at(figures(tx, &OWN[0])?), ended_at(figures(tx, &OWN[2])?)])
+            };
+            let ended = community.read(Class::Housekeeping, read).await.unwrap();
+            // A slice is said to end when it begins: the others' turn is after half of them.
+            let after_ms = [(LONG_SLICES - 1) * LONG_SLICE_MS, 3 * LONG_SLICE_MS];
+            assert_eq!(ended, after_ms.map(|ms| Some(begin.plus_ms(ms))), "{}", fixture.name);
+            let failed = "weir_community_housekeeping_failed_total{chore=\"broken\"}";
+            let failed = format!("{failed} {times}\n");
+            assert!(counted.render().contains(&failed), "{failed}: {}", counted.render());
         }
     }
 }

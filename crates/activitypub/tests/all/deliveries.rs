@@ -3,6 +3,7 @@ use http::header::LOCATION;
 use serde_json::Value;
 use weir_base::Id;
 use weir_community::federation::order::Version;
+use weir_community::federation::outgoing::{self, End, FIRST_TRY_MS, Tried};
 use weir_community::federation::{self, Deed, Incoming, Message, Senders, send};
 use weir_community::relationships::{self, FollowWish};
 use weir_community::statuses::{self, Visibility};
@@ -328,6 +329,67 @@ async fn an_inbox_on_a_blocked_server_gets_nothing_whosever_it_is_said_to_be() {
         until("nothing waits", async || place.count("deliveries").await == 0).await;
         assert_eq!(far.delivered().len(), tried);
         assert_eq!(place.count("undelivered").await, 0, "it was not even meant for it");
+        running.stop().await;
+    }
+}
+
+/// alice has an account of `peer` follow her, and what that brought about is over.
+async fn followed(place: &Place, peer: &Peer) -> Id {
+    let alice = place.person("alice").await;
+    let bob = place.stranger(peer, "bob").await;
+    follows(place, bob, alice).await;
+    came(peer, "Accept").await;
+    until("nothing waits", async || place.count("deliveries").await == 0).await;
+    until("this node knows of all", async || place.jobs.knows_all_that_waits()).await;
+    alice
+}
+
+/// `by` writes, and its one inbox has it before its first try.
+async fn overtake(place: &Place, by: Id) {
+    place.post(by, "Hello", Visibility::Public).await;
+    until("its first try waits", async || place.count("deliveries").await == 1).await;
+    let take = |tx: &mut Tx, env: &Env| {
+        let sql = "SELECT host, payload_id, inbox FROM deliveries";
+        let (host, payload, inbox): (String, Id, String) =
+            tx.query_one(sql, &[], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        outgoing::settle(tx, env, &host, &[Tried { payload, inbox, end: End::Taken }])
+    };
+    place.write(take).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_first_try_that_begins_late_leaves_out_who_got_the_message_meanwhile() {
+    for place in places() {
+        let peer = Peer::start().await;
+        let running = place.start();
+        let alice = followed(&place, &peer).await;
+        place.jobs.pause("deliver").await.unwrap();
+        overtake(&place, alice).await;
+        place.pass(FIRST_TRY_MS);
+        place.jobs.resume("deliver").await.unwrap();
+        let first = "jobs WHERE kind = 'deliver'";
+        until("it is over", async || place.count(first).await == 0).await;
+        assert_eq!(peer.activities("Create").len(), 0);
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn beside_other_nodes_a_first_try_leaves_out_who_got_the_message_from_one_of_them() {
+    // SQLite has one process.
+    for place in places().into_iter().filter(Place::is_postgres) {
+        let peer = Peer::start().await;
+        let running = place.start();
+        let alice = followed(&place, &peer).await;
+        place.jobs.pause("deliver").await.unwrap();
+        let other = place.start_another();
+        until("they know of each other", async || !place.jobs.knows_all_that_waits()).await;
+        overtake(&place, alice).await;
+        place.jobs.resume("deliver").await.unwrap();
+        let first = "jobs WHERE kind = 'deliver'";
+        until("it is over", async || place.count(first).await == 0).await;
+        assert_eq!(peer.activities("Create").len(), 0);
+        other.stop().await;
         running.stop().await;
     }
 }

@@ -140,6 +140,16 @@ impl Place {
     }
 
     pub fn start(&self) -> Running {
+        self.start_on(&self.jobs)
+    }
+
+    /// Another node on the same database begins to work as well.
+    pub fn start_another(&self) -> Running {
+        let (db, clock) = (self.fixture.open_again(), self.clock.clone());
+        self.start_on(&Jobs::open(db, clock, Random::seeded(8)).unwrap())
+    }
+
+    fn start_on(&self, jobs: &Jobs) -> Running {
         let mut registry = Registry::new();
         weir_activitypub::register_jobs(&mut registry, &self.face);
         accounts::register_erasure(&mut registry, &self.community);
@@ -150,7 +160,7 @@ impl Place {
         statuses::register(&mut registry, &self.community);
         chores::register(&mut registry, &self.community);
         let stop = CancellationToken::new();
-        let workers = self.jobs.start(registry, stop.clone()).unwrap();
+        let workers = jobs.start(registry, stop.clone()).unwrap();
         Running { stop, workers }
     }
 

@@ -1,15 +1,19 @@
 //! Messages that are passed on: by this server, and to it.
 
 use http::StatusCode;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use weir_activitypub::signature::Form;
 use weir_activitypub::signature::key::PrivateKey;
 use weir_base::Id;
+use weir_community::federation::{PASSED_ON, PASSED_ON_MAX};
 use weir_community::statuses::{self, Visibility};
 use weir_community::{Env, accounts, hosts};
 use weir_db::{Tx, params};
+use weir_jobs::{Job, Queue};
 
 use crate::deliveries::{came, follows};
+use crate::giving_way::pile;
 use crate::peer::Peer;
 use crate::place::{Place, Running, places, until};
 
@@ -301,6 +305,68 @@ async fn who_forges_what_is_handed_on_has_the_key_fetched_once_and_loses_its_bud
         assert_eq!(place.waiting().await, 0, "it is not wanted again");
         let unknown = activity(&origin, "carol", "Create", note(&origin, "carol", "/2", "", None));
         assert_eq!(send(&place, &origin, "carol", &unknown).await, 429);
+        running.stop().await;
+    }
+}
+
+/// bob's answer to the post `asked`.
+fn answer(peer: &Peer, path: &str, asked: &str) -> Value {
+    let mut create = activity(peer, "bob", "Create", note(peer, "bob", path, "Yes", Some(asked)));
+    create["id"] = peer.at(&format!("{path}/create")).into();
+    create
+}
+
+#[tokio::test]
+async fn an_answer_is_passed_on_unless_its_message_is_longer_than_64_kib() {
+    for place in places() {
+        let Asked { near, far, running, asked, .. } = ask(&place).await;
+        for (path, bytes) in [("/posts/1", 64 * 1_024 + 1), ("/posts/2", 64 * 1_024)] {
+            let mut create = answer(&near, path, &asked);
+            create["padding"] = "".into();
+            create["padding"] = "x".repeat(bytes - create.to_string().len()).into();
+            assert_eq!(send(&place, &near, "bob", &create).await, 202);
+            let here = async || content(&place, &near.at(path)).await.is_some();
+            until("it is here", here).await;
+        }
+        until("all is done", async || {
+            place.count("jobs").await == 0 && place.count("deliveries").await == 0
+        })
+        .await;
+        let passed: Vec<Value> =
+            far.activities("Create").iter().map(|create| create["object"]["id"].clone()).collect();
+        assert_eq!(passed[1..], [Value::from(near.at("/posts/2"))]);
+        running.stop().await;
+    }
+}
+
+/// A delivery of what is passed on.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct PassedOn;
+
+impl Job for PassedOn {
+    const KIND: &'static str = "deliver_passed_on";
+    const QUEUE: Queue = PASSED_ON;
+}
+
+#[tokio::test]
+async fn while_very_many_deliveries_of_it_wait_nothing_but_deletions_is_passed_on() {
+    // Either database has the same rule, and PostgreSQL takes far longer to write so many.
+    for place in places().into_iter().filter(|place| !place.is_postgres()) {
+        let Asked { near, running, asked, .. } = ask(&place).await;
+        pile(&place, PassedOn, PASSED_ON_MAX as usize - 1).await;
+        let depth = || place.jobs.depth(PASSED_ON.name);
+        let come = async |path: &str| {
+            assert_eq!(send(&place, &near, "bob", &answer(&near, path, &asked)).await, 202);
+            until(path, async || content(&place, &near.at(path)).await.is_some()).await;
+        };
+        come("/posts/1").await;
+        until("it is passed on", async || depth() == PASSED_ON_MAX).await;
+        come("/posts/2").await;
+        let left = async || place.count("jobs WHERE kind = 'forward'").await;
+        assert_eq!((left().await, depth()), (0, PASSED_ON_MAX), "there is no room for it");
+        let delete = activity(&near, "bob", "Delete", near.at("/posts/1").into());
+        assert_eq!(send(&place, &near, "bob", &delete).await, 202);
+        until("that is", async || left().await == 1 || depth() > PASSED_ON_MAX).await;
         running.stop().await;
     }
 }

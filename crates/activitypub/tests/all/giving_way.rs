@@ -282,7 +282,7 @@ async fn flood(place: &Place, count: usize) {
 }
 
 /// So many jobs like this one wait, and go on doing so.
-async fn pile<J: Job + Clone>(place: &Place, one: J, count: usize) {
+pub async fn pile<J: Job + Clone>(place: &Place, one: J, count: usize) {
     let queue = J::QUEUE.name;
     place.jobs.pause(queue).await.unwrap();
     let all = vec![one; count];

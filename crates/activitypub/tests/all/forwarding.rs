@@ -13,7 +13,7 @@ use weir_db::{Tx, params};
 use weir_jobs::{Job, Queue};
 
 use crate::deliveries::{came, follows};
-use crate::giving_way::pile;
+use crate::giving_way::{pile, says_why};
 use crate::peer::Peer;
 use crate::place::{Place, Running, places, until};
 
@@ -366,7 +366,9 @@ async fn while_very_many_deliveries_of_it_wait_nothing_but_deletions_is_passed_o
         assert_eq!((left().await, depth()), (0, PASSED_ON_MAX), "there is no room for it");
         let delete = activity(&near, "bob", "Delete", near.at("/posts/1").into());
         assert_eq!(send(&place, &near, "bob", &delete).await, 202);
-        until("that is", async || left().await == 1 || depth() > PASSED_ON_MAX).await;
+        until("the deletion is to be", async || left().await == 1).await;
+        says_why(&place, "forward").await;
+        assert_eq!((left().await, depth()), (1, PASSED_ON_MAX), "it waits as well");
         running.stop().await;
     }
 }

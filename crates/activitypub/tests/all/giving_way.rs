@@ -292,7 +292,7 @@ pub async fn pile<J: Job + Clone>(place: &Place, one: J, count: usize) {
 }
 
 /// Waits until it is said of a queue that it gives way.
-async fn says_why(place: &Place, queue: &str) {
+pub async fn says_why(place: &Place, queue: &str) {
     let gives_way = async || {
         let queues = place.jobs.queues();
         queues.iter().any(|it| it.name == queue && it.limited_by == LimitedBy::Urgent)

@@ -129,8 +129,10 @@ impl Signer {
     ) -> Option<T> {
         let (done, answer) = oneshot::channel();
         let work: Work = Box::new(move || {
-            // Whoever asked may be gone.
-            let _ = done.send(sign());
+            // Whoever asked may be gone, before it is made or meanwhile.
+            if !done.is_closed() {
+                let _ = done.send(sign());
+            }
         });
         self.line.add(haste, work);
         answer.await.ok()

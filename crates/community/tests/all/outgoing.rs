@@ -8,7 +8,7 @@ use weir_community::federation::{Inbox, Reach};
 use weir_community::hosts::{self, Condition};
 use weir_community::statuses::Visibility;
 use weir_community::{Env, Error};
-use weir_db::Tx;
+use weir_db::{Tx, params};
 
 use crate::place::places;
 
@@ -100,8 +100,14 @@ async fn a_server_is_not_asked_with_what_may_have_its_first_try_before_it() {
         let left = place.write(send(1)).await.unwrap();
         let tried = place.write(send(2)).await.unwrap();
         let asked_with = async || {
-            let read = |tx: &mut Tx, env: &Env| outgoing::probe(tx, "down.test", env.clock.now());
-            place.read(read).await.unwrap().map(|found| found.payload_id)
+            let read = |tx: &mut Tx, env: &Env| {
+                let now = env.clock.now();
+                let each = [true, false].map(|own| outgoing::probe(tx, "down.test", now, own));
+                Ok(each.map(|found| found.unwrap().map(|found| found.payload_id)))
+            };
+            let [own, any] = place.read(read).await.unwrap();
+            assert_eq!(own, any, "{}", place.name());
+            own
         };
         assert_eq!(asked_with().await, None, "{}: both may", place.name());
         let settle = |end: End| {
@@ -145,5 +151,38 @@ async fn a_unit_that_has_had_its_time_leaves_the_rest_of_the_bodies_to_another()
             let count = place.read(move |tx, _| Ok(tx.value::<i64>(count, &[])?)).await;
             assert_eq!(count.unwrap(), Some(left), "the first is waited for");
         }
+    }
+}
+
+#[tokio::test]
+async fn what_is_for_a_servers_own_people_is_found_among_what_strangers_have_go_there() {
+    for place in places() {
+        let wait = |tx: &mut Tx, _: &Env| {
+            let rows = [(1, "own", 3), (2, "stranger", 0), (3, "stranger", 0), (4, "own", 4)];
+            for (payload, whose, tries) in rows {
+                let (inbox, domain) = match whose {
+                    "own" => ("https://down.test/inbox", "down.test"),
+                    _ => ("https://down.test/!", "stranger.test"),
+                };
+                tx.run(
+                    "INSERT INTO deliveries (host, payload_id, inbox, domain, tries)
+                     VALUES ('down.test', ?1, ?2, ?3, ?4)",
+                    params![payload, inbox, domain, tries],
+                )?;
+            }
+            Ok(())
+        };
+        place.write(wait).await.unwrap();
+        let asked_with = async |host: &'static str, own| {
+            let read =
+                move |tx: &mut Tx, env: &Env| outgoing::probe(tx, host, env.clock.now(), own);
+            place.read(read).await.unwrap().map(|found| found.payload_id)
+        };
+        assert_eq!(asked_with("down.test", true).await, Some(Id(1)), "{}", place.name());
+        assert_eq!(asked_with("down.test", false).await, Some(Id(2)), "{}", place.name());
+        let moved =
+            |tx: &mut Tx, _: &Env| Ok(tx.run("UPDATE deliveries SET host = 'other.test'", &[])?);
+        place.write(moved).await.unwrap();
+        assert_eq!(asked_with("other.test", true).await, Some(Id(2)), "none is for its own people");
     }
 }

@@ -55,6 +55,14 @@ pub struct Community {
     env: Arc<Env>,
 }
 
+/// Brings the tables of the community in `db` up to date, as [`Community::open`] does.
+///
+/// # Errors
+/// When the database cannot be migrated.
+pub fn migrate(db: &Db) -> Result<(), Error> {
+    Ok(db.migrate("community", schema::MIGRATIONS)?)
+}
+
 impl Community {
     /// Brings the schema up to date and reads what memory holds (who follows whom, settings).
     ///
@@ -62,7 +70,7 @@ impl Community {
     /// When the database cannot be migrated or read.
     pub fn open(setup: Setup) -> Result<Self, Error> {
         let db = setup.db.clone();
-        db.migrate("community", schema::MIGRATIONS)?;
+        migrate(&db)?;
         let env = Arc::new(Env::new(setup));
         let community = Self { db, env };
         let env = community.env.clone();

@@ -425,6 +425,16 @@ impl Jobs {
     }
 }
 
+/// Brings the tables of jobs in `db` up to date, as [`Jobs::open`] does.
+///
+/// # Errors
+/// The database's.
+pub fn migrate(db: &Db) -> Result<(), Error> {
+    db.migrate(schema::PART, schema::MIGRATIONS)?;
+    db.migrate(history::PART, history::MIGRATIONS)?;
+    Ok(db.migrate(sidekiq::seen::PART, sidekiq::seen::MIGRATIONS)?)
+}
+
 /// When a job that is ready from `ready_at` on is not to be run any more.
 fn expires_at<J: Job>(ready_at: Timestamp) -> Option<Timestamp> {
     J::EXPIRES_AFTER_MS.map(|ms| ready_at.plus_ms(ms.max(0)))
@@ -432,9 +442,7 @@ fn expires_at<J: Job>(ready_at: Timestamp) -> Option<Timestamp> {
 
 impl Inner {
     fn load(&self) -> Result<(), Error> {
-        self.db.migrate(schema::PART, schema::MIGRATIONS)?;
-        self.db.migrate(history::PART, history::MIGRATIONS)?;
-        self.db.migrate(sidekiq::seen::PART, sidekiq::seen::MIGRATIONS)?;
+        migrate(&self.db)?;
         if self.db.dialect() == Dialect::Postgres {
             self.db.write_blocking(Class::Interactive, news::forget_foreign_numbers)?;
         }

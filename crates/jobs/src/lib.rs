@@ -109,7 +109,7 @@ pub use history::{HISTORY_MINUTES, Minute};
 pub use hooks::{Enqueuing, TaskRun, UnitRun};
 pub use inspect::{Entry, KindStats, LaneStats, QueueStats, Readable, Set, Stats};
 pub use job::{Failure, Job, Order, Outcome, Prepared, Queue};
-pub use jobs::{Jobs, Packed};
+pub use jobs::{Jobs, Packed, migrate};
 pub use limits::LimitedBy;
 pub use many::{Action, Swept};
 pub use nodes::NodeOptions;

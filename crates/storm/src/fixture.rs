@@ -5,6 +5,7 @@ mod redis_server;
 mod small_disk;
 
 use std::path::Path;
+use std::sync::OnceLock;
 
 use tempfile::TempDir;
 use weir_base::Random;
@@ -19,7 +20,12 @@ const POSTGRES_VARIABLE: &str = "WEIR_TEST_POSTGRES";
 /// Set to `sqlite` by whoever wants to test without PostgreSQL.
 const ONLY_VARIABLE: &str = "WEIR_TEST_ONLY";
 
-/// An empty database of its own for one test.
+/// How an empty database on PostgreSQL is made.
+const EMPTY: &str = "TEMPLATE template0 ENCODING 'UTF8' LC_COLLATE 'C' LC_CTYPE 'C'";
+/// How databases are called that others are copies of, with the number of their process.
+const FILLED_PREFIX: &str = "weir_filled_";
+
+/// A database of its own for one test.
 pub struct Fixture {
     /// The open database.
     pub db: Db,
@@ -49,6 +55,55 @@ pub fn databases() -> Vec<Fixture> {
     std::iter::once(sqlite()).chain(postgres()).collect()
 }
 
+/// The same with the tables that `fill` makes. On PostgreSQL hundreds of them take a quarter of a
+/// second, so they are made once in a process, in a database that others are copies of.
+///
+/// # Panics
+/// As [`databases`]; and when `fill` does.
+pub fn databases_with(fill: fn(&Db)) -> Vec<Fixture> {
+    let sqlite = sqlite();
+    fill(&sqlite.db);
+    std::iter::once(sqlite).chain(postgres_with(fill)).collect()
+}
+
+/// The PostgreSQL database of [`databases_with`].
+fn postgres_with(fill: fn(&Db)) -> Option<Fixture> {
+    // One for all who call, for those of one process all want the same tables.
+    static FILLED: OnceLock<String> = OnceLock::new();
+    if is_without_postgres() {
+        return None;
+    }
+    let server = server();
+    let filled = FILLED.get_or_init(|| {
+        forget_those_of_the_dead(&server);
+        let name = format!("{FILLED_PREFIX}{}", std::process::id());
+        must(&server, &format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"));
+        must(&server, &format!("CREATE DATABASE {name} {EMPTY}"));
+        fill(&open(&at(&server, &name), Path::new("/")));
+        must(&server, &format!("ALTER DATABASE {name} WITH ALLOW_CONNECTIONS false"));
+        must(
+            &server,
+            &format!(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
+            ),
+        );
+        name
+    });
+    Some(on_postgres(&server, &format!("TEMPLATE {filled} STRATEGY FILE_COPY")))
+}
+
+/// Removes what processes left that are gone: it is copied till their end.
+fn forget_those_of_the_dead(server: &str) {
+    let sql = format!("SELECT datname FROM pg_database WHERE datname LIKE '{FILLED_PREFIX}%'");
+    for name in rows(server, &sql) {
+        let process = name.trim_start_matches(FILLED_PREFIX);
+        if !Path::new("/proc").join(process).exists() {
+            // Another one may do the same.
+            let _ = on_server(server, &format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"));
+        }
+    }
+}
+
 /// An empty SQLite database in a directory of its own.
 ///
 /// # Panics
@@ -65,26 +120,34 @@ pub fn sqlite() -> Fixture {
 /// # Panics
 /// When neither variable is set, or the server refuses.
 pub fn postgres() -> Option<Fixture> {
-    if is_without_postgres() {
-        return None;
-    }
-    let server = std::env::var(POSTGRES_VARIABLE).unwrap_or_else(|_| {
+    (!is_without_postgres()).then(|| on_postgres(&server(), EMPTY))
+}
+
+fn server() -> String {
+    std::env::var(POSTGRES_VARIABLE).unwrap_or_else(|_| {
         panic!(
             "{POSTGRES_VARIABLE} is not set: run `make test`, which starts a PostgreSQL, \
              or set {ONLY_VARIABLE}=sqlite to leave PostgreSQL out"
         )
-    });
+    })
+}
+
+/// A new database on `server` that is made `like` this.
+fn on_postgres(server: &str, like: &str) -> Fixture {
     let letter = |_| char::from(b'a' + Random::system().below(26) as u8);
     let database = format!("weir_test_{}", (0..12).map(letter).collect::<String>());
-    on_server(&server, &format!(
-        "CREATE DATABASE {database} TEMPLATE template0 ENCODING 'UTF8' LC_COLLATE 'C' LC_CTYPE 'C'"
-    ))
-    .unwrap_or_else(|error| panic!("{POSTGRES_VARIABLE}={server}: {error}"));
-    let mut url = url::Url::parse(&server).expect("WEIR_TEST_POSTGRES is a URL");
-    url.set_path(&database);
-    let url = url.to_string();
+    must(server, &format!("CREATE DATABASE {database} {like}"));
+    let url = at(server, &database);
     let db = open(&url, Path::new("/"));
-    Some(Fixture { db, name: "postgres", url, place: Place::Server { url: server, database } })
+    let place = Place::Server { url: server.to_owned(), database };
+    Fixture { db, name: "postgres", url, place }
+}
+
+/// The URL of `database` on `server`.
+fn at(server: &str, database: &str) -> String {
+    let mut url = url::Url::parse(server).expect("WEIR_TEST_POSTGRES is a URL");
+    url.set_path(database);
+    url.to_string()
 }
 
 /// Whether `WEIR_TEST_ONLY=sqlite` leaves PostgreSQL out on purpose.
@@ -98,12 +161,27 @@ fn open(url: &str, base: &Path) -> Db {
     Db::open(url, base, &options).unwrap_or_else(|error| panic!("{url}: {error}"))
 }
 
-/// On a thread of its own, since the driver may not block a thread that runs asynchronous code.
+fn must(server: &str, sql: &str) {
+    on_server(server, sql).unwrap_or_else(|error| panic!("{POSTGRES_VARIABLE}={server}: {error}"));
+}
+
 fn on_server(server: &str, sql: &str) -> Result<(), String> {
-    let run = || {
-        let mut client = ::postgres::Client::connect(server, ::postgres::NoTls)?;
-        client.batch_execute(sql)
-    };
+    with_server(server, |client| client.batch_execute(sql))
+}
+
+/// The first column of what `sql` finds.
+fn rows(server: &str, sql: &str) -> Vec<String> {
+    let rows = with_server(server, |client| client.query(sql, &[]));
+    let rows = rows.unwrap_or_else(|error| panic!("{POSTGRES_VARIABLE}={server}: {error}"));
+    rows.iter().map(|row| row.get(0)).collect()
+}
+
+/// On a thread of its own, since the driver may not block a thread that runs asynchronous code.
+fn with_server<T: Send>(
+    server: &str,
+    run: impl FnOnce(&mut ::postgres::Client) -> Result<T, ::postgres::Error> + Send,
+) -> Result<T, String> {
+    let run = || run(&mut ::postgres::Client::connect(server, ::postgres::NoTls)?);
     std::thread::scope(|scope| scope.spawn(run).join())
         .map_err(|_| "the driver panicked".to_owned())?
         .map_err(|error: ::postgres::Error| format!("{error:?}"))

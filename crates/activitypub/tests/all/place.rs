@@ -51,9 +51,17 @@ pub struct Answer {
     pub body: Value,
 }
 
+/// Empty databases with the tables of everything.
+pub fn databases() -> Vec<Fixture> {
+    fixture::databases_with(|db| {
+        weir_jobs::migrate(db).unwrap();
+        weir_community::migrate(db).unwrap();
+    })
+}
+
 /// A community on each database, with a clock that stands still.
 pub fn places() -> Vec<Place> {
-    fixture::databases().into_iter().map(|fixture| Place::on(fixture, false)).collect()
+    databases().into_iter().map(|fixture| Place::on(fixture, false)).collect()
 }
 
 /// The same, which give up no request before a test does.
@@ -83,12 +91,12 @@ pub fn narrow_places() -> Vec<Place> {
 /// Ones whose inboxes take no more than this.
 pub fn small_places(limits: InboxLimits) -> Vec<Place> {
     let on = |fixture| Place::with(fixture, false, Options::default(), limits);
-    fixture::databases().into_iter().map(on).collect()
+    databases().into_iter().map(on).collect()
 }
 
 fn places_with(options: &Options) -> Vec<Place> {
     let on = |fixture| Place::with(fixture, false, options.clone(), InboxLimits::default());
-    fixture::databases().into_iter().map(on).collect()
+    databases().into_iter().map(on).collect()
 }
 
 /// One on SQLite, that wants what is fetched to be signed.

@@ -22,9 +22,17 @@ pub struct Place {
     fixture: Fixture,
 }
 
+/// Empty databases with the tables of everything.
+pub fn databases() -> Vec<Fixture> {
+    fixture::databases_with(|db| {
+        weir_jobs::migrate(db).unwrap();
+        weir_community::migrate(db).unwrap();
+    })
+}
+
 /// A community on each database, with a clock that stands still.
 pub fn places() -> Vec<Place> {
-    fixture::databases().into_iter().map(Place::on).collect()
+    databases().into_iter().map(Place::on).collect()
 }
 
 fn open(fixture: &Fixture, jobs: &Jobs, clock: &Clock, random: Random, data: &Path) -> Community {

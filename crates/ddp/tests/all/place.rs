@@ -28,10 +28,18 @@ pub struct Place {
     fixture: Fixture,
 }
 
+/// Empty databases with the tables of everything.
+pub fn databases() -> Vec<Fixture> {
+    fixture::databases_with(|db| {
+        weir_jobs::migrate(db).unwrap();
+        weir_community::migrate(db).unwrap();
+    })
+}
+
 /// A community on each database.
 pub async fn places() -> Vec<Place> {
     let mut places = Vec::new();
-    for fixture in fixture::databases() {
+    for fixture in databases() {
         places.push(Place::on(fixture, true).await);
     }
     places

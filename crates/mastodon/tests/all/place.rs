@@ -55,9 +55,17 @@ impl Answer {
     }
 }
 
+/// Empty databases with the tables of everything.
+pub fn databases() -> Vec<Fixture> {
+    fixture::databases_with(|db| {
+        weir_jobs::migrate(db).unwrap();
+        weir_community::migrate(db).unwrap();
+    })
+}
+
 /// A community on each database, with a clock that stands still.
 pub fn places() -> Vec<Place> {
-    fixture::databases().into_iter().map(|fixture| Place::on(fixture, true)).collect()
+    databases().into_iter().map(|fixture| Place::on(fixture, true)).collect()
 }
 
 /// One community on SQLite that limits how often people ask.

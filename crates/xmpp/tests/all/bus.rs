@@ -2,14 +2,14 @@
 
 use weir_community::Env;
 use weir_db::{Class, Tx, params};
-use weir_storm::fixture::{self, RedisServer};
+use weir_storm::fixture::RedisServer;
 
-use crate::place::Place;
+use crate::place::{Place, databases};
 use crate::powers::{bearing, oauth_token};
 
 #[tokio::test]
 async fn who_was_shut_out_while_the_bus_was_away_is_disconnected_when_it_is_back() {
-    for fixture in fixture::databases() {
+    for fixture in databases() {
         let mut redis = RedisServer::away();
         let mut place = Place::among(fixture, true, "weir.test", Some(&redis.url())).await;
         let mut suspended = place.logged_in("alice", "home").await;

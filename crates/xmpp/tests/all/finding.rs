@@ -6,10 +6,9 @@ use hickory_resolver::proto::op::{Message, MessageType, OpCode};
 use hickory_resolver::proto::rr::rdata::{A, SRV};
 use hickory_resolver::proto::rr::{Name, RData, Record};
 use tokio::net::{TcpListener, TcpSocket, UdpSocket};
-use weir_storm::fixture;
 use weir_xmpp::s2s::{Finding, Servers, Setup, Trust, serve};
 
-use crate::place::Place;
+use crate::place::{Place, databases};
 use crate::servers::{available, body, pem};
 
 /// A name server that knows these records only.
@@ -52,7 +51,7 @@ fn address() -> Record {
 /// what `told` makes of its port and of one that nobody listens on.
 async fn pairs(told: fn(u16, u16) -> Vec<Record>) -> Vec<(Place, Place)> {
     let mut pairs = Vec::new();
-    for (one, two) in fixture::databases().into_iter().zip(fixture::databases()) {
+    for (one, two) in databases().into_iter().zip(databases()) {
         let a = Place::named(one, true, "a.test").await;
         let b = Place::named(two, true, "b.test").await;
         let door = TcpListener::bind("127.0.0.1:0").await.unwrap();

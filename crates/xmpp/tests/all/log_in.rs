@@ -7,10 +7,9 @@ use weir_community::oauth;
 use weir_community::users::scram::Hash;
 use weir_community::users::{self, KeptPassword, UserChange};
 use weir_db::Class;
-use weir_storm::fixture;
 use weir_xmpp::wire::Element;
 
-use crate::place::{App, Place, places};
+use crate::place::{App, Place, databases, places};
 
 const SASL: &str = "urn:ietf:params:xml:ns:xmpp-sasl";
 pub const SASL2: &str = "urn:xmpp:sasl:2";
@@ -258,7 +257,7 @@ async fn an_apps_token_opens_chat_if_it_is_good_for_it() {
 
 #[tokio::test]
 async fn too_many_wrong_tries_have_to_wait_but_right_ones_do_not_count() {
-    for fixture in fixture::databases() {
+    for fixture in databases() {
         let mut place = Place::on(fixture, false).await;
         place.person("alice").await;
         for _ in 0..10 {

@@ -10,11 +10,10 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use weir_community::users::scram::Hash;
-use weir_storm::fixture;
 use weir_xmpp::wire::Element;
 
 use crate::log_in::{AGENT, FAST, SASL2, Scram, by_sasl2, condition};
-use crate::place::{App, Io, Place, places};
+use crate::place::{App, Io, Place, databases, places};
 
 /// TLS over `io`, with the exporter of the connection.
 pub async fn encrypt<T: Io>(place: &Place, io: T) -> (TlsStream<T>, Vec<u8>) {
@@ -45,7 +44,7 @@ pub async fn app(place: &Place) -> App {
 
 #[tokio::test]
 async fn without_tls_nothing_but_tls_is_offered() {
-    let place = Place::on(fixture::databases().remove(0), false).await;
+    let place = Place::on(databases().remove(0), false).await;
     let mut app = App::silent(place.address).await;
     let features = app.open().await;
     let names: Vec<&str> = features.children().map(|feature| &*feature.name).collect();
@@ -59,7 +58,7 @@ async fn without_tls_nothing_but_tls_is_offered() {
 
 #[tokio::test]
 async fn a_stream_turns_to_tls_and_binds_the_log_in_to_it() {
-    for fixture in fixture::databases() {
+    for fixture in databases() {
         let mut place = Place::on(fixture, false).await;
         place.person("alice").await;
         let mut app = place.app().await;
@@ -98,7 +97,7 @@ async fn a_stream_turns_to_tls_and_binds_the_log_in_to_it() {
 
 #[tokio::test]
 async fn tls_from_the_first_byte_serves_a_whole_session() {
-    for fixture in fixture::databases() {
+    for fixture in databases() {
         let mut place = Place::on(fixture, false).await;
         place.person("alice").await;
         let mut app = app(&place).await;
@@ -159,7 +158,7 @@ async fn by_bound_token(app: &mut App, mechanism: &str, token: &str, binding: &[
 
 #[tokio::test]
 async fn a_token_bound_to_the_connection_is_proven_anew_on_each() {
-    for fixture in fixture::databases() {
+    for fixture in databases() {
         let mut place = Place::on(fixture, false).await;
         place.person("alice").await;
         let certificate = place.tls.tls().certificate().unwrap();

@@ -40,10 +40,18 @@ pub struct Place {
     _fixture: Fixture,
 }
 
+/// Empty databases with the tables of everything.
+pub fn databases() -> Vec<Fixture> {
+    fixture::databases_with(|db| {
+        weir_jobs::migrate(db).unwrap();
+        weir_community::migrate(db).unwrap();
+    })
+}
+
 /// A community on each database, with a clock that stands still.
 pub async fn places() -> Vec<Place> {
     let mut all = Vec::new();
-    for fixture in fixture::databases() {
+    for fixture in databases() {
         all.push(Place::on(fixture, true).await);
     }
     all

@@ -8,12 +8,11 @@ use base64::prelude::BASE64_STANDARD;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use weir_community::hosts::{self, Severity};
 use weir_db::Class;
-use weir_storm::fixture;
 use weir_xmpp::s2s::{Finding, Servers, Setup, Trust, serve};
 use weir_xmpp::wire::Element;
 
 use crate::log_in_tls::encrypt;
-use crate::place::{App, Place};
+use crate::place::{App, Place, databases};
 
 /// Two communities on each database, which find each other.
 async fn pairs(trusts: bool) -> Vec<(Place, Place, SocketAddr)> {
@@ -32,7 +31,7 @@ async fn pairs_that_find(
     more: &[(String, SocketAddr)],
 ) -> Vec<(Place, Place, SocketAddr)> {
     let mut pairs = Vec::new();
-    for (one, two) in fixture::databases().into_iter().zip(fixture::databases()) {
+    for (one, two) in databases().into_iter().zip(databases()) {
         let a = Place::named(one, true, "a.test").await;
         let b = Place::named(two, true, "b.test").await;
         let a_door = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -270,8 +270,8 @@ impl Peer {
         Some(Turn(Some(self.clone())))
     }
 
-    /// Its `inbox` took a delivery that was signed in `form`, after `took_ms`. Tells what of that is
-    /// to be written down.
+    /// Its `inbox` took a delivery that was signed in `form`, after `took_ms`. Tells what of that
+    /// is to be written down.
     pub fn took(&self, inbox: &str, form: Form, took_ms: i64, now: Timestamp) -> Took {
         let mut state = self.state.lock();
         state.took_last = (number(inbox), now);
@@ -293,9 +293,10 @@ impl Peer {
         }
     }
 
-    /// Its `inbox` did not answer properly, after `took_ms`; `is_own` where it is one of the server's
-    /// own people, as far as their names tell. When that was too often in a row, or it asked for a
-    /// pause, everything for it waits: tells how many failures there were, and until when.
+    /// Its `inbox` did not answer properly, after `took_ms`; `is_own` where it is one of the
+    /// server's own people, as far as their names tell. When that was too often in a row, or it
+    /// asked for a pause, everything for it waits: tells how many failures there were, and until
+    /// when.
     pub fn missed(
         &self,
         inbox: &str,

@@ -89,7 +89,7 @@ fn postgres_with(fill: fn(&Db)) -> Option<Fixture> {
         );
         name
     });
-    Some(on_postgres(&server, &format!("TEMPLATE {filled} STRATEGY FILE_COPY")))
+    Some(on_postgres(&server, &format!("TEMPLATE {filled}")))
 }
 
 /// Removes what processes left that are gone: it is copied till their end.

@@ -49,6 +49,8 @@ pub struct Peer {
     state: Mutex<State>,
     turn: Mutex<TurnState>,
     waited_for: AtomicBool,
+    /// Whether it was tried last, while it does not answer, with what is for its own people.
+    tried_own: AtomicBool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -183,6 +185,16 @@ impl Peers {
     }
 }
 
+impl State {
+    /// Whether what fails at `inbox` tells of the server as a whole: not while that is well, unless
+    /// it is an inbox of its own people, or the one that took something last.
+    fn tells_of_all(&self, inbox: &str, is_own: bool, now: Timestamp) -> bool {
+        let (took, at) = self.took_last;
+        let is_well = (0..WELL_MS).contains(&now.since_ms(at)) && self.failing_until.is_none();
+        !is_well || is_own || took == number(inbox)
+    }
+}
+
 impl Peer {
     pub(super) fn new() -> Self {
         let long_ago = Timestamp::from_ms(0);
@@ -200,6 +212,7 @@ impl Peer {
             state: Mutex::new(state),
             turn: Mutex::default(),
             waited_for: AtomicBool::new(false),
+            tried_own: AtomicBool::new(false),
         }
     }
 
@@ -233,9 +246,15 @@ impl Peer {
         self.state.lock().failing_until
     }
 
-    /// Failures in a row.
-    pub fn failures(&self) -> u32 {
-        self.state.lock().failures
+    /// Whether it is tried next, while it does not answer, with what is for its own people: in turn
+    /// with what strangers have go there, which may be very much and never taken.
+    pub fn tries_own_next(&self) -> bool {
+        !self.tried_own.load(Ordering::Acquire)
+    }
+
+    /// It is tried so.
+    pub fn tries(&self) {
+        self.tried_own.fetch_xor(true, Ordering::AcqRel);
     }
 
     /// Whether its answers take long.
@@ -253,9 +272,13 @@ impl Peer {
         self.waited_for.load(Ordering::Acquire)
     }
 
-    /// It did not answer soon, and there was no place to wait for it: it counts as slow.
-    pub fn put_off(&self) {
+    /// Its `inbox` did not answer soon, and there was no place to wait for it: it counts as slow,
+    /// where that says anything of it as a whole.
+    pub fn put_off(&self, inbox: &str, is_own: bool, now: Timestamp) {
         let mut state = self.state.lock();
+        if !state.tells_of_all(inbox, is_own, now) {
+            return;
+        }
         state.took_ms = state.took_ms.max(SLOW_MS + 1);
     }
 
@@ -307,9 +330,7 @@ impl Peer {
         random: &Random,
     ) -> Option<(u32, Timestamp)> {
         let mut state = self.state.lock();
-        let (took, at) = state.took_last;
-        let is_well = (0..WELL_MS).contains(&now.since_ms(at)) && state.failing_until.is_none();
-        if is_well && !is_own && took != number(inbox) {
+        if !state.tells_of_all(inbox, is_own, now) {
             return None;
         }
         state.took_ms += (took_ms - state.took_ms) / 4;

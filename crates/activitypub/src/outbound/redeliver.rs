@@ -145,8 +145,7 @@ pub async fn again(face: ActivityPub, claim: Claimed<Redeliver>) -> Result<(), F
     let is_doubtful = failing_until.is_some() || peer.is_slow();
     let waits_in = patience.place().filter(|_| is_doubtful);
     let must_wait = is_doubtful && waits_in.is_none();
-    // In turn with what strangers have go there, which may be very much and never taken.
-    let is_own = peer.failures().is_multiple_of(2);
+    let is_own = peer.tries_own_next();
     let look = move |tx: &mut Tx, env: &Env| {
         let now = env.clock.now();
         Ok(match failing_until {
@@ -168,6 +167,9 @@ pub async fn again(face: ActivityPub, claim: Claimed<Redeliver>) -> Result<(), F
         }
         Step::Try(waiting) => waiting,
     };
+    if failing_until.is_some() {
+        peer.tries();
+    }
     // What is fetched from there may go again as well: if it does not answer, that is soon seen.
     if at_once || failing_until.is_some() {
         waiting.iter().for_each(|it| forgive(&face, &it.inbox));
@@ -179,7 +181,9 @@ pub async fn again(face: ActivityPub, claim: Claimed<Redeliver>) -> Result<(), F
         domain: it.domain,
         tries: it.tries,
     };
-    let items = waiting.into_iter().map(item).collect();
+    let mut items: Vec<Item> = waiting.into_iter().map(item).collect();
+    // What its own people take tells that it is well, whatever others name there.
+    items.sort_by_key(|item| item.domain != job.host);
     let round = Round::new(&face, &job.host, peer.clone(), Haste::Later).again();
     let round = if waits_in.is_some() { round } else { round.patient(patience) };
     let went = round.run(items).await?;

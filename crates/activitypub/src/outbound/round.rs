@@ -202,7 +202,7 @@ impl<'f> Round<'f> {
             Tried::Later { fault: fault @ (Fault::Here | Fault::Slow), .. } => {
                 count(if fault == Fault::Slow { "put_off" } else { "later" });
                 if fault == Fault::Slow {
-                    self.peer.put_off();
+                    self.peer.put_off(&item.inbox, item.domain == self.host, now);
                 }
                 self.over = true;
                 self.tried(&item, End::Untried);

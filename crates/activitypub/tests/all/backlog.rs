@@ -35,7 +35,7 @@ async fn followed(place: &Place, peer: &Peer) -> Id {
     alice
 }
 
-async fn host(place: &Place, peer: &Peer) -> Host {
+pub async fn host(place: &Place, peer: &Peer) -> Host {
     let domain = peer.domain();
     let found = place.read(move |tx, _| hosts::by_domain(tx, &domain)).await.unwrap();
     found.unwrap_or_else(|| panic!("nothing is known of {}", peer.domain()))
@@ -56,7 +56,7 @@ async fn is_failing(place: &Place, peer: &Peer) -> bool {
 }
 
 /// Brings `peer` to where it is asked with one delivery at a time; the posts that wait.
-async fn silence(place: &Place, peer: &Peer, by: Id, posts: usize) -> Vec<Id> {
+pub async fn silence(place: &Place, peer: &Peer, by: Id, posts: usize) -> Vec<Id> {
     // What was taken before must not be told of after the first failure.
     until("nothing waits", async || place.count("deliveries").await == 0).await;
     peer.answer(|_| NO);
@@ -72,7 +72,7 @@ async fn silence(place: &Place, peer: &Peer, by: Id, posts: usize) -> Vec<Id> {
 
 /// Waits for a try. One that comes while another is still under way is made a second later, so the
 /// time goes on.
-async fn until_tried<F: Future<Output = bool>>(
+pub async fn until_tried<F: Future<Output = bool>>(
     place: &Place,
     what: &str,
     condition: impl Fn() -> F,
@@ -85,7 +85,7 @@ async fn until_tried<F: Future<Output = bool>>(
 }
 
 /// Lets the time come when a failing server is asked next.
-async fn next_try(place: &Place, peer: &Peer) {
+pub async fn next_try(place: &Place, peer: &Peer) {
     let at = host(place, peer).await.next_try_at.unwrap();
     place.pass(at.since_ms(place.clock.now()).max(0) + 1);
 }

@@ -10,6 +10,7 @@ use weir_community::statuses::{self, Visibility};
 use weir_community::{Env, accounts, hosts};
 use weir_db::Tx;
 
+use crate::backlog::{host, next_try, silence, until_tried};
 use crate::peer::{Delivered, Peer};
 use crate::place::{Place, places, until};
 
@@ -390,6 +391,38 @@ async fn beside_other_nodes_a_first_try_leaves_out_who_got_the_message_from_one_
         until("it is over", async || place.count(first).await == 0).await;
         assert_eq!(peer.activities("Create").len(), 0);
         other.stop().await;
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_failing_server_is_asked_in_turn_with_what_is_for_its_own_people() {
+    for place in places() {
+        let (near, far) = (Peer::start().await, Peer::start().await);
+        let alice = place.person("alice").await;
+        let bob = place.stranger(&far, "bob").await;
+        follows(&place, bob, alice).await;
+        for number in 0..4 {
+            let (base, pem) = (near.at(""), near.public_pem());
+            let inbox = far.at(&format!("/users/!{number}/inbox"));
+            let carol = place.stranger_by(&base, &pem, &format!("carol{number}"), inbox).await;
+            follows(&place, carol, alice).await;
+        }
+        let running = place.start();
+        silence(&place, &far, alice, 4).await;
+        let first = "jobs WHERE kind = 'deliver_rest'";
+        until("all first tries are over", async || place.count(first).await == 0).await;
+        let tried = far.delivered().len();
+        for tries in 1..=6 {
+            next_try(&place, &far).await;
+            let asked = async || far.delivered().len() == tried + tries;
+            until_tried(&place, "it is asked", asked).await;
+            let told = async || host(&place, &far).await.next_try_at > Some(place.clock.now());
+            until("it waits for longer", told).await;
+        }
+        let probes = far.delivered().split_off(tried);
+        let own = probes.iter().filter(|it| !it.path.contains('!')).count();
+        assert_eq!((own, probes.len()), (3, 6));
         running.stop().await;
     }
 }

@@ -73,8 +73,10 @@ pub(super) fn register(registry: &mut Registry, community: &Community) {
 }
 
 fn tell_rest(tx: &mut Tx, env: &Env, job: &TellRest) -> Result<(), Error> {
-    // It may be gone by now, and with it what there was to tell; until this is written it is not.
-    let sql = "SELECT {} FROM statuses WHERE id = ?1 FOR UPDATE";
+    // It may be gone by now, and with it what there was to tell. Its row is changed, so that on
+    // PostgreSQL a deletion that has begun does not go on without what is told here.
+    tx.execute("UPDATE statuses SET account_id = account_id WHERE id = ?1", params![job.post])?;
+    let sql = "SELECT {} FROM statuses WHERE id = ?1";
     let Some(post) = tx.record::<Status>(sql, params![job.post])? else { return Ok(()) };
     match job.why {
         Why::Edited => tell_boosters(tx, env, &post, job.after),

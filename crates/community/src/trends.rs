@@ -64,12 +64,7 @@ pub fn statuses(
         params![since(env), limit, offset, LOOKED_AT_MAX],
     )?;
     let (mut views, bonds) = statuses::load_with_bonds(tx, env, reader, &found, Vec::new())?;
-    views.retain(|view| {
-        let author = &view.account;
-        !bonds.blocking.contains(&author.id)
-            && !bonds.muting.contains(&author.id)
-            && !bonds.domains.contains(&author.domain)
-    });
+    views.retain(|view| !bonds.keep_out(reader, &view.account));
     Ok(views)
 }
 

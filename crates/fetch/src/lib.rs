@@ -12,6 +12,7 @@
 //! | `address` | which addresses are public |
 //! | `target` | which URLs may be fetched, and the next hop of a redirect |
 //! | `resolver` | names to public addresses |
+//! | `places` | how much is done at once, of which no domain gets more than a part |
 //! | `host` | the bounded table of hosts: places, breaker |
 //! | `breaker` | closed, open, half open |
 //! | `body` | reading within limits, to memory or to a file |
@@ -26,6 +27,7 @@ mod client;
 mod error;
 mod host;
 mod options;
+mod places;
 mod request;
 mod resolver;
 mod target;
@@ -36,4 +38,5 @@ pub use client::Fetch;
 pub use error::{Error, StartError};
 pub use host::HostReport;
 pub use options::Options;
+pub use places::{Place, Places};
 pub use request::{Request, Response, Saved, Signer};

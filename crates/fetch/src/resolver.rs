@@ -2,17 +2,16 @@
 
 use std::collections::HashMap;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use moka::sync::Cache;
-use parking_lot::Mutex;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 
 use crate::Options;
 use crate::address::is_public;
+use crate::places::Places;
 
 /// Look-ups that run at once for what is asked for, for what is asked for urgently, and for what is
 /// sent: strangers choose names of the first most easily, of the last hardly. Each holds a thread
@@ -20,11 +19,6 @@ use crate::address::is_public;
 const TO_ASK_MAX: usize = 64;
 const URGENT_MAX: usize = 160;
 const TO_SEND_MAX: usize = 64;
-/// The part of them that names below one domain get, a quarter: whoever has a domain can have any
-/// number of names below it that nobody answers for.
-const DOMAIN_PART: usize = 4;
-/// Domains with places of their own from which on those are forgotten that nobody looks up.
-const DOMAINS_MIN: usize = 1_000;
 
 /// Names whose addresses are remembered.
 const REMEMBERED_MAX: u64 = 20_000;
@@ -39,7 +33,7 @@ const KNOWN_PATIENCE: Duration = Duration::from_millis(100);
 pub(crate) struct Resolver {
     given: HashMap<String, SocketAddr>,
     allow_private: bool,
-    lookups: Arc<Lookups>,
+    lookups: Arc<Places>,
     /// How long a look-up waits for its place: less than a connection may take, so that this is
     /// not taken for the host's silence.
     patience: Duration,
@@ -60,50 +54,6 @@ impl Found {
     }
 }
 
-/// Places to look names up in.
-struct Lookups {
-    all: Arc<Semaphore>,
-    of_domains: Mutex<HashMap<String, Weak<Semaphore>>>,
-    per_domain: usize,
-}
-
-impl Lookups {
-    fn new(places: usize) -> Self {
-        let (all, per_domain) = (Arc::new(Semaphore::new(places)), places / DOMAIN_PART);
-        Self { all, of_domains: Mutex::default(), per_domain }
-    }
-
-    /// A place for `host`: one of its domain first, so that who waits for that holds no other's.
-    async fn place(
-        &self,
-        host: &str,
-    ) -> Result<(OwnedSemaphorePermit, OwnedSemaphorePermit), AcquireError> {
-        let of_domain = self.of_domain(domain(host)).acquire_owned().await?;
-        Ok((of_domain, self.all.clone().acquire_owned().await?))
-    }
-
-    fn of_domain(&self, domain: &str) -> Arc<Semaphore> {
-        let mut of_domains = self.of_domains.lock();
-        if let Some(places) = of_domains.get(domain).and_then(Weak::upgrade) {
-            return places;
-        }
-        // No more are held than requests are under way.
-        if of_domains.len() >= DOMAINS_MIN {
-            of_domains.retain(|_, places| places.strong_count() > 0);
-        }
-        let places = Arc::new(Semaphore::new(self.per_domain));
-        of_domains.insert(domain.to_owned(), Arc::downgrade(&places));
-        places
-    }
-}
-
-/// The last two labels of a name: what somebody had to pay for, but for suffixes such as `co.uk`,
-/// below which all share their places.
-fn domain(host: &str) -> &str {
-    let second = host.rmatch_indices('.').nth(1);
-    second.map_or(host, |(at, _)| &host[at + 1..])
-}
-
 /// Why a name gave no address. Found again in the error's chain after the HTTP client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refused {
@@ -121,7 +71,7 @@ impl Resolver {
         Self {
             given: options.resolve.clone(),
             allow_private: options.allow_private,
-            lookups: Arc::new(Lookups::new(TO_ASK_MAX)),
+            lookups: Arc::new(Places::new("ask", TO_ASK_MAX)),
             patience: Duration::from_millis(options.connect_timeout_ms / 2),
             remembered: Cache::builder().max_capacity(REMEMBERED_MAX).time_to_live(KEPT).build(),
         }
@@ -129,16 +79,16 @@ impl Resolver {
 
     /// The same for what is urgent; what either knows the other does.
     pub(crate) fn urgent(&self) -> Self {
-        self.with(URGENT_MAX)
+        self.with("urgent", URGENT_MAX)
     }
 
     /// The same for what is sent.
     pub(crate) fn to_send(&self) -> Self {
-        self.with(TO_SEND_MAX)
+        self.with("send", TO_SEND_MAX)
     }
 
-    fn with(&self, places: usize) -> Self {
-        let lookups = Arc::new(Lookups::new(places));
+    fn with(&self, what: &'static str, places: usize) -> Self {
+        let lookups = Arc::new(Places::new(what, places));
         Self { given: self.given.clone(), lookups, remembered: self.remembered.clone(), ..*self }
     }
 }
@@ -159,8 +109,8 @@ impl Resolve for Resolver {
         let lookups = self.lookups.clone();
         let (name, remembered) = (host.clone(), self.remembered.clone());
         Box::pin(async move {
-            let place = match (timeout(patience, lookups.place(&host)).await, known) {
-                (Ok(place), _) => place?,
+            let place = match (timeout(patience, lookups.enter(&host)).await, known) {
+                (Ok(place), _) => place,
                 (Err(_), Some(known)) => return Ok(known.addresses()),
                 (Err(_), None) => return Err(Refused::Busy.into()),
             };
@@ -172,6 +122,7 @@ impl Resolve for Resolver {
             let found = found.await?.map_err(|_| Refused::NotFound)?;
             let found = Found { addresses: admitted(found, allow_private)?, at: Instant::now() };
             remembered.insert(name, found.clone());
+            metrics::gauge!("weir_fetch_names_held").set(remembered.entry_count() as f64);
             Ok(found.addresses())
         })
     }
@@ -192,6 +143,7 @@ fn admitted(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::places::DOMAIN_PART;
 
     fn is_busy(found: Result<Addrs, Box<dyn std::error::Error + Send + Sync>>) -> bool {
         matches!(found.err().and_then(|it| it.downcast_ref().copied()), Some(Refused::Busy))
@@ -207,7 +159,10 @@ mod tests {
         let to_ask = Resolver::to_ask(&options);
         let to_send = to_ask.to_send();
         let localhost = || name("localhost");
-        let held = to_ask.lookups.all.acquire_many(TO_ASK_MAX as u32).await;
+        let mut held = Vec::new();
+        for number in 0..TO_ASK_MAX {
+            held.push(to_ask.lookups.enter(&format!("a.{}.example", number % DOMAIN_PART)).await);
+        }
         assert!(is_busy(to_ask.resolve(localhost()).await));
         assert!(to_send.resolve(localhost()).await.is_ok(), "what is sent has places of its own");
         assert!(to_ask.resolve(localhost()).await.is_ok(), "and what it found is known to both");
@@ -215,33 +170,11 @@ mod tests {
         assert!(to_ask.resolve(localhost()).await.is_ok(), "old addresses are better than none");
         assert!(is_busy(to_ask.resolve(name("never-seen.localhost")).await));
         drop(held);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn names_below_one_domain_leave_places_for_others() {
-        let options = Options { allow_private: true, ..Options::default() };
-        let to_send = Resolver::to_ask(&options).to_send();
         let mut held = Vec::new();
         for number in 0..TO_SEND_MAX / DOMAIN_PART {
-            held.push(to_send.lookups.place(&format!("{number}.hangs.example")).await.unwrap());
+            held.push(to_send.lookups.enter(&format!("{number}.hangs.localhost")).await);
         }
-        assert!(is_busy(to_send.resolve(name("one-more.hangs.example")).await));
-        assert!(to_send.resolve(name("localhost")).await.is_ok());
-        drop(held);
-        let one_more = timeout(Duration::ZERO, to_send.lookups.place("one-more.hangs.example"));
-        assert!(one_more.await.is_ok());
-        for number in 0..4 * DOMAINS_MIN {
-            drop(to_send.lookups.of_domain(&format!("{number}.example")));
-        }
-        assert!(to_send.lookups.of_domains.lock().len() <= DOMAINS_MIN);
-    }
-
-    #[test]
-    fn a_domain_is_the_last_two_labels_of_a_name() {
-        for (host, expected) in [("a.b.example", "b.example"), ("b.example", "b.example")] {
-            assert_eq!(domain(host), expected);
-        }
-        assert_eq!(domain("localhost"), "localhost");
+        assert!(is_busy(to_send.resolve(name("one-more.hangs.localhost")).await));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use http::{HeaderValue, Method, StatusCode};
+use http::{HeaderValue, Method, StatusCode, header};
 use weir_base::Timestamp;
 use weir_http::{Allowance, Asker, ClientIp, Rule};
 
@@ -23,6 +23,15 @@ const SIGN_UPS: Rule = Rule { name: "sign_up", most: 5, window_s: 1_800 };
 const APPS: Rule = Rule { name: "apps", most: 25, window_s: 600 };
 /// Letters that prove an address: 5 in 30 minutes by source, and by person where they are sent.
 pub(crate) const CONFIRMATIONS: Rule = Rule { name: "confirmations", most: 5, window_s: 1_800 };
+
+/// Says that nobody may keep an answer for others but where a handler says otherwise: most are for
+/// one person, whose token many a proxy does not look at.
+pub(crate) async fn keep_private(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    let private = HeaderValue::from_static("private, no-store");
+    response.headers_mut().entry(header::CACHE_CONTROL).or_insert(private);
+    response
+}
 
 /// Finds out who asks, refuses who asks too often, and says how much is left.
 pub(crate) async fn door(State(face): State<Face>, request: Request, next: Next) -> Response {

@@ -46,7 +46,7 @@ mod timelines;
 mod trends;
 
 use axum::Router;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{any, delete, get, patch, post, put};
 
 pub use error::Error;
@@ -76,6 +76,7 @@ pub fn router(setup: Setup) -> Router {
         .method_not_allowed_fallback(async || Error::not_found());
     let served = table
         .layer(from_fn_with_state(face.clone(), door::door))
+        .layer(from_fn(door::keep_private))
         .layer(weir_http::cors())
         .with_state(face);
     served

@@ -36,6 +36,11 @@ impl Crowds {
         Self(Cache::builder().max_capacity(COUNTED_MAX).time_to_live(COUNTED_EVERY).build())
     }
 
+    /// Servers of which that is remembered.
+    pub(super) fn held(&self) -> u64 {
+        self.0.entry_count()
+    }
+
     /// Those of `hosts` for which more waits than [`BEHIND_MAX`], or twice that where `is_double`.
     fn of<'h>(
         &self,

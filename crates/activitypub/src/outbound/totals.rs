@@ -40,6 +40,7 @@ async fn count(face: Weak) {
 fn show_held(face: &ActivityPub) {
     let outbound = face.outbound();
     gauge!("weir_activitypub_peers_held").set(outbound.peers.held() as f64);
+    gauge!("weir_activitypub_crowds_held").set(outbound.crowds.held() as f64);
     gauge!("weir_activitypub_payloads_held_bytes").set(outbound.payloads.held_bytes() as f64);
     gauge!("weir_activitypub_policies_held").set(face.finder().policies_held() as f64);
 }

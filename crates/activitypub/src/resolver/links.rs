@@ -11,6 +11,8 @@ use crate::wire;
 const PAGE_BYTES_MAX: usize = 256 * 1_024;
 /// Links looked at in one answer.
 const LINKS_MAX: usize = 100;
+/// Tags read of a page: parsing takes a time that grows with the square of how deep elements nest.
+const TAGS_MAX: usize = 2_000;
 
 /// Whether a relation, which may be several words, names `relation`.
 fn names(words: &str, relation: &str) -> bool {
@@ -91,7 +93,8 @@ struct Link {
 fn elements(body: &[u8]) -> Vec<Link> {
     let text = String::from_utf8_lossy(&body[..body.len().min(PAGE_BYTES_MAX)]);
     let Ok(selector) = Selector::parse("link") else { return Vec::new() };
-    let page = Html::parse_document(&text);
+    let beginning = text.match_indices('<').nth(TAGS_MAX).map_or(&*text, |(at, _)| &text[..at]);
+    let page = Html::parse_document(beginning);
     let links = page.select(&selector).take(LINKS_MAX).map(|element| {
         let text = |name| element.value().attr(name).unwrap_or_default().to_owned();
         Link {
@@ -134,6 +137,8 @@ mod tests {
         assert_eq!(of_page(page, &base()).unwrap().as_str(), "https://a.example/notes/1");
         assert_eq!(of_page(b"<link rel=alternate type=text/html href=/x>", &base()), None);
         assert_eq!(of_page(&[b'<'; 10_000], &base()), None);
+        let nested = format!("{}{}", "<div>".repeat(TAGS_MAX), std::str::from_utf8(page).unwrap());
+        assert_eq!(of_page(nested.as_bytes(), &base()), None, "no more is read than so many tags");
     }
 
     #[test]

@@ -9,11 +9,12 @@ use std::time::Duration;
 use aws_lc_rs::digest::{SHA256, digest};
 use moka::sync::Cache as Memory;
 use parking_lot::Mutex;
-use tokio::sync::{OnceCell, Semaphore};
+use tokio::sync::OnceCell;
+use tokio::time::timeout;
 use url::Url;
 use weir_base::{Id, MIB};
 use weir_db::{Class, Tx, params, texts};
-use weir_fetch::{Fetch, Request};
+use weir_fetch::{Fetch, Places, Request};
 
 use super::address::{is_address, proxy_key};
 use super::cache::{Cache, Opened};
@@ -23,10 +24,15 @@ use super::upload::{blocking, small_picture, unreadable};
 use super::{Body, motion};
 use crate::{Community, Env, Error};
 
-/// Files fetched at once.
-const AT_ONCE_MAX: usize = 24;
-/// Different files that may be fetched or waited for.
+/// Files fetched at once; a quarter of it from one domain, so that one which drips holds up nobody
+/// else's.
+const AT_ONCE_MAX: usize = 48;
+/// How long a place is waited for.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// Different files that may be fetched or waited for, …
 const FLIGHTS_MAX: usize = 512;
+/// … and of one host.
+const FLIGHTS_PER_HOST_MAX: usize = FLIGHTS_MAX / 4;
 /// The largest avatar, header, emoji or preview picture, in bytes.
 const SMALL_BYTES_MAX: usize = 8 * MIB;
 const PICTURE_DEADLINE: Duration = Duration::from_secs(20);
@@ -80,7 +86,12 @@ enum Failed {
     Busy,
 }
 
-type Flight = Arc<OnceCell<Result<(), Failed>>>;
+/// A file that is being fetched or made.
+#[derive(Clone)]
+struct Flight {
+    host: String,
+    done: Arc<OnceCell<Result<(), Failed>>>,
+}
 
 /// Fetches and keeps; clones share it.
 #[derive(Clone)]
@@ -92,7 +103,7 @@ struct Inner {
     cache: Cache,
     flights: Mutex<HashMap<String, Flight>>,
     failed: Memory<String, Failed>,
-    room: Semaphore,
+    places: Places,
 }
 
 impl Proxy {
@@ -106,7 +117,7 @@ impl Proxy {
             cache: Cache::open(folder, cache_bytes_max, clock),
             flights: Mutex::default(),
             failed: Memory::builder().max_capacity(FAILED_MAX).time_to_live(FAILED_FOR).build(),
-            room: Semaphore::new(AT_ONCE_MAX),
+            places: Places::new("media", AT_ONCE_MAX),
         }))
     }
 
@@ -134,23 +145,27 @@ impl Proxy {
             _ => return Ok(original),
         };
         drop(original);
-        self.get(&stem(&source.url, mark), || self.shrink(&source, small)).await
+        self.get(&source, mark, || self.shrink(&source, small)).await
     }
 
     /// What the source points at: a file of ours, or what was fetched.
     async fn original(&self, source: &Source) -> Result<Opened, Error> {
         match self.0.community.env().media.store.path(&source.url) {
             Some(path) => blocking(move || Opened::open(&path)).await,
-            None => self.get(&stem(&source.url, ""), || self.fetch(source)).await,
+            None => self.get(source, "", || self.fetch(source)).await,
         }
     }
 
-    /// What is kept under `stem`, after `make` put it there if need be: once for all who ask.
+    /// What is kept of `source` with that mark, after `make` put it there if need be: once for all
+    /// who ask.
     async fn get<F: Future<Output = Result<(), Failed>>>(
         &self,
-        stem: &str,
+        source: &Source,
+        mark: &str,
         make: impl FnOnce() -> F,
     ) -> Result<Opened, Error> {
+        let stem = stem(&source.url, mark);
+        let stem = stem.as_str();
         if let Some(opened) = self.0.cache.get(stem) {
             metrics::counter!("weir_community_media_cache_hits_total").increment(1);
             return Ok(opened);
@@ -159,21 +174,11 @@ impl Proxy {
             return Err(failed.into());
         }
         metrics::counter!("weir_community_media_cache_misses_total").increment(1);
-        let flight = {
-            let mut flights = self.0.flights.lock();
-            if flights.len() >= FLIGHTS_MAX && !flights.contains_key(stem) {
-                return Err(Failed::Busy.into());
-            }
-            flights.entry(stem.to_owned()).or_default().clone()
-        };
+        let done = self.flight(source, stem)?;
+        let leaving = Leaving { inner: &self.0, stem, done: &done };
         // Whoever comes first does it; if they leave, the next one does.
-        let result = flight.get_or_init(make).await.clone();
-        {
-            let mut flights = self.0.flights.lock();
-            if flights.get(stem).is_some_and(|known| Arc::ptr_eq(known, &flight)) {
-                flights.remove(stem);
-            }
-        }
+        let result = done.get_or_init(make).await.clone();
+        drop(leaving);
         if let Err(failed) = result {
             if !matches!(failed, Failed::Busy) {
                 self.0.failed.insert(stem.to_owned(), failed.clone());
@@ -184,9 +189,31 @@ impl Proxy {
         self.0.cache.get(stem).ok_or(busy)
     }
 
+    /// Where those meet who want what is kept under `stem`.
+    fn flight(
+        &self,
+        source: &Source,
+        stem: &str,
+    ) -> Result<Arc<OnceCell<Result<(), Failed>>>, Failed> {
+        let mut flights = self.0.flights.lock();
+        if let Some(known) = flights.get(stem) {
+            return Ok(known.done.clone());
+        }
+        let host = host(&source.url);
+        let of_host = || flights.values().filter(|flight| flight.host == host).count();
+        if flights.len() >= FLIGHTS_MAX || of_host() >= FLIGHTS_PER_HOST_MAX {
+            return Err(Failed::Busy);
+        }
+        let done = Arc::default();
+        flights.insert(stem.to_owned(), Flight { host, done: Arc::clone(&done) });
+        Ok(done)
+    }
+
     async fn fetch(&self, source: &Source) -> Result<(), Failed> {
         let inner = &self.0;
-        let _room = inner.room.acquire().await.map_err(|_| Failed::Busy)?;
+        let host = host(&source.url);
+        let entered = timeout(PATIENCE, inner.places.enter(&host));
+        let _place = entered.await.map_err(|_| Failed::Busy)?;
         let files = &inner.community.env().media;
         let settings = inner.community.env().instance.settings();
         let (limit, deadline) = match source.film {
@@ -275,6 +302,25 @@ impl Proxy {
     }
 }
 
+/// Forgets a flight when it is done, or when the last who waits for it leaves.
+struct Leaving<'f> {
+    inner: &'f Inner,
+    stem: &'f str,
+    done: &'f Arc<OnceCell<Result<(), Failed>>>,
+}
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        let mut flights = self.inner.flights.lock();
+        let is_known = flights.get(self.stem).is_some_and(|it| Arc::ptr_eq(&it.done, self.done));
+        // That of the table, and that of who leaves: others are added under the same lock.
+        let is_last = Arc::strong_count(self.done) <= 2;
+        if is_known && (is_last || self.done.initialized()) {
+            flights.remove(self.stem);
+        }
+    }
+}
+
 impl Wanted {
     fn id(self) -> Id {
         match self {
@@ -303,6 +349,12 @@ impl From<Error> for Failed {
             other => Self::Away(other.to_string()),
         }
     }
+}
+
+/// The host of a URL; of a file of ours none.
+fn host(url: &str) -> String {
+    let url = Url::parse(url).ok();
+    url.as_ref().and_then(Url::host_str).unwrap_or_default().to_owned()
 }
 
 /// Under what name a file is kept: the same for everybody who points at it.

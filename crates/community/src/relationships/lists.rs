@@ -102,7 +102,7 @@ pub fn page(
 }
 
 /// Those whom `reader` follows and who follow `of`: at most 10, the newest first. Nobody when `of`
-/// hides its followers.
+/// hides its followers, and nobody who hides whom they follow.
 ///
 /// # Errors
 /// The database's.
@@ -111,7 +111,7 @@ pub fn familiar_followers(tx: &mut Tx, reader: Id, of: Id) -> Result<Vec<Id>, Er
         "SELECT f.account_id FROM follows f
          JOIN follows mine ON mine.target_id = f.account_id AND mine.account_id = ?1
          JOIN accounts a ON a.id = f.account_id JOIN accounts t ON t.id = f.target_id
-         WHERE f.target_id = ?2 AND t.hide_collections = 0
+         WHERE f.target_id = ?2 AND t.hide_collections = 0 AND a.hide_collections = 0
            AND a.suspended_at IS NULL AND a.deleted_at IS NULL
          ORDER BY f.id DESC LIMIT 10",
         &[Value::Int(reader.0), Value::Int(of.0)],

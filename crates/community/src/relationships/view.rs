@@ -7,6 +7,7 @@ use weir_base::{Id, Timestamp};
 use weir_db::{Json, Question, Row, Tx, Value, ids, params};
 
 use crate::Error;
+use crate::accounts::Account;
 
 /// How `reader` stands to one other account: what the Mastodon API calls a relationship.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -163,6 +164,20 @@ pub struct Bonds {
     pub muting: HashSet<Id>,
     /// Servers the reader blocks.
     pub domains: HashSet<String>,
+}
+
+impl Bonds {
+    /// Whether what `author` wrote is kept out where posts of strangers stand: of whom the reader
+    /// blocks or mutes, and, but for followers and themselves, of whom staff silenced.
+    pub(crate) fn keep_out(&self, reader: Option<Id>, author: &Account) -> bool {
+        if reader == Some(author.id) {
+            return false;
+        }
+        author.silenced_at.is_some() && !self.following.contains(&author.id)
+            || self.blocking.contains(&author.id)
+            || self.muting.contains(&author.id)
+            || self.domains.contains(&author.domain)
+    }
 }
 
 /// The reader's bonds with `others`.

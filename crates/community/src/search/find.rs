@@ -9,7 +9,6 @@ use super::matching::Matching;
 use super::query::{Author, Query, Scope};
 use super::words::words;
 use crate::accounts::{self, Account};
-use crate::relationships::Bonds;
 use crate::statuses::{self, View};
 use crate::tags::Tag;
 use crate::timelines::Range;
@@ -289,17 +288,5 @@ fn findable(
         tx.column(&sql, &[reader.to_value(), ids(list)])?.into_iter().collect();
     let list: Vec<Id> = list.iter().filter(|id| allowed.contains(id)).copied().collect();
     let (views, bonds) = statuses::load_with_bonds(tx, env, Some(reader), &list, Vec::new())?;
-    Ok(views.into_iter().filter(|view| !is_hidden(view, &bonds, reader)).collect())
-}
-
-/// Whether the reader does not want to see its author, or staff hid them from the reader.
-fn is_hidden(view: &View, bonds: &Bonds, reader: Id) -> bool {
-    let author = view.account.id;
-    let silenced = view.account.silenced_at.is_some()
-        && author != reader
-        && !bonds.following.contains(&author);
-    silenced
-        || bonds.blocking.contains(&author)
-        || bonds.muting.contains(&author)
-        || bonds.domains.contains(&view.account.domain)
+    Ok(views.into_iter().filter(|view| !bonds.keep_out(Some(reader), &view.account)).collect())
 }

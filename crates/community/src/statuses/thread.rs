@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use weir_base::Id;
 use weir_db::{Tx, ids, params};
 
-use super::{View, load, visible_post};
+use super::{View, load_with_bonds, visible_post};
 use crate::{Env, Error};
 
 /// Posts above shown to people who are logged in, and to visitors.
@@ -46,7 +46,8 @@ pub fn open_replies(
     )?)
 }
 
-/// What stands around post `id`, as far as `reader` may see it.
+/// What stands around post `id`, as far as `reader` may see it, without those whom the reader blocks
+/// or mutes, and without those whom staff silenced but for their followers.
 ///
 /// # Errors
 /// [`Error::NotFound`].
@@ -77,9 +78,16 @@ pub fn thread(tx: &mut Tx, env: &Env, reader: Option<Id>, id: Id) -> Result<Thre
     )?;
     let below = within(tx, depth_first(post.id, &below))?;
     Ok(Thread {
-        ancestors: load(tx, env, reader, &above)?,
-        descendants: load(tx, env, reader, &below)?,
+        ancestors: wanted(tx, env, reader, &above)?,
+        descendants: wanted(tx, env, reader, &below)?,
     })
+}
+
+/// Those of `list` that `reader` may see, but for what is kept out.
+fn wanted(tx: &mut Tx, env: &Env, reader: Option<Id>, list: &[Id]) -> Result<Vec<View>, Error> {
+    let (mut views, bonds) = load_with_bonds(tx, env, reader, list, Vec::new())?;
+    views.retain(|view| !bonds.keep_out(reader, &view.account));
+    Ok(views)
 }
 
 /// As many of the first posts of `list` as their texts together are not too much to show.

@@ -88,14 +88,7 @@ impl ReaderSets {
 
     /// Whether a public post is shown to the reader where everybody's are.
     pub fn is_public_for(&self, view: &View) -> bool {
-        let author = view.account.id;
-        let silenced = view.account.silenced_at.is_some()
-            && self.id != Some(author)
-            && !self.bonds.following.contains(&author);
-        !silenced
-            && !self.bonds.blocking.contains(&author)
-            && !self.bonds.muting.contains(&author)
-            && !self.bonds.domains.contains(&view.account.domain)
+        !self.bonds.keep_out(self.id, &view.account)
     }
 
     /// Whether a post is in a language that the reader chose, or in none that is known.

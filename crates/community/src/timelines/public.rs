@@ -10,8 +10,11 @@ use crate::relationships::Bonds;
 use crate::statuses::{self, View};
 use crate::{Env, Error, users};
 
-/// Rounds of reading candidates before a page is given short.
+/// Rounds of reading candidates before a page is given short, each of twice as many for what is
+/// still lacking …
 const ROUNDS_MAX: usize = 10;
+/// … but no more than this.
+const CANDIDATES_MAX: usize = 400;
 
 /// What of the public posts is wanted.
 #[derive(Debug, Clone, Copy, Default)]
@@ -114,7 +117,8 @@ pub fn tag(
     collect(tx, env, reader, range, &sql, &more)
 }
 
-/// A page of `of`'s posts, as `reader` may see them.
+/// A page of `of`'s posts, as `reader` may see them, without boosts of whom the reader blocks or
+/// mutes.
 ///
 /// # Errors
 /// The database's.
@@ -139,10 +143,21 @@ pub fn account(
               AND (s.in_reply_to_uri IS NULL OR s.in_reply_to_id IS NOT NULL)",
         );
     }
-    let mut more = vec![Value::Int(of.0)];
+    match reader {
+        Some(reader) if reader == of => {}
+        Some(_) => filter.push_str(
+            " AND (s.visibility <= 1
+                OR s.visibility = 2 AND EXISTS (
+                  SELECT 1 FROM follows WHERE account_id = ?5 AND target_id = ?4)
+                OR EXISTS (
+                  SELECT 1 FROM mentions WHERE status_id = s.id AND account_id = ?5))",
+        ),
+        None => filter.push_str(" AND s.visibility <= 1"),
+    }
+    let mut more = vec![Value::Int(of.0), Value::Int(reader.unwrap_or(Id::ZERO).0)];
     if let Some(tag) = page.tag {
         filter.push_str(
-            " AND EXISTS (SELECT 1 FROM status_tags WHERE status_id = s.id AND tag_id = ?5)",
+            " AND EXISTS (SELECT 1 FROM status_tags WHERE status_id = s.id AND tag_id = ?6)",
         );
         more.push(Value::Int(tag.0));
     }
@@ -150,7 +165,10 @@ pub fn account(
     let sql = format!(
         "SELECT s.id FROM statuses s WHERE {filter} AND {bounds} ORDER BY s.id {order} LIMIT ?3"
     );
-    pages(tx, env, reader, range, &sql, &more, |_, _| true)
+    pages(tx, env, reader, range, &sql, &more, |view, bonds| {
+        let boosted = view.boost.as_ref().map(|boosted| &boosted.account);
+        reader == Some(of) || !boosted.is_some_and(|author| bonds.keep_out(reader, author))
+    })
 }
 
 /// As [`pages`], leaving out whom the reader blocks or mutes, and silenced people not followed.
@@ -162,16 +180,7 @@ fn collect(
     sql: &str,
     more: &[Value<'_>],
 ) -> Result<Vec<View>, Error> {
-    pages(tx, env, reader, range, sql, more, |view, bonds| {
-        let author = view.account.id;
-        let silenced = view.account.silenced_at.is_some()
-            && !bonds.following.contains(&author)
-            && reader != Some(author);
-        !silenced
-            && !bonds.blocking.contains(&author)
-            && !bonds.muting.contains(&author)
-            && !bonds.domains.contains(&view.account.domain)
-    })
+    pages(tx, env, reader, range, sql, more, |view, bonds| !bonds.keep_out(reader, &view.account))
 }
 
 /// Reads candidates by `sql` (bounds and limit are its parameters 1 to 3) until the page is full.
@@ -186,9 +195,10 @@ fn pages(
 ) -> Result<Vec<View>, Error> {
     let mut shown: Vec<View> = Vec::new();
     let mut next = range;
-    for _ in 0..ROUNDS_MAX {
+    for round in 0..ROUNDS_MAX {
         let (above, below) = next.bounds();
-        let wanted = range.limit - shown.len();
+        let lacking = range.limit - shown.len();
+        let wanted = (lacking << round).min(CANDIDATES_MAX.max(lacking));
         let mut values = vec![Value::Int(above.0), Value::Int(below.0), Value::Int(wanted as i64)];
         values.extend_from_slice(more);
         let ids: Vec<Id> = tx.column(sql, &values)?;
@@ -200,6 +210,7 @@ fn pages(
         }
         next = range.after(last, range.limit);
     }
+    shown.truncate(range.limit);
     if range.ascends() {
         shown.reverse();
     }

@@ -113,8 +113,8 @@ impl Stream {
             _ => return Err(Error::unknown_stream()),
         };
         let open = face.env().instance.settings().public_timelines;
-        if kind == Kind::Public && listener.is_none() && !open {
-            return Err(Error::bad_token());
+        if kind == Kind::Public && !open {
+            person()?;
         }
         let fixed = FIXED.iter().position(|fixed| *fixed == name);
         let label = match fixed.and_then(|at| LABELS.get(at)) {

@@ -143,23 +143,27 @@ pub fn account(
               AND (s.in_reply_to_uri IS NULL OR s.in_reply_to_id IS NOT NULL)",
         );
     }
+    let mut more = vec![Value::Int(of.0)];
     match reader {
         Some(reader) if reader == of => {}
-        Some(_) => filter.push_str(
-            " AND (s.visibility <= 1
-                OR s.visibility = 2 AND EXISTS (
-                  SELECT 1 FROM follows WHERE account_id = ?5 AND target_id = ?4)
-                OR EXISTS (
-                  SELECT 1 FROM mentions WHERE status_id = s.id AND account_id = ?5))",
-        ),
+        Some(reader) => {
+            filter.push_str(
+                " AND (s.visibility <= 1
+                    OR s.visibility = 2 AND EXISTS (
+                      SELECT 1 FROM follows WHERE account_id = ?5 AND target_id = ?4)
+                    OR EXISTS (
+                      SELECT 1 FROM mentions WHERE status_id = s.id AND account_id = ?5))",
+            );
+            more.push(Value::Int(reader.0));
+        }
         None => filter.push_str(" AND s.visibility <= 1"),
     }
-    let mut more = vec![Value::Int(of.0), Value::Int(reader.unwrap_or(Id::ZERO).0)];
     if let Some(tag) = page.tag {
-        filter.push_str(
-            " AND EXISTS (SELECT 1 FROM status_tags WHERE status_id = s.id AND tag_id = ?6)",
-        );
         more.push(Value::Int(tag.0));
+        filter.push_str(&format!(
+            " AND EXISTS (SELECT 1 FROM status_tags WHERE status_id = s.id AND tag_id = ?{})",
+            more.len() + 3
+        ));
     }
     let (order, bounds) = range.sql("s.id", 1);
     let sql = format!(

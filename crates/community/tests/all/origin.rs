@@ -12,20 +12,32 @@ use weir_fetch::{Fetch, Options};
 
 use crate::place::Place;
 
+/// What never comes.
+pub const HANGS: &str = "hangs";
+
 pub struct Origin {
     pub base: String,
     asked: Arc<AtomicUsize>,
 }
 
 impl Origin {
-    /// Answers each path with (media type, body), and everything else with 404.
+    /// Answers each path with (media type, body), never where the media type is [`HANGS`], and
+    /// everything else with 404.
     pub async fn serve(pages: impl IntoIterator<Item = (&str, &str, Vec<u8>)>) -> Self {
+        Self::serve_at("127.0.0.1", pages).await
+    }
+
+    /// The same at an address of its own.
+    pub async fn serve_at(
+        address: &str,
+        pages: impl IntoIterator<Item = (&str, &str, Vec<u8>)>,
+    ) -> Self {
         let pages: HashMap<String, (String, Vec<u8>)> = pages
             .into_iter()
             .map(|(path, kind, body)| (path.to_owned(), (kind.to_owned(), body)))
             .collect();
         let (pages, asked) = (Arc::new(pages), Arc::new(AtomicUsize::new(0)));
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let listener = TcpListener::bind((address, 0)).await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
         let count = asked.clone();
         tokio::spawn(async move {
@@ -55,6 +67,9 @@ async fn answer(
     count.fetch_add(1, Ordering::SeqCst);
     let head = String::from_utf8_lossy(&head);
     let path = head.split(' ').nth(1)?;
+    if pages.get(path).is_some_and(|(kind, _)| kind == HANGS) {
+        return std::future::pending().await;
+    }
     let none = (String::from("text/plain"), Vec::new());
     let (status, (kind, body)) = match pages.get(path) {
         Some(page) => ("200 OK", page),

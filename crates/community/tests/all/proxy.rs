@@ -1,14 +1,16 @@
 //! Media of other servers through us.
 
 use std::io::Read;
+use std::time::Duration;
 
+use tokio::time::timeout;
 use weir_base::Id;
 use weir_community::media::{self, Media, Opened, Proxy, Wanted};
 use weir_community::{Error, accounts};
 use weir_db::params;
 use weir_fetch::{Fetch, Options};
 
-use crate::origin::{Origin, fetch, remote_person};
+use crate::origin::{HANGS, Origin, fetch, remote_person};
 use crate::place::{Place, places};
 
 pub fn png(width: u32, height: u32) -> Vec<u8> {
@@ -151,4 +153,75 @@ async fn nothing_is_fetched_without_the_key_from_rejected_servers_or_from_inside
         assert_eq!(origin.asked(), asked + 1);
     }
     assert_eq!(origin.asked(), 2, "only what was allowed, once for each community");
+}
+
+/// Looks at `count` pictures of bob's at `base` that never come.
+async fn looks_at_what_never_comes(
+    place: &Place,
+    proxy: &Proxy,
+    bob: Id,
+    base: &str,
+    count: usize,
+) -> tokio::task::JoinSet<()> {
+    let env = place.community.env().clone();
+    let mut looks = tokio::task::JoinSet::new();
+    for number in 0..count {
+        let media = attachment(place, bob, "image", format!("{base}/hangs?{number}")).await;
+        let (proxy, key) = (proxy.clone(), key(media::url(&env, &media)));
+        looks.spawn(async move {
+            let _ = proxy.open(Wanted::Attachment(media.id), &key).await;
+        });
+    }
+    looks
+}
+
+fn hanging(count: usize) -> Vec<String> {
+    (0..count).map(|number| format!("/hangs?{number}")).collect()
+}
+
+#[tokio::test]
+async fn a_host_whose_pictures_never_come_leaves_places_for_others() {
+    let paths = hanging(100);
+    let slow = paths.iter().map(|path| (path.as_str(), HANGS, Vec::new()));
+    let slow = Origin::serve_at("127.0.0.2", slow).await;
+    let origin = Origin::serve([("/a.png", "image/png", png(10, 10))]).await;
+    for place in places() {
+        let bob = remote_person(&place, "bob", "b.example").await;
+        let proxy = Proxy::new(place.community.clone(), fetch(), CACHE_BYTES);
+        let before = slow.asked();
+        let _looks = looks_at_what_never_comes(&place, &proxy, bob, &slow.base, paths.len()).await;
+        while slow.asked() == before {
+            tokio::task::yield_now().await;
+        }
+        let env = place.community.env().clone();
+        let media = attachment(&place, bob, "image", format!("{}/a.png", origin.base)).await;
+        let key = key(media::url(&env, &media));
+        let look = proxy.open(Wanted::Attachment(media.id), &key);
+        let opened = timeout(Duration::from_secs(10), look).await;
+        assert_eq!(size(&opened.unwrap().unwrap()), (10, 10));
+    }
+}
+
+#[tokio::test]
+async fn what_everybody_left_is_not_waited_for_any_more() {
+    let paths = hanging(128);
+    let mut pages: Vec<_> = paths.iter().map(|path| (path.as_str(), HANGS, Vec::new())).collect();
+    pages.push(("/a.png", "image/png", png(10, 10)));
+    let origin = Origin::serve(pages).await;
+    for place in places() {
+        let bob = remote_person(&place, "bob", "b.example").await;
+        let proxy = Proxy::new(place.community.clone(), fetch(), CACHE_BYTES);
+        let mut looks =
+            looks_at_what_never_comes(&place, &proxy, bob, &origin.base, paths.len()).await;
+        let env = place.community.env().clone();
+        let media = attachment(&place, bob, "image", format!("{}/a.png", origin.base)).await;
+        let (wanted, key) = (Wanted::Attachment(media.id), key(media::url(&env, &media)));
+        let refused = async || {
+            let look = timeout(Duration::from_millis(200), proxy.open(wanted, &key));
+            matches!(look.await, Ok(Err(Error::TooMany { .. })))
+        };
+        while !refused().await {}
+        looks.shutdown().await;
+        assert_eq!(size(&proxy.open(wanted, &key).await.unwrap()), (10, 10));
+    }
 }

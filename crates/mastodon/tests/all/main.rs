@@ -4,6 +4,7 @@ mod accounts;
 mod entities;
 mod filters;
 mod instance;
+mod kept_out;
 mod media;
 mod nodes;
 mod notifications;

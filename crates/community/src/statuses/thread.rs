@@ -46,8 +46,8 @@ pub fn open_replies(
     )?)
 }
 
-/// What stands around post `id`, as far as `reader` may see it, without those whom the reader blocks
-/// or mutes, and without those whom staff silenced but for their followers.
+/// What stands around post `id`, as far as `reader` may see it, without those whom the reader
+/// blocks or mutes, and without those whom staff silenced but for their followers.
 ///
 /// # Errors
 /// [`Error::NotFound`].

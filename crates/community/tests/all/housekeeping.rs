@@ -673,3 +673,19 @@ async fn a_chore_that_fails_keeps_no_other_from_its_work() {
         assert_eq!(count(&place, "SELECT count(*) FROM tombstones").await, 0);
     }
 }
+
+#[tokio::test]
+async fn a_chore_that_began_when_the_clock_was_ahead_is_due() {
+    for place in places() {
+        let now = place.clock.now();
+        let ahead = now.plus_ms(1_000 * DAY_MS);
+        run(&place, "tags").await;
+        let set = move |tx: &mut Tx, _: &Env| {
+            let sql = "UPDATE chores SET began_at = ?1, ended_at = ?1 WHERE name = 'tags'";
+            Ok(tx.run(sql, params![ahead])?)
+        };
+        place.write(set).await.unwrap();
+        let figures = run(&place, "tags").await;
+        assert!(figures.began_at < Some(ahead), "{}", place.name());
+    }
+}

@@ -34,7 +34,8 @@ pub enum Following {
 /// Local account `by` follows `target`, or changes how.
 ///
 /// # Errors
-/// [`Error::Forbidden`] when one blocks the other, the target moved or is the follower itself.
+/// [`Error::Forbidden`] when one blocks the other, the follower blocks the target's server, the
+/// target moved or is the follower itself.
 pub fn follow(
     tx: &mut Tx,
     env: &Env,
@@ -46,7 +47,10 @@ pub fn follow(
     if !them.is_available() {
         return Err(Error::NotFound("Account"));
     }
-    let refused = by == target || them.moved_to_id.is_some() || blocked(tx, by, target)?;
+    let refused = by == target
+        || them.moved_to_id.is_some()
+        || blocked(tx, by, target)?
+        || blocks_server(tx, by, &them.domain)?;
     if refused {
         return Err(Error::Forbidden("This action is not allowed"));
     }
@@ -106,6 +110,15 @@ pub(crate) fn blocked(tx: &mut Tx, one: Id, other: Id) -> Result<bool, Error> {
         "SELECT 1 FROM blocks WHERE (account_id = ?1 AND target_id = ?2)
            OR (account_id = ?2 AND target_id = ?1)",
         params![one, other],
+    )?;
+    Ok(found.is_some())
+}
+
+/// Whether `person` blocks all of the server `domain`; never this one.
+fn blocks_server(tx: &mut Tx, person: Id, domain: &str) -> Result<bool, Error> {
+    let found: Option<i64> = tx.value(
+        "SELECT 1 FROM account_domain_blocks WHERE account_id = ?1 AND domain = ?2",
+        params![person, domain],
     )?;
     Ok(found.is_some())
 }
@@ -232,14 +245,16 @@ pub(super) struct Asking<'a> {
 }
 
 /// Remote accounts ask to follow local ones: established at once, by statements for all of them,
-/// unless the target is locked or the follower limited. A blocked follower's wish is refused. No
-/// two may be of the same two people.
+/// unless the target is locked or the follower limited. A follower's wish is refused whom, or whose
+/// server, the target blocks. A request that waited ends with the answer. No two may be of the same
+/// two people.
 pub(super) fn receive_each(tx: &mut Tx, env: &Env, asking: &[Asking<'_>]) -> Result<(), Error> {
     if asking.is_empty() {
         return Ok(());
     }
     let bonds = asked_bonds(tx, asking)?;
     let (mut messages, mut again, mut new) = (Vec::new(), Vec::new(), Vec::new());
+    let mut answered = Vec::new();
     for (one, bond) in asking.iter().zip(bonds) {
         let Asking { by, target, uri } = one;
         let refused = bond.blocked || !target.is_available() || target.moved_to_id.is_some();
@@ -253,6 +268,9 @@ pub(super) fn receive_each(tx: &mut Tx, env: &Env, asking: &[Asking<'_>]) -> Res
             false => Message::AcceptFollow { uri, follower },
         };
         messages.push(Distribute { by: target.id, message });
+        if bond.asks {
+            answered.push((by.id, target.id));
+        }
         match (refused, bond.follows) {
             (true, _) => {}
             (false, true) => again.push(one),
@@ -269,6 +287,9 @@ pub(super) fn receive_each(tx: &mut Tx, env: &Env, asking: &[Asking<'_>]) -> Res
     let rows =
         new.iter().map(|one| row([one.by.id, one.target.id, env.ids.next()], one.uri, &wish, &all));
     tx.run_all(&insertion("follows"), rows)?;
+    if !answered.is_empty() {
+        forget_requests(tx, env, &answered)?;
+    }
     let new: Vec<(Id, &Account)> = new.iter().map(|one| (one.by.id, one.target)).collect();
     established_each(tx, env, &new)?;
     if !messages.is_empty() {
@@ -289,21 +310,27 @@ fn request(tx: &mut Tx, env: &Env, asking: &Asking<'_>) -> Result<(), Error> {
 
 /// What counts of two when one asks to follow the other.
 struct AskedBond {
-    /// One of them blocks the other.
+    /// One of them blocks the other, or the target the follower's server.
     blocked: bool,
     follows: bool,
+    /// A request of before waits.
+    asks: bool,
 }
 
 fn asked_bonds(tx: &mut Tx, asking: &[Asking<'_>]) -> Result<Vec<AskedBond>, Error> {
     let mut bonds = Vec::with_capacity(asking.len());
     tx.query_each(
         "SELECT (SELECT count(*) FROM blocks WHERE (account_id = ?1 AND target_id = ?2)
-             OR (account_id = ?2 AND target_id = ?1)),
-           (SELECT count(*) FROM follows WHERE account_id = ?1 AND target_id = ?2)",
-        asking.iter().map(|one| [one.by.id.to_value(), one.target.id.to_value()]),
+             OR (account_id = ?2 AND target_id = ?1))
+           + (SELECT count(*) FROM account_domain_blocks WHERE account_id = ?2 AND domain = ?3),
+           (SELECT count(*) FROM follows WHERE account_id = ?1 AND target_id = ?2),
+           (SELECT count(*) FROM follow_requests WHERE account_id = ?1 AND target_id = ?2)",
+        asking.iter().map(|Asking { by, target, .. }| {
+            [by.id.to_value(), target.id.to_value(), by.domain.to_value()]
+        }),
         |row| {
             let is = |column| Ok::<_, weir_db::Error>(row.get::<i64>(column)? > 0);
-            bonds.push(AskedBond { blocked: is(0)?, follows: is(1)? });
+            bonds.push(AskedBond { blocked: is(0)?, follows: is(1)?, asks: is(2)? });
             Ok(())
         },
     )?;
@@ -365,7 +392,7 @@ fn ids_of((one, other): &(Id, Id)) -> [Value<'static>; 2] {
     [Value::Int(one.0), Value::Int(other.0)]
 }
 
-/// `target` refuses `by`'s request.
+/// `target` refuses `by`'s request; a follow that stands beside it ends too.
 ///
 /// # Errors
 /// [`Error::NotFound`] when nobody asked.
@@ -375,7 +402,7 @@ pub fn reject_request(tx: &mut Tx, env: &Env, target: Id, by: Id) -> Result<(), 
         params![by, target],
     )?;
     let uri = uri.ok_or(Error::NotFound("Follow request"))?;
-    forget_requests(tx, env, &[(by, target)])?;
+    end_quietly(tx, env, by, target)?;
     refuse_remote(tx, env, target, by, uri)
 }
 

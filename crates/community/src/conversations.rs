@@ -1,6 +1,6 @@
 //! Direct messages as each person sees them: one row for each conversation and set of people.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use weir_base::Id;
@@ -10,7 +10,7 @@ use crate::accounts::{self, Account};
 use crate::statuses::{self, Status, View, Visibility};
 use crate::streams::{Event, Topic};
 use crate::timelines::Range;
-use crate::{Env, Error};
+use crate::{Env, Error, notifications};
 
 /// A conversation as it is shown.
 #[derive(Debug, Clone)]
@@ -21,13 +21,15 @@ pub struct Conversation {
     pub unread: bool,
     /// The others in it.
     pub accounts: Vec<Arc<Account>>,
-    /// The newest post; none when it may not be seen (any more).
+    /// The newest post; none when it may not be seen (any more), or is of somebody whom the reader
+    /// does not want to hear of.
     pub last_status: Option<View>,
     /// The newest post's id, by which conversations are ordered.
     pub last_status_id: Id,
 }
 
-/// Puts a direct post into the conversations of the local people it concerns.
+/// Puts a direct post into the conversations of the local people it concerns, but of those who do
+/// not want to hear of its author.
 ///
 /// # Errors
 /// The database's.
@@ -43,9 +45,14 @@ pub fn add(tx: &mut Tx, env: &Env, status: &Status, mentioned: &[Id]) -> Result<
         "SELECT id FROM accounts WHERE domain = '' AND id IN ids(?1)",
         &[weir_db::ids(&people)],
     )?;
-    for owner in local {
+    let author = status.account_id;
+    let readers: Vec<(Id, Id)> =
+        local.iter().filter(|id| **id != author).map(|id| (*id, author)).collect();
+    let heard = notifications::heard_in_private(tx, env, &readers)?;
+    let owners = local.into_iter().filter(|id| *id == author || heard.contains(&(*id, author)));
+    for owner in owners {
         let others: Vec<Id> = people.iter().copied().filter(|id| *id != owner).collect();
-        let unread = owner != status.account_id;
+        let unread = owner != author;
         tx.run(
             "INSERT INTO conversations (id, account_id, conversation_id, participants,
                last_status_id, unread) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
@@ -123,13 +130,20 @@ fn fill(tx: &mut Tx, env: &Env, reader: Id, rows: Vec<Bare>) -> Result<Vec<Conve
         .map(|account| (account.id, Arc::new(account)))
         .collect();
     let posts: Vec<Id> = rows.iter().map(|row| row.2).collect();
-    let posts: HashMap<Id, View> = statuses::load(tx, env, Some(reader), &posts)?
-        .into_iter()
-        .map(|view| (view.status.id, view))
-        .collect();
+    let (views, bonds) = statuses::load_with_bonds(tx, env, Some(reader), &posts, Vec::new())?;
+    // Whom one mutes but for notifications is kept out elsewhere, and is heard here.
+    let doubtful = views.iter().filter(|view| bonds.keep_out(Some(reader), &view.account));
+    let doubtful: Vec<(Id, Id)> = doubtful.map(|view| (reader, view.account.id)).collect();
+    let heard = notifications::heard_in_private(tx, env, &doubtful)?;
+    let (withheld, shown): (Vec<View>, Vec<View>) = views.into_iter().partition(|view| {
+        let pair = (reader, view.account.id);
+        doubtful.contains(&pair) && !heard.contains(&pair)
+    });
+    let withheld: HashSet<Id> = withheld.iter().map(|view| view.status.id).collect();
+    let posts: HashMap<Id, View> = shown.into_iter().map(|view| (view.status.id, view)).collect();
     let filled = rows.into_iter().map(|(id, others, last, unread)| Conversation {
         id,
-        unread,
+        unread: unread && !withheld.contains(&last),
         accounts: others.iter().filter_map(|other| people.get(other).cloned()).collect(),
         last_status: posts.get(&last).cloned(),
         last_status_id: last,

@@ -20,7 +20,7 @@ pub use from_staff::{
 pub use groups::{Group, dismiss_group, group, group_accounts, groups, unread_count};
 pub use list::{Notification, Page, clear, dismiss, get, list};
 pub use notify::{Notice, notify};
-pub(crate) use notify::{is_told, notify_each};
+pub(crate) use notify::{heard_in_private, is_told, notify_each};
 
 /// Why somebody is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

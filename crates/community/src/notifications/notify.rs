@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use weir_base::Id;
-use weir_db::{ToValue, Tx, Value};
+use weir_db::{ToValue, Tx, Value, ids};
 
 use super::Kind;
 use super::policy::{self, Treatment};
@@ -109,6 +109,33 @@ pub(crate) fn is_told(
         return Ok(!wanted.is_empty());
     }
     Ok(policy::treat_each(tx, env, &wanted)?.contains(&Treatment::Accept))
+}
+
+/// Those of `pairs`, of whom something in private is for and who wrote it, where the first is here
+/// and wants to hear of the second at all; of whom staff limited, only if they are told of them.
+pub(crate) fn heard_in_private(
+    tx: &mut Tx,
+    env: &Env,
+    pairs: &[(Id, Id)],
+) -> Result<HashSet<(Id, Id)>, Error> {
+    if pairs.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let notice =
+        |(to, from): &(Id, Id)| Notice { to: *to, kind: Kind::Mention, from: *from, status: None };
+    let wanted = wanted(tx, env, pairs.iter().map(notice).collect())?;
+    let writers: Vec<Id> = wanted.iter().map(|notice| notice.from).collect();
+    let limited: Vec<Id> = tx.column(
+        "SELECT id FROM accounts WHERE id IN ids(?1) AND silenced_at IS NOT NULL",
+        &[ids(&writers)],
+    )?;
+    let (judged, free): (Vec<Notice>, Vec<Notice>) =
+        wanted.into_iter().partition(|notice| limited.contains(&notice.from));
+    let treatments = policy::treat_each(tx, env, &judged)?;
+    let told = judged.into_iter().zip(treatments);
+    let told = told.filter(|(_, treatment)| *treatment == Treatment::Accept);
+    let heard = free.into_iter().chain(told.map(|(notice, _)| notice));
+    Ok(heard.map(|notice| (notice.to, notice.from)).collect())
 }
 
 /// Those of `notices` whose receivers are local and want to hear of who did it at all.

@@ -27,5 +27,6 @@ mod search;
 mod smtp;
 mod together;
 mod told;
+mod unwanted;
 mod walk;
 mod working;

@@ -3,7 +3,8 @@
 //! Each has a row in `jobs_nodes` whose `beat` it raises every [`NodeOptions::beat`]. A node whose
 //! beat another has seen unchanged for [`NodeOptions::lease`], by its own monotonic clock, is
 //! taken for dead: its row goes, and what it held is free. So no clock of any machine is compared
-//! with another's, and one that jumps does nothing. What is held stands in `jobs_leases`.
+//! with another's, and one that jumps does nothing. What is held stands in `jobs_leases`. Time in
+//! which this node could not look itself, as while the database was away, is nobody's silence.
 //!
 //! A node that was only paused finds its row gone. It learns of it before it acts, since whatever
 //! may be done by one node alone asks in its own transaction ([`Nodes::is_leader`]), and it comes
@@ -84,6 +85,8 @@ struct State {
     slots: Slots,
     /// Others, with the beat that was seen and since when.
     others: HashMap<Id, (i64, Instant)>,
+    /// When they were looked at last.
+    looked_at: Option<Instant>,
 }
 
 /// What a turn of the heart found.
@@ -158,16 +161,26 @@ impl Nodes {
         }
     }
 
-    /// Those whose beat stood still for a lease.
-    fn dead(&self) -> Vec<(Id, i64)> {
+    /// Whether this node looked at the others lately. While the database is away they cannot beat
+    /// either: the first that is back would take all of them for dead.
+    fn looks(&self, state: &State, now: Instant) -> bool {
+        let gap_max = self.options.lease / 2;
+        state.looked_at.is_some_and(|at| now.duration_since(at) <= gap_max)
+    }
+
+    /// Those whose beat stood still for a lease, at `now`.
+    fn dead(&self, now: Instant) -> Vec<(Id, i64)> {
         let state = self.state.lock();
-        let silent = |since: &Instant| since.elapsed() >= self.options.lease;
+        if !self.looks(&state, now) {
+            return Vec::new();
+        }
+        let silent = |since: &Instant| now.duration_since(*since) >= self.options.lease;
         let dead = state.others.iter().filter(|(_, (_, since))| silent(since));
         dead.map(|(node, (beat, _))| (*node, *beat)).collect()
     }
 
-    /// Notes what was found; true when this node begins to lead.
-    fn saw(&self, directory: &Directory, found: Found) -> bool {
+    /// Notes what was found, at `now`; true when this node begins to lead.
+    fn saw(&self, directory: &Directory, found: Found, now: Instant) -> bool {
         let _whole = self.moving.lock();
         let mut state = self.state.lock();
         let mut lost = !found.leased & !state.slots.mask(Slot::Away);
@@ -181,12 +194,13 @@ impl Nodes {
         let share = SLOTS.div_ceil(found.others.len() + 1);
         directory.abandon(lost | state.slots.shed(share));
         metrics::gauge!("weir_jobs_leased_slots").set(state.slots.leased() as f64);
-        let now = Instant::now();
+        let looks = self.looks(&state, now);
         let mut before = std::mem::take(&mut state.others);
         for (node, beat) in found.others {
-            let seen = before.remove(&node).filter(|(last, _)| *last == beat);
+            let seen = before.remove(&node).filter(|(last, _)| looks && *last == beat);
             state.others.insert(node, seen.unwrap_or((beat, now)));
         }
+        state.looked_at = Some(now);
         metrics::gauge!("weir_jobs_nodes").set(state.others.len() as f64 + 1.0);
         if state.me.is_some_and(|me| me != found.me) {
             tracing::warn!("this process was silent for too long: it begins anew");
@@ -210,7 +224,7 @@ pub(crate) async fn run(
         match turn(&inner).await {
             Ok(Some(found)) => {
                 inner.outage.answered();
-                if nodes.saw(&inner.directory, found) {
+                if nodes.saw(&inner.directory, found, Instant::now()) {
                     inner.later.due(inner.clock.now());
                     inner.later.wake.notify_one();
                 }
@@ -243,7 +257,7 @@ async fn turn(inner: &Arc<Inner>) -> Result<Option<Found>, Error> {
         (state.me, state.slots.mask(Slot::Leaving))
     };
     let left = inner.directory.quiet(leaving);
-    let (fresh, dead) = (inner.ids.next(), inner.nodes.dead());
+    let (fresh, dead) = (inner.ids.next(), inner.nodes.dead(Instant::now()));
     let place = inner.nodes.place.get().cloned().unwrap_or_default();
     let view = match inner.db.dialect() {
         Dialect::Sqlite => String::new(),
@@ -352,5 +366,45 @@ async fn goodbye(inner: &Arc<Inner>) {
     };
     if let Err(error) = inner.db.write(Class::Interactive, leave).await {
         tracing::warn!(%error, "this node ends without goodbye: others notice after a while");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn found(beat: i64) -> Found {
+        Found { me: Id(1), leads: false, leased: 0, others: vec![(Id(2), beat)] }
+    }
+
+    #[test]
+    fn who_is_silent_for_a_lease_is_dead() {
+        let (nodes, directory) = (Nodes::new(NodeOptions::default()), Directory::default());
+        let begin = Instant::now();
+        for at in 0..4 {
+            let now = begin + 2 * at * SECOND;
+            assert_eq!(nodes.dead(now), []);
+            nodes.saw(&directory, found(7), now);
+        }
+        assert_eq!(nodes.dead(begin + 8 * SECOND), [(Id(2), 7)]);
+    }
+
+    #[test]
+    fn nobody_is_dead_for_what_this_node_could_not_see() {
+        let (nodes, directory) = (Nodes::new(NodeOptions::default()), Directory::default());
+        let begin = Instant::now();
+        nodes.saw(&directory, found(7), begin);
+        // The database was away; or the turn itself had to wait for it.
+        let back = begin + 20 * SECOND;
+        assert_eq!(nodes.dead(back), []);
+        nodes.saw(&directory, found(7), back);
+        for at in 1..4 {
+            let now = back + 2 * at * SECOND;
+            assert_eq!(nodes.dead(now), [], "it has a lease to come back");
+            nodes.saw(&directory, found(7), now);
+        }
+        assert_eq!(nodes.dead(back + 8 * SECOND), [(Id(2), 7)], "it did not");
     }
 }

@@ -482,6 +482,11 @@ impl Inner {
             && !state.turns.lock().knows(lane)
     }
 
+    /// Whether another node may run jobs of `lane`, of which nothing is known here.
+    pub(crate) fn may_run_elsewhere(&self, state: &QueueState, lane: &str) -> bool {
+        self.nodes.me().is_some() && !self.nodes.knows_all() && self.is_elsewhere(state, lane)
+    }
+
     /// A row was committed.
     fn added_one(&self, queue: &str, lane: &str, id: Id) {
         let state = self.directory.queue(queue);

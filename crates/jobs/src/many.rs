@@ -38,7 +38,8 @@ pub struct Swept {
 
 impl Jobs {
     /// Does `action` to every job that `search` finds, and tells `told` after every thousand how
-    /// far it is. Jobs that run as tasks are left alone. What comes to the set meanwhile may be
+    /// far it is. Jobs that run as tasks are left alone; where nodes share a PostgreSQL, so are tasks
+    /// in other nodes' lanes unless their queue is paused, since nobody here knows which run. What comes to the set meanwhile may be
     /// left out: no more are looked at than there were at the start.
     ///
     /// # Errors
@@ -115,8 +116,8 @@ impl Jobs {
         Ok(())
     }
 
-    /// Moves a job that does not run as a task to the dead set; false when there is none, or it is
-    /// there already.
+    /// Moves a job that does not run as a task to the dead set; false when there is none, it is there
+    /// already, or another node may run it (see [`sweep`](Self::sweep)).
     ///
     /// # Errors
     /// [`Error::Db`], [`Error::Redis`].
@@ -220,12 +221,17 @@ impl Jobs {
         }
     }
 
-    /// Those of `found` that wait, as far as is known here: a task that runs is left alone.
+    /// Those of `found` that wait, as far as is known here: a task that runs is left alone, and one
+    /// that another node may run, unless it takes none of that queue.
     fn waiting(&self, found: &[Entry]) -> Vec<Id> {
         let waits = |entry: &&Entry| {
             let state = self.inner.directory.queue(&entry.queue);
-            let is_unit = state.is_unit.load(Ordering::Relaxed);
-            is_unit || self.inner.waits(&state, &entry.lane, entry.id)
+            let is_taken = |state: &QueueState| {
+                !state.paused.load(Ordering::Relaxed)
+                    && self.inner.may_run_elsewhere(state, &entry.lane)
+            };
+            state.is_unit.load(Ordering::Relaxed)
+                || (self.inner.waits(&state, &entry.lane, entry.id) && !is_taken(&state))
         };
         found.iter().filter(waits).map(|entry| entry.id).collect()
     }

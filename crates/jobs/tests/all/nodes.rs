@@ -389,3 +389,40 @@ fn one_node_removes_what_waits_on_all_of_them_however_much_that_is() {
     first.die();
     second.die();
 }
+
+#[test]
+fn a_task_that_runs_on_another_node_is_not_removed_with_what_waits() {
+    let Some(house) = house() else { return };
+    let (first, second) = (Node::start(&house, 75, 100_000), Node::start(&house, 76, 100_000));
+    both(&first, &second, "a share for each", async || two_hold(&house).await);
+    let enqueue = |number: i64| {
+        let jobs = house.jobs.clone();
+        let call = move |tx: &mut Tx| jobs.enqueue(tx, &Call { number });
+        first.runtime.block_on(house.write(call))
+    };
+    let endless = enqueue(ENDLESS);
+    both(&first, &second, "it runs", async || {
+        first.jobs.running().len() + second.jobs.running().len() == 1
+    });
+    let other = if first.jobs.running().is_empty() { &first } else { &second };
+    let search = Search::all(Set::Ready);
+    let removed = |action| {
+        let sweep = other.jobs.sweep(&search, action, |_| ());
+        other.runtime.block_on(sweep).unwrap().changed
+    };
+    assert_eq!((removed(Action::Delete), removed(Action::Kill)), (0, 0));
+    assert!(!other.runtime.block_on(other.jobs.kill(endless)).unwrap());
+    assert_eq!(other.runtime.block_on(house.rows("jobs")), 1);
+    assert!(other.runtime.block_on(other.jobs.cancel_now(endless)).unwrap());
+    other.runtime.block_on(other.jobs.pause("calls")).unwrap();
+    both(&first, &second, "it is cut off, and both know of the pause", async || {
+        let paused = |node: &Node| {
+            node.jobs.queues().iter().any(|queue| queue.name == "calls" && queue.paused)
+        };
+        paused(&first) && paused(&second) && house.rows("jobs").await == 0
+    });
+    enqueue(1);
+    assert_eq!(removed(Action::Delete), 1, "what waits there is removed");
+    first.leave();
+    second.leave();
+}

@@ -38,9 +38,10 @@ pub struct Swept {
 
 impl Jobs {
     /// Does `action` to every job that `search` finds, and tells `told` after every thousand how
-    /// far it is. Jobs that run as tasks are left alone; where nodes share a PostgreSQL, so are tasks
-    /// in other nodes' lanes unless their queue is paused, since nobody here knows which run. What comes to the set meanwhile may be
-    /// left out: no more are looked at than there were at the start.
+    /// far it is. Jobs that run as tasks are left alone; where nodes share a PostgreSQL, so are
+    /// tasks in other nodes' lanes unless their queue is paused, since nobody here knows which run.
+    /// What comes to the set meanwhile may be left out: no more are looked at than there were at
+    /// the start.
     ///
     /// # Errors
     /// [`Error::Db`], [`Error::Redis`]; what was changed before stays changed.
@@ -116,8 +117,8 @@ impl Jobs {
         Ok(())
     }
 
-    /// Moves a job that does not run as a task to the dead set; false when there is none, it is there
-    /// already, or another node may run it (see [`sweep`](Self::sweep)).
+    /// Moves a job that does not run as a task to the dead set; false when there is none, it is
+    /// there already, or another node may run it (see [`sweep`](Self::sweep)).
     ///
     /// # Errors
     /// [`Error::Db`], [`Error::Redis`].

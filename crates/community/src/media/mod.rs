@@ -17,6 +17,7 @@
 mod address;
 mod cache;
 mod film;
+mod flights;
 mod gif;
 mod motion;
 mod picture;

@@ -1,15 +1,12 @@
 //! Media of other servers, fetched when somebody here looks at it, so that their readers' addresses
 //! are not given away. Each is fetched once however many ask, within limits, and kept for a while.
 
-use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use moka::sync::Cache as Memory;
-use parking_lot::Mutex;
-use tokio::sync::OnceCell;
 use tokio::time::timeout;
 use url::Url;
 use weir_base::{Id, MIB};
@@ -18,6 +15,7 @@ use weir_fetch::{Fetch, Places, Request};
 
 use super::address::{is_address, proxy_key};
 use super::cache::{Cache, Opened};
+use super::flights::Flights;
 use super::picture::{self, PIXELS_SMALL_MAX};
 use super::sniff::{Form, SNIFFED_BYTES, sniff};
 use super::upload::{blocking, small_picture, unreadable};
@@ -29,10 +27,6 @@ use crate::{Community, Env, Error};
 const AT_ONCE_MAX: usize = 48;
 /// How long a place is waited for.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// Different files that may be fetched or waited for, …
-const FLIGHTS_MAX: usize = 512;
-/// … and of one host.
-const FLIGHTS_PER_HOST_MAX: usize = FLIGHTS_MAX / 4;
 /// The largest avatar, header, emoji or preview picture, in bytes.
 const SMALL_BYTES_MAX: usize = 8 * MIB;
 const PICTURE_DEADLINE: Duration = Duration::from_secs(20);
@@ -86,13 +80,6 @@ enum Failed {
     Busy,
 }
 
-/// A file that is being fetched or made.
-#[derive(Clone)]
-struct Flight {
-    host: String,
-    done: Arc<OnceCell<Result<(), Failed>>>,
-}
-
 /// Fetches and keeps; clones share it.
 #[derive(Clone)]
 pub struct Proxy(Arc<Inner>);
@@ -101,7 +88,7 @@ struct Inner {
     community: Community,
     fetch: Fetch,
     cache: Cache,
-    flights: Mutex<HashMap<String, Flight>>,
+    flights: Flights<Result<(), Failed>>,
     failed: Memory<String, Failed>,
     places: Places,
 }
@@ -115,7 +102,7 @@ impl Proxy {
             community,
             fetch,
             cache: Cache::open(folder, cache_bytes_max, clock),
-            flights: Mutex::default(),
+            flights: Flights::default(),
             failed: Memory::builder().max_capacity(FAILED_MAX).time_to_live(FAILED_FOR).build(),
             places: Places::new("media", AT_ONCE_MAX),
         }))
@@ -174,11 +161,9 @@ impl Proxy {
             return Err(failed.into());
         }
         metrics::counter!("weir_community_media_cache_misses_total").increment(1);
-        let done = self.flight(source, stem)?;
-        let leaving = Leaving { inner: &self.0, stem, done: &done };
-        // Whoever comes first does it; if they leave, the next one does.
-        let result = done.get_or_init(make).await.clone();
-        drop(leaving);
+        let flight = self.0.flights.join(stem, &host(&source.url)).ok_or(Failed::Busy)?;
+        let result = flight.end(make).await;
+        drop(flight);
         if let Err(failed) = result {
             if !matches!(failed, Failed::Busy) {
                 self.0.failed.insert(stem.to_owned(), failed.clone());
@@ -187,26 +172,6 @@ impl Proxy {
         }
         let busy = Error::Upstream("the cache is too small for what is looked at".into());
         self.0.cache.get(stem).ok_or(busy)
-    }
-
-    /// Where those meet who want what is kept under `stem`.
-    fn flight(
-        &self,
-        source: &Source,
-        stem: &str,
-    ) -> Result<Arc<OnceCell<Result<(), Failed>>>, Failed> {
-        let mut flights = self.0.flights.lock();
-        if let Some(known) = flights.get(stem) {
-            return Ok(known.done.clone());
-        }
-        let host = host(&source.url);
-        let of_host = || flights.values().filter(|flight| flight.host == host).count();
-        if flights.len() >= FLIGHTS_MAX || of_host() >= FLIGHTS_PER_HOST_MAX {
-            return Err(Failed::Busy);
-        }
-        let done = Arc::default();
-        flights.insert(stem.to_owned(), Flight { host, done: Arc::clone(&done) });
-        Ok(done)
     }
 
     async fn fetch(&self, source: &Source) -> Result<(), Failed> {
@@ -299,25 +264,6 @@ impl Proxy {
     /// What the cache holds now, in bytes.
     pub fn cached_bytes(&self) -> u64 {
         self.0.cache.bytes()
-    }
-}
-
-/// Forgets a flight when it is done, or when the last who waits for it leaves.
-struct Leaving<'f> {
-    inner: &'f Inner,
-    stem: &'f str,
-    done: &'f Arc<OnceCell<Result<(), Failed>>>,
-}
-
-impl Drop for Leaving<'_> {
-    fn drop(&mut self) {
-        let mut flights = self.inner.flights.lock();
-        let is_known = flights.get(self.stem).is_some_and(|it| Arc::ptr_eq(&it.done, self.done));
-        // That of the table, and that of who leaves: others are added under the same lock.
-        let is_last = Arc::strong_count(self.done) <= 2;
-        if is_known && (is_last || self.done.initialized()) {
-            flights.remove(self.stem);
-        }
     }
 }
 

@@ -68,6 +68,7 @@ async fn of_whom_too_much_waits_comes_again_later_and_others_are_taken_until_all
         // What was refused comes again, and is no repetition.
         assert_eq!(send(&place, loud, 3, &alice).await.0, 202);
         until("it is here, too", async || place.count("statuses").await == 7).await;
+        wait(&place, 0).await;
         // By now it is known how fast they are worked.
         place.pass(10_000);
         for queue in ["inbound", "inbound_late"] {

@@ -183,11 +183,10 @@ impl Server {
     }
 
     fn look_for_growth(&mut self) {
-        let Some(connection) = self.connection.as_mut().filter(|_| self.place.growth.is_due())
-        else {
-            return;
-        };
-        if let Err(failure) = connection.analyze_grown() {
+        let growth = &self.place.growth;
+        let Some(connection) = &mut self.connection else { return };
+        let Some(mut look) = growth.due() else { return };
+        if let Err(failure) = growth.look(&mut look, connection) {
             tracing::warn!(error = %failure.error, "tables that have grown could not be looked at");
             self.connection = None;
         }

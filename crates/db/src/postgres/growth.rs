@@ -9,10 +9,14 @@
 //! What others have not committed yet is on a table's pages, and counts for nothing in such a look.
 //! So a table is also looked at again when it holds twice as many rows as were found, whether it
 //! was looked at while they were written or had been empty.
+//!
+//! On a slow disk a look takes seconds. So one connection at most is ever busy with it, serves
+//! somebody after each table, and does not wait for who has the table already: mostly that is
+//! PostgreSQL's own housekeeping.
 
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::PgConnection;
 use crate::tx::Failure;
@@ -30,40 +34,78 @@ const GROWN: &str = "SELECT CAST(CAST(c.oid AS REGCLASS) AS TEXT) FROM pg_class 
 /// The statistics target of such a look, which takes 300 rows for each; the usual one is 100.
 const SAMPLE: u32 = 10;
 
-/// When the connections of a process last looked.
+/// What the connections of a process look for, one of them at a time.
 pub(super) struct Growth {
     each: Duration,
-    looked_at: Mutex<Instant>,
+    look: Mutex<Look>,
+}
+
+/// How far the looking is.
+pub(super) struct Look {
+    next_at: Instant,
+    /// Tables that had grown when they were last asked for, and are still to be looked at.
+    grown: Vec<String>,
 }
 
 impl Growth {
     /// Looks this often, as long as there is work at all.
     pub(super) fn new(each: Duration) -> Self {
-        Self { each, looked_at: Mutex::new(Instant::now()) }
+        let look = Look { next_at: Instant::now() + each, grown: Vec::new() };
+        Self { each, look: Mutex::new(look) }
     }
 
-    /// Whether it is time to look, and nobody else does.
-    pub(super) fn is_due(&self) -> bool {
-        let Some(mut looked_at) = self.looked_at.try_lock() else { return false };
-        let is_due = looked_at.elapsed() >= self.each;
-        if is_due {
-            *looked_at = Instant::now();
-        }
-        is_due
+    /// If it is time to look and nobody else does; nobody else will as long as this is kept.
+    pub(super) fn due(&self) -> Option<MutexGuard<'_, Look>> {
+        self.look.try_lock().filter(|look| Instant::now() >= look.next_at)
+    }
+
+    /// Has the server look at one table that has grown.
+    pub(super) fn look(
+        &self,
+        look: &mut Look,
+        connection: &mut PgConnection,
+    ) -> Result<(), Failure> {
+        let started = Instant::now();
+        let looked = look.at_one(connection);
+        let ended = Instant::now();
+        look.next_at = match &looked {
+            Ok(()) if look.grown.is_empty() => ended + self.each,
+            // The others' turn is after the next unit.
+            Ok(()) => ended,
+            // What took too long will again: others have the same time.
+            Err(_) => ended + self.each + (ended - started),
+        };
+        looked
     }
 }
 
-impl PgConnection {
-    /// Has the server look at tables that have grown.
-    pub(super) fn analyze_grown(&mut self) -> Result<(), Failure> {
-        let grown: Vec<String> = self.query(GROWN, &[], &mut |row| row.get(0))?;
-        for table in grown {
-            // A name that the server gave, quoted where it has to be.
-            self.batch(&format!(
-                "BEGIN; SET LOCAL default_statistics_target = {SAMPLE}; ANALYZE {table}; COMMIT"
-            ))?;
-            metrics::counter!("weir_db_analyzed_total").increment(1);
+impl Look {
+    fn at_one(&mut self, connection: &mut PgConnection) -> Result<(), Failure> {
+        if self.grown.is_empty() {
+            self.grown = connection.query(GROWN, &[], &mut |row| row.get(0))?;
         }
+        let Some(table) = self.grown.pop() else { return Ok(()) };
+        // A name that the server gave, quoted where it has to be.
+        connection.batch(&format!(
+            "BEGIN; SET LOCAL default_statistics_target = {SAMPLE}; \
+             ANALYZE (SKIP_LOCKED) {table}; COMMIT"
+        ))?;
+        metrics::counter!("weir_db_analyzed_total").increment(1);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_looks_at_a_time_and_for_as_long_as_it_takes() {
+        let growth = Growth::new(Duration::ZERO);
+        let look = growth.due();
+        assert!(look.is_some() && growth.due().is_none());
+        drop(look);
+        assert!(growth.due().is_some());
+        assert!(Growth::new(Duration::from_secs(3_600)).due().is_none());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use weir_db::{Db, Error, Migration, Options};
+use weir_db::{Db, Error, Migration, Options, Tx};
 use weir_storm::fixture;
 
 use crate::{CLASS, insert, marks};
@@ -42,7 +42,7 @@ fn growing() -> Option<(fixture::Fixture, Db)> {
 }
 
 /// The rows of it that the server knows of.
-fn known(tx: &mut weir_db::Tx<'_>) -> Result<Option<i64>, Error> {
+fn known(tx: &mut Tx<'_>) -> Result<Option<i64>, Error> {
     let sql = "SELECT CAST(reltuples AS BIGINT) FROM pg_class WHERE relname = 'growing'";
     tx.value(sql, &[])
 }
@@ -71,6 +71,34 @@ fn postgres_is_asked_again_about_a_table_that_was_written_when_it_looked() {
     drop(writing);
     let again = (0..10_000).any(|_| db.read_blocking(CLASS, known).unwrap() == Some(20_000));
     assert!(again);
+}
+
+/// Connections that waited for it would soon be all there are.
+#[test]
+fn a_grown_table_that_others_have_locked_is_not_waited_for() {
+    let Some((fixture, db)) = growing() else { return assert!(fixture::is_without_postgres()) };
+    drop(db);
+    let options = Options {
+        connections_max: 1,
+        growth_looked_for_each: Duration::ZERO,
+        statement_time_max: Duration::from_secs(3),
+        ..Options::default()
+    };
+    let db = Db::open(&fixture.url, fixture.directory(), &options).unwrap();
+    let (holding, looking) = (fixture.open_again(), db.clone());
+    let pid = |tx: &mut Tx| tx.value::<i64>("SELECT CAST(pg_backend_pid() AS BIGINT)", &[]);
+    let first = db.read_blocking(CLASS, pid).unwrap();
+    let second = holding.write_blocking(CLASS, move |tx| {
+        // As ANALYZE and VACUUM lock it.
+        tx.execute("LOCK TABLE growing IN SHARE UPDATE EXCLUSIVE MODE", &[])?;
+        let fill = "INSERT INTO growing SELECT g FROM generate_series(1, 20000) g";
+        looking.write_blocking(CLASS, move |tx| tx.execute(fill, &[]))?;
+        looking.read_blocking(CLASS, pid)
+    });
+    // A look that is ended by the server costs its connection.
+    assert_eq!(second.unwrap(), first);
+    let looked = (0..10_000).any(|_| db.read_blocking(CLASS, known).unwrap() == Some(20_000));
+    assert!(looked);
 }
 
 #[test]

@@ -8,7 +8,8 @@
 //! answered when all that its snapshot holds lies there and was followed up, so nobody is told or
 //! shown what may be gone after a power cut: the log ends with some commit then, and whatever was
 //! answered or read stands before that. What was committed while it read is not waited for. The
-//! reader goes on with others meanwhile.
+//! reader goes on with others meanwhile. Once the disk failed, whoever may have seen what it did
+//! not keep is told so instead, as those are who wrote it.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -18,7 +19,7 @@ use std::sync::mpsc::Receiver;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::Error;
 use crate::hooks::{self, Hook};
@@ -49,10 +50,15 @@ impl Seen {
         hooks::run(self.hooks);
         self.work.answer();
     }
+
+    fn fail(self) {
+        self.work.fail(lost());
+    }
 }
 
 /// How many groups are committed, and how many of them are followed up.
 pub(crate) struct Progress {
+    /// With the one that is being committed. It goes down under the lock only.
     committed: AtomicU64,
     followed: Mutex<Followed>,
     moved: Condvar,
@@ -70,12 +76,15 @@ impl Default for Progress {
 #[derive(Default)]
 struct Followed {
     groups: u64,
+    /// Whether the disk failed: no more groups will be followed up.
+    failed: bool,
     /// What may have seen more, in the order of how many.
     reads: VecDeque<Seen>,
 }
 
 impl Progress {
-    /// A group is about to be committed; [`end`](Self::end) must follow.
+    /// A group is about to be committed; [`end`](Self::end), [`take_back`](Self::take_back) or
+    /// [`fail`](Self::fail) must follow.
     pub(crate) fn begin(&self) {
         self.committed.fetch_add(1, Ordering::AcqRel);
     }
@@ -91,10 +100,24 @@ impl Progress {
         self.followed.lock().groups + 1 == self.committed.load(Ordering::Acquire)
     }
 
-    /// Groups are followed up, or could not be committed.
+    /// Groups are followed up.
     pub(crate) fn end(&self, groups: usize) {
         let mut followed = self.followed.lock();
         followed.groups += groups as u64;
+        self.answer_ready(followed);
+    }
+
+    /// The group that was about to be committed could not be: nobody has seen it. Only the writer
+    /// may tell, before it begins another.
+    pub(crate) fn take_back(&self) {
+        let mut followed = self.followed.lock();
+        let committed = self.committed.fetch_sub(1, Ordering::AcqRel) - 1;
+        let late = followed.reads.iter_mut().rev().take_while(|seen| seen.groups > committed);
+        late.for_each(|seen| seen.groups = committed);
+        self.answer_ready(followed);
+    }
+
+    fn answer_ready(&self, mut followed: MutexGuard<'_, Followed>) {
         let groups = followed.groups;
         let ready = followed.reads.partition_point(|seen| seen.groups <= groups);
         let ready: Vec<Seen> = followed.reads.drain(..ready).collect();
@@ -104,23 +127,39 @@ impl Progress {
         ready.into_iter().for_each(Seen::answer);
     }
 
+    /// Groups could not be followed up, and none will be: whoever waits for one is told.
+    pub(crate) fn fail(&self) {
+        let mut followed = self.followed.lock();
+        followed.failed = true;
+        let lost = std::mem::take(&mut followed.reads);
+        self.waiting.set(0.0);
+        drop(followed);
+        self.moved.notify_all();
+        lost.into_iter().for_each(Seen::fail);
+    }
+
     /// Answers what was read, once all that it may have seen is followed up.
-    pub(crate) fn answer(&self, seen: Seen) {
+    pub(crate) fn answer(&self, mut seen: Seen) {
         if seen.work.kind() == Kind::ReadEarly {
             return seen.answer();
         }
         let mut followed = self.followed.lock();
-        if followed.groups < seen.groups && followed.reads.len() < READS_MAX {
+        // What was taken back it has not seen.
+        seen.groups = seen.groups.min(self.committed());
+        let waits = followed.groups < seen.groups && !followed.failed;
+        if waits && followed.reads.len() < READS_MAX {
             // Readers do not end in the order in which they began.
             let place = followed.reads.partition_point(|other| other.groups <= seen.groups);
             followed.reads.insert(place, seen);
             return self.waiting.set(followed.reads.len() as f64);
         }
-        while followed.groups < seen.groups {
+        while followed.groups < seen.groups && !followed.failed {
             self.moved.wait(&mut followed);
+            seen.groups = seen.groups.min(self.committed());
         }
+        let is_kept = seen.groups <= followed.groups;
         drop(followed);
-        seen.answer();
+        if is_kept { seen.answer() } else { seen.fail() }
     }
 }
 
@@ -171,18 +210,21 @@ impl Disk {
         let count = groups.len();
         self.groups.record(count as f64);
         match self.sync() {
-            Ok(()) => groups.into_iter().for_each(|group| {
-                hooks::run(group.hooks);
-                group.units.into_iter().for_each(|work| work.answer());
-            }),
+            Ok(()) => {
+                for group in groups {
+                    hooks::run(group.hooks);
+                    group.units.into_iter().for_each(|work| work.answer());
+                }
+                self.progress.end(count);
+            }
             Err(error) => {
                 self.failed.store(true, Ordering::Release);
                 tracing::error!(%error, "the disk did not keep what was written");
                 let units = groups.into_iter().flat_map(|group| group.units);
                 units.for_each(|work| work.fail(lost()));
+                self.progress.fail();
             }
         }
-        self.progress.end(count);
     }
 
     fn sync(&self) -> std::io::Result<()> {
@@ -207,7 +249,7 @@ impl Disk {
     }
 }
 
-/// What is said of whatever is written after the disk failed.
+/// What is said of whatever is written, or read of that, after the disk failed.
 pub(crate) fn lost() -> Error {
     let reason = "the disk failed while it was written to: check it, then start Weir again";
     Error::Unavailable(reason.into())
@@ -283,6 +325,47 @@ mod tests {
     fn who_read_is_answered_once_all_it_may_have_seen_lies_on_the_disk() {
         assert_eq!(read(Kind::Read), (false, true));
         assert_eq!(read(Kind::ReadEarly), (true, true));
+    }
+
+    /// Whether each of these was told something, and whether that is what it read.
+    fn told<const N: usize>(answers: [&mut Receiver<Result<(), Error>>; N]) -> [Option<bool>; N] {
+        answers.map(|answer| answer.try_recv().ok().map(|result| result.is_ok()))
+    }
+
+    #[test]
+    fn a_group_that_could_not_be_committed_moves_no_read_on_and_is_waited_for_by_none() {
+        let progress = Progress::default();
+        progress.begin();
+        let (first, mut of_first) = seen(Kind::Read, 1);
+        progress.answer(first);
+        progress.begin();
+        let [(failed, mut of_failed), (late, mut of_late)] = [2, 2].map(|at| seen(Kind::Read, at));
+        progress.answer(failed);
+        progress.take_back();
+        progress.answer(late);
+        assert_eq!(told([&mut of_first, &mut of_failed, &mut of_late]), [None; 3]);
+        progress.end(1);
+        assert_eq!(told([&mut of_first, &mut of_failed, &mut of_late]), [Some(true); 3]);
+        assert_eq!(progress.committed(), 1);
+    }
+
+    #[test]
+    fn who_may_have_seen_what_the_disk_did_not_keep_is_told_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let progress = Arc::new(Progress::default());
+        progress.begin();
+        progress.end(1);
+        progress.begin();
+        let [(kept, mut of_kept), (lost, mut of_lost), (late, mut of_late)] =
+            [1, 2, 2].map(|groups| seen(Kind::Read, groups));
+        progress.answer(lost);
+        let disk =
+            Disk::new(&folder.path().join("weir.db"), true, Arc::default(), progress.clone());
+        disk.follow(vec![Committed { units: Vec::new(), hooks: Vec::new() }]);
+        progress.answer(kept);
+        progress.answer(late);
+        let told = told([&mut of_kept, &mut of_lost, &mut of_late]);
+        assert_eq!(told, [Some(true), Some(false), Some(false)]);
     }
 
     #[test]

@@ -117,7 +117,7 @@ impl Writer {
         }
         if let Err(rest) = self.committed.send(group) {
             rest.0.units.into_iter().for_each(|work| work.fail(lost()));
-            self.progress.end(1);
+            self.progress.fail();
         }
     }
 
@@ -299,10 +299,10 @@ impl Writer {
         let ended = frames::committing(|| begin(&self.connection, "COMMIT"));
         self.commit_seconds.record(started.elapsed().as_secs_f64());
         ended.map_err(|failure| {
-            self.progress.end(1);
             if !self.connection.is_autocommit() && begin(&self.connection, "ROLLBACK").is_err() {
                 tracing::error!("a transaction could not be rolled back");
             }
+            self.progress.take_back();
             failure.error
         })
     }

@@ -143,8 +143,9 @@ enum End {
     LookAgain(Option<Error>),
     /// The connection broke before the commit.
     Reconnect,
-    /// The server did not answer in time: the unit has failed, and is not tried at once again.
-    Silent,
+    /// The server did not answer in time, or only reads: the unit has failed, and is not tried at
+    /// once again.
+    Leave,
     /// The commit failed.
     Fail(Error),
 }
@@ -232,7 +233,7 @@ impl Server {
                     }
                     return work.fail(error);
                 }
-                End::Silent => {
+                End::Leave => {
                     self.connection = None;
                     return work.answer();
                 }
@@ -285,16 +286,16 @@ fn attempt(
     order: &CommitOrder,
 ) -> End {
     let begin = if class == Class::Inbound { BEGIN_PLANNED_ONCE } else { BEGIN };
-    let begin = begin[usize::from(work.kind().writes())];
+    let writes = work.kind().writes();
     connection.is_patient = false;
-    connection.begin(begin);
+    connection.begin(begin[usize::from(writes)], writes);
     let mut tx = Tx::new(Connection::Postgres(connection));
     let kept = work.run(&mut tx);
     let (conflict, unique, broken) = (tx.conflict, tx.unique, tx.broken);
     let hooks = std::mem::take(&mut tx.hooks);
     drop(tx);
     if connection.is_silent {
-        return End::Silent;
+        return End::Leave;
     }
     if broken {
         return End::Reconnect;
@@ -303,15 +304,16 @@ fn attempt(
     connection.hold_no_more();
     if !kept || conflict {
         return match connection.roll_back() {
-            Err(_) if connection.is_silent => End::Silent,
+            Err(_) if connection.is_silent => End::Leave,
             // Nothing is known of such a connection.
             Err(_) => End::Reconnect,
             Ok(()) if conflict => End::Repeat,
+            Ok(()) if connection.only_reads => End::Leave,
             Ok(()) if unique => End::LookAgain(None),
             Ok(()) => End::Answer,
         };
     }
-    if hooks.is_empty() && !work.kind().writes() {
+    if hooks.is_empty() && !writes {
         return End::Read;
     }
     if let Err(failure) = connection.settle_first() {

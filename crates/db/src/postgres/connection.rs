@@ -52,6 +52,11 @@ pub(crate) struct PgConnection {
     pub(super) is_patient: bool,
     /// Whether the server gave no answer in time: nothing is known of the connection.
     pub(super) is_silent: bool,
+    /// Whether the server refused to write, to a unit that writes: it has become another's standby,
+    /// and a new connection may find that other.
+    pub(super) only_reads: bool,
+    /// Whether the transaction may write.
+    writes: bool,
 }
 
 /// What the server says against a statement: its place among those sent ahead, none of the last.
@@ -138,6 +143,8 @@ impl PgConnection {
             silence_time_max: place.statement_time_max * 3 / 2,
             is_patient: false,
             is_silent: false,
+            only_reads: false,
+            writes: false,
         };
         // A plan made while a table was empty, and kept with its statement, would read all of
         // the table while the connection lives. Where no index serves, it is read all the same.
@@ -191,7 +198,8 @@ impl PgConnection {
     }
 
     /// Begins a transaction by `sql`, which goes with its first statement.
-    pub(super) fn begin(&mut self, sql: &'static str) {
+    pub(super) fn begin(&mut self, sql: &'static str, writes: bool) {
+        self.writes = writes;
         self.ahead = Ahead::new();
         self.ahead.begin(sql);
     }
@@ -447,6 +455,14 @@ impl PgConnection {
 
     fn failure(&mut self, stop: Stop, sql: &str, ahead: &Ahead) -> Failure {
         match stop {
+            Stop::Said(_, error)
+                if self.writes && error.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION) =>
+            {
+                self.only_reads = true;
+                let reason = reason(&error);
+                let remedy = "database.url has to name the server that writes";
+                Error::Unavailable(format!("it only reads; {remedy}: {reason}")).into()
+            }
             Stop::Said(at, error) => failure(error, at.map_or(sql, |at| ahead.sql(at))),
             Stop::Silent => {
                 self.is_silent = true;

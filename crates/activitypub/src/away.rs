@@ -10,7 +10,7 @@ const AWAY_MS: i64 = 1_000;
 /// its own, and what comes after it in its order overtakes it by as little as can be.
 pub(crate) fn unread(error: &Error) -> Outcome {
     match error {
-        Error::Db(away) if away.is_passing() => Outcome::postpone(away, AWAY_MS),
+        Error::Db(away) if away.is_away() => Outcome::postpone(away, AWAY_MS),
         other => Outcome::retry(other),
     }
 }

@@ -30,6 +30,13 @@ pub enum Error {
     /// The database does not answer, or the connection broke; it is opened again by itself.
     #[error("the database does not answer ({0}); the request can be repeated")]
     Unavailable(String),
+    /// PostgreSQL ended a statement that took longer than [`crate::Options::statement_time_max`].
+    /// It is the statement's own trouble as often as the database's.
+    #[error(
+        "a statement took too long and was ended: {0}; where it happens often, look in \
+         pg_stat_activity for who holds its locks, and whether PostgreSQL's disk keeps up"
+    )]
+    Slow(String),
     /// Too many units of this class wait already.
     #[error("too much work waits for the database; try again in a moment")]
     Busy,
@@ -95,9 +102,12 @@ pub enum Error {
 impl Error {
     /// Whether the same unit may succeed if it is tried again later.
     pub fn is_passing(&self) -> bool {
-        matches!(
-            self,
-            Self::Unavailable(_) | Self::Busy | Self::Full | Self::Closed | Self::Contended
-        )
+        self.is_away() || matches!(self, Self::Slow(_) | Self::Contended)
+    }
+
+    /// Whether it is the database's own trouble, which says nothing about the unit: it can wait
+    /// for better times without an end.
+    pub fn is_away(&self) -> bool {
+        matches!(self, Self::Unavailable(_) | Self::Busy | Self::Full | Self::Closed)
     }
 }

@@ -86,8 +86,9 @@ pub struct Options {
     pub log_bytes_max: u64,
     /// SQLite's writer commits a group of units after about this much work.
     pub group_time_max: Duration,
-    /// PostgreSQL ends a statement that takes longer, and one that says nothing for half as long
-    /// again is given up: the unit fails with [`Error::Unavailable`]. Migrations take their time.
+    /// PostgreSQL ends a statement that takes longer: the unit fails with [`Error::Slow`]. One that
+    /// says nothing for half as long again is given up: the unit fails with
+    /// [`Error::Unavailable`]. Migrations take their time.
     pub statement_time_max: Duration,
     /// How often it is seen to that PostgreSQL knows of tables that have grown to more than twice
     /// their size or rows: its own housekeeping comes by once a minute, and a flood would be worked
@@ -245,7 +246,7 @@ impl Db {
     ///
     /// # Errors
     /// What the unit returns, or [`Error::Busy`] when the class's queue is full,
-    /// [`Error::Unavailable`] when the database is gone, [`Error::Panicked`].
+    /// [`Error::Unavailable`] when the database is gone, [`Error::Slow`], [`Error::Panicked`].
     pub async fn write<T, E, F>(&self, class: Class, unit: F) -> Result<T, E>
     where
         F: FnMut(&mut Tx) -> Result<T, E> + Send + 'static,

@@ -228,7 +228,10 @@ impl Server {
                 }
                 End::Fail(error) => {
                     // What could not be said leaves it unknown whether the transaction is over.
-                    if matches!(error, Error::Unavailable(_) | Error::Statement { .. }) {
+                    if matches!(
+                        error,
+                        Error::Unavailable(_) | Error::Slow(_) | Error::Statement { .. }
+                    ) {
                         self.connection = None;
                     }
                     return work.fail(error);
@@ -319,7 +322,7 @@ fn attempt(
     if let Err(failure) = connection.settle_first() {
         return match failure.error {
             _ if failure.broken => End::Reconnect,
-            error @ Error::Unavailable(_) => End::Fail(error),
+            error @ (Error::Unavailable(_) | Error::Slow(_)) => End::Fail(error),
             _ if connection.roll_back().is_err() => End::Reconnect,
             _ if failure.conflict => End::Repeat,
             error @ Error::Unique(_) => End::LookAgain(Some(error)),

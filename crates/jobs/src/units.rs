@@ -105,7 +105,7 @@ async fn write(batch: Batch) {
     let all = 0..batch.claims.len();
     match commit(&batch, all.clone(), None).await {
         Ok(()) => {}
-        Err(error) if is_absent(&error) => batch.give_back(all, &error).await,
+        Err(error) if error.is_away() => batch.give_back(all, &error).await,
         Err(error) if batch.claims.len() == 1 => fail(&batch, 0, error).await,
         Err(error) => {
             let queue = &batch.worker.state.name;
@@ -114,17 +114,12 @@ async fn write(batch: Batch) {
             for at in all {
                 match commit(&batch, at..at + 1, None).await {
                     Ok(()) => {}
-                    Err(error) if is_absent(&error) => batch.give_back(at..at + 1, &error).await,
+                    Err(error) if error.is_away() => batch.give_back(at..at + 1, &error).await,
                     Err(error) => fail(&batch, at, error).await,
                 }
             }
         }
     }
-}
-
-/// The database's own trouble, which says nothing about the job.
-fn is_absent(error: &Error) -> bool {
-    error.is_passing() && !matches!(error, Error::Contended)
 }
 
 /// Records that a job failed by itself.

@@ -142,15 +142,7 @@ impl From<CommunityError> for Error {
 
 impl From<DbError> for Error {
     fn from(error: DbError) -> Self {
-        let passing = matches!(
-            error,
-            DbError::Unavailable(_)
-                | DbError::Busy
-                | DbError::Full
-                | DbError::Closed
-                | DbError::Contended
-        );
-        if passing {
+        if error.is_passing() {
             tracing::warn!(%error, "a request could not be served");
             let message = "There was a temporary problem serving your request, please try again";
             return Self::new(StatusCode::SERVICE_UNAVAILABLE, message).retry(5);

@@ -14,7 +14,7 @@ use weir_base::{Id, Random, Timestamp};
 use weir_community::chat::address;
 use weir_community::users::Door;
 use weir_community::{Community, Env, Error as CommunityError};
-use weir_db::{Class, Error as DbError, Tx};
+use weir_db::{Class, Tx};
 use weir_http::{Throttle, Tokens};
 use weir_live::admission::Admission;
 use weir_live::pace::Pace;
@@ -451,7 +451,7 @@ pub fn fault(error: CommunityError) -> StanzaError {
         CommunityError::TooMany { .. } => (Condition::ResourceConstraint, error.to_string()),
         CommunityError::Invalid(_) => (Condition::NotAcceptable, error.to_string()),
         CommunityError::Upstream(_) => (Condition::RemoteServerTimeout, error.to_string()),
-        CommunityError::Db(error) if is_passing(&error) => {
+        CommunityError::Db(error) if error.is_passing() => {
             tracing::warn!(%error, "a stanza could not be served");
             let text = "there is a temporary problem: try again in a moment";
             return StanzaError::new(Condition::ResourceConstraint).text(text);
@@ -462,15 +462,4 @@ pub fn fault(error: CommunityError) -> StanzaError {
         }
     };
     StanzaError::new(condition).text(text)
-}
-
-fn is_passing(error: &DbError) -> bool {
-    matches!(
-        error,
-        DbError::Unavailable(_)
-            | DbError::Busy
-            | DbError::Full
-            | DbError::Closed
-            | DbError::Contended
-    )
 }

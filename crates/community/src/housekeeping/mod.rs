@@ -209,11 +209,11 @@ async fn by_turns(
                     is_away = false;
                     next.push(chore);
                 }
-                Err(Error::Db(error)) if error.is_passing() && is_away => {
+                Err(Error::Db(error)) if error.is_away() && is_away => {
                     return Err(Error::Db(error));
                 }
                 Err(error) => {
-                    is_away = matches!(&error, Error::Db(error) if error.is_passing());
+                    is_away = matches!(&error, Error::Db(error) if error.is_away());
                     tracing::warn!(chore = chore.name, %error, "a chore failed");
                     metrics::counter!(
                         "weir_community_housekeeping_failed_total", "chore" => chore.name

@@ -540,7 +540,7 @@ fn failure(error: tokio_postgres::Error, sql: &str) -> Failure {
         SqlState::DISK_FULL => Error::Full.into(),
         SqlState::QUERY_CANCELED => {
             metrics::counter!("weir_db_statements_stopped_total").increment(1);
-            Error::Unavailable(format!("a statement took too long: {}", shortened(sql))).into()
+            Error::Slow(shortened(sql)).into()
         }
         SqlState::ADMIN_SHUTDOWN
         | SqlState::CRASH_SHUTDOWN

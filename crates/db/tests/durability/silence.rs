@@ -38,7 +38,7 @@ fn a_statement_that_waits_too_long_for_a_lock_fails_and_the_connection_goes_on()
         let late = db.write_blocking(CLASS, |tx| {
             tx.execute("UPDATE marks SET filler = ?1 WHERE id = 1", params!["late"]).map(|_| ())
         });
-        let Err(Error::Unavailable(reason)) = late else { panic!("{late:?}") };
+        let Err(Error::Slow(reason)) = late else { panic!("{late:?}") };
         assert!(reason.contains("UPDATE marks"), "{reason}");
         // The same connection: the other one is held.
         db.write_blocking(CLASS, |tx| insert(tx, 2, "")).unwrap();
@@ -57,7 +57,7 @@ fn a_migration_may_take_longer_than_any_other_statement() {
     let after = db.write_blocking(CLASS, |tx| {
         tx.column::<i64>("SELECT CAST(1 AS BIGINT) FROM pg_sleep(0.7)", &[])
     });
-    assert!(matches!(after, Err(Error::Unavailable(_))), "{after:?}");
+    assert!(matches!(after, Err(Error::Slow(_))), "{after:?}");
 }
 
 #[test]

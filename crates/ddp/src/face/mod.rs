@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use weir_base::Id;
 use weir_community::federation::SharedResolver;
 use weir_community::{Community, Env, Error as CommunityError, Problem};
-use weir_db::{Class, Error as DbError, Tx};
+use weir_db::{Class, Tx};
 use weir_http::{Asker, Limiter, Rule, Throttle, Tokens};
 
 use crate::document::Documents;
@@ -183,7 +183,7 @@ pub(crate) fn failure(error: CommunityError) -> Failure {
             let details = invalid.problems.iter().map(problem).collect();
             Failure::new("validation-error", invalid.to_string()).with_details(details)
         }
-        CommunityError::Db(error) if is_passing(&error) => {
+        CommunityError::Db(error) if error.is_passing() => {
             tracing::warn!(%error, "a DDP request could not be served");
             Failure::new(503, "There was a temporary problem; please try again")
         }
@@ -192,17 +192,6 @@ pub(crate) fn failure(error: CommunityError) -> Failure {
             Failure::internal()
         }
     }
-}
-
-fn is_passing(error: &DbError) -> bool {
-    matches!(
-        error,
-        DbError::Unavailable(_)
-            | DbError::Busy
-            | DbError::Full
-            | DbError::Closed
-            | DbError::Contended
-    )
 }
 
 /// What a query does about a fault: what the database has to do with it passes.

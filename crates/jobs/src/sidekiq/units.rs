@@ -123,7 +123,7 @@ impl Batch {
                     self.end(range, outcomes, started, false).await;
                     return Ok(());
                 }
-                Err(error) if error.is_passing() && !matches!(error, Error::Contended) => {
+                Err(error) if error.is_away() => {
                     tracing::warn!(kind = self.known.kind, %error, "jobs wait for the database");
                     tokio::time::sleep(AGAIN_AFTER).await;
                 }

@@ -154,6 +154,34 @@ async fn one_bad_job_of_a_batch_harms_only_itself() {
 }
 
 #[tokio::test]
+async fn a_job_whose_statement_always_takes_too_long_has_failed_and_holds_up_nobody() {
+    for house in houses() {
+        let notes = numbers(10).into_iter().map(|number| Note::new(number % 2, number));
+        enqueue(&house, notes.collect()).await;
+        let mut registry = Registry::new();
+        registry.simple_unit::<Note, _>(|tx, jobs| {
+            for job in jobs {
+                write_effect(tx, job.job.number)?;
+                if job.job.number == 7 {
+                    return Err(Error::Slow("UPDATE seven".into()));
+                }
+            }
+            Ok(vec![Outcome::Done; jobs.len()])
+        });
+        let running = house.start(registry);
+        until("the queue is empty", async || house.rows("jobs").await == 0).await;
+        running.stop().await;
+        let mut effects = house.effects().await;
+        effects.sort_unstable();
+        let good: Vec<i64> = numbers(10).into_iter().filter(|number| *number != 7).collect();
+        assert_eq!(effects, good, "{}", house.fixture.name);
+        let retries = house.jobs.list(Set::Retries, None, 10).await.unwrap();
+        let reasons: Vec<_> = retries.into_iter().map(|entry| entry.reason.unwrap()).collect();
+        assert!(matches!(&*reasons, [one] if one.contains("UPDATE seven")), "{reasons:?}");
+    }
+}
+
+#[tokio::test]
 async fn what_is_prepared_runs_and_what_is_not_ends_as_it_says() {
     for house in houses() {
         enqueue(&house, numbers(30).into_iter().map(|it| Note::new("", it)).collect()).await;

@@ -108,8 +108,10 @@ impl Instance {
     pub(crate) fn load(&self, tx: &mut Tx) -> Result<(), Error> {
         let row: Option<Json<Settings>> =
             tx.value("SELECT content FROM settings WHERE name = 'instance'", &[])?;
-        if let Some(Json(settings)) = row {
-            *self.settings.write() = Arc::new(settings);
+        let mut held = self.settings.write();
+        // While they are read anew somebody may change them.
+        if let Some(Json(settings)) = row.filter(|row| row.0.changed_at >= held.changed_at) {
+            *held = Arc::new(settings);
         }
         Ok(())
     }

@@ -73,6 +73,7 @@ impl Community {
         migrate(&db)?;
         let env = Arc::new(Env::new(setup));
         let community = Self { db, env };
+        community.env.streams.doubt_with(&community.db);
         let env = community.env.clone();
         community.db.read_blocking(Class::Interactive, move |tx| -> Result<(), Error> {
             env.feeds.load_edges(tx)?;

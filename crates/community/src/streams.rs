@@ -6,6 +6,7 @@
 //! than what topic they listen to: whether a reader may see an event is decided per session by the
 //! faces, with [`crate::statuses::may_see`].
 
+mod anew;
 mod audience;
 mod doubts;
 mod elsewhere;
@@ -22,7 +23,6 @@ use std::time::Duration;
 use parking_lot::{Mutex, RwLock};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, mpsc, oneshot};
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use weir_base::{Clock, Id, Random, Timestamp};
 use weir_db::{Class, Tx};
@@ -31,12 +31,13 @@ use weir_live::{Class as LiveClass, Hub, Limits, PresenceLimits, Shared};
 use crate::statuses::{Status, Touched, View, Visibility};
 use crate::{Community, Env, Error};
 
+use anew::Anew;
 use audience::{Awaited, Read, homes_here, public_topics};
 use elsewhere::{Elsewhere, Whereabouts};
 pub use hooks::Aspect;
 use hooks::Persons;
 pub use nodes::Nodes;
-use nodes::{hear, hear_of, pass_on, read_anew, tell_the_last};
+use nodes::{hear, hear_of, pass_on, tell_the_last};
 pub use reader::ReaderSets;
 pub use readers::{Reader, Readers};
 pub use touches::{Noun, Touches};
@@ -52,8 +53,6 @@ const BEAT: Duration = Duration::from_secs(15);
 const PRESENCE_TICK: Duration = Duration::from_secs(1);
 /// How long somebody who posts waits for those who listen.
 const CATCH_UP: Duration = Duration::from_millis(250);
-/// The wait before what was missed is read anew once more, where that failed.
-const ANEW_RETRY: Duration = Duration::from_secs(1);
 /// What an event counts for in outboxes and in the log besides its post, in bytes.
 const EVENT_BYTES: usize = 512;
 /// What happened longer ago is not told, unless it mentions the receiver.
@@ -254,6 +253,8 @@ pub struct Streams {
     among_others: Arc<AtomicBool>,
     /// A change could not be kept until it was told.
     overflowed: Arc<AtomicBool>,
+    /// Nobody knows whether a commit stands.
+    unsure: Arc<Notify>,
 }
 
 impl Streams {
@@ -264,7 +265,7 @@ impl Streams {
         let receiver = Mutex::new(Some(receiver));
         let (prepare, access, log_ins, bonds) = Default::default();
         let doubted = Notify::new();
-        let (among_others, overflowed, persons) = Default::default();
+        let (among_others, overflowed, unsure, persons) = Default::default();
         let (touches, readers) = (Touches::default(), Readers::default());
         let seen = readers.clone();
         hub.tap(move |topic, shared| seen.see(topic, shared));
@@ -283,6 +284,7 @@ impl Streams {
             elsewhere,
             among_others,
             overflowed,
+            unsure,
         }
     }
 
@@ -462,8 +464,7 @@ pub async fn run_among(community: Community, nodes: Option<Nodes>, shutdown: Can
     let mut beat = std::pin::pin!(streams.hub.keep_beat(BEAT));
     let mut presence = tokio::time::interval(PRESENCE_TICK);
     presence.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    // Whether something was missed and is not read anew yet, and when that may be tried.
-    let (mut missed, mut anew_at) = (false, Instant::now());
+    let mut anew = Anew::new();
     loop {
         let done = tokio::select! {
             () = shutdown.cancelled() => break,
@@ -486,7 +487,11 @@ pub async fn run_among(community: Community, nodes: Option<Nodes>, shutdown: Can
                 }
                 tell(&community, changes).await.map(|()| overflowed)
             }
-            () = tokio::time::sleep_until(anew_at), if missed => Ok(false),
+            () = streams.unsure.notified() => {
+                anew.doubted();
+                Ok(false)
+            }
+            () = anew.due() => Ok(false),
             outward = streams.touches.outward(), if bus.is_some() => {
                 let change = outward.into();
                 bus.iter().for_each(|bus| pass_on(bus, std::slice::from_ref(&change)));
@@ -494,22 +499,17 @@ pub async fn run_among(community: Community, nodes: Option<Nodes>, shutdown: Can
             }
             heard = hear(&mut ear) => hear_of(&community, heard).await,
         };
-        missed |= done.unwrap_or_else(|error| {
+        let missed = done.unwrap_or_else(|error| {
             tracing::warn!(%error, "changes could not be told to those who are here");
             true
         });
-        if missed && anew_at <= Instant::now() {
-            match read_anew(&community).await {
-                Ok(()) => missed = false,
-                Err(error) => {
-                    tracing::warn!(%error, "what was missed could not be read anew; it will be");
-                    anew_at = Instant::now() + ANEW_RETRY;
-                }
-            }
+        if missed {
+            anew.missed();
         }
+        anew.read(&community, bus.as_ref()).await;
     }
     if let Some(bus) = &bus {
-        tell_the_last(streams, bus, &mut receiver).await;
+        tell_the_last(streams, bus, &mut receiver, &anew).await;
     }
 }
 

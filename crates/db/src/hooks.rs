@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex};
 
@@ -12,6 +13,26 @@ pub(crate) type Hook = Box<dyn FnOnce() + Send>;
 
 /// Commits whose hooks may wait for an earlier commit; those who commit more wait too.
 const FINISHED_MAX: usize = 1_000;
+
+/// Who is told of commits of which nobody knows whether they stand.
+#[derive(Default)]
+pub(crate) struct Doubts(Mutex<Vec<Box<dyn Fn() + Send + Sync>>>);
+
+impl Doubts {
+    pub(crate) fn heard_by(&self, hear: impl Fn() + Send + Sync + 'static) {
+        self.0.lock().push(Box::new(hear));
+    }
+
+    fn tell(&self) {
+        metrics::counter!("weir_db_commits_in_doubt_total").increment(1);
+        for hear in &*self.0.lock() {
+            if catch_unwind(AssertUnwindSafe(hear)).is_err() {
+                metrics::counter!("weir_db_hook_panics_total").increment(1);
+                tracing::error!("who should hear of a commit in doubt panicked");
+            }
+        }
+    }
+}
 
 /// Runs `hooks`; one that panics harms neither the others nor the thread.
 pub(crate) fn run(hooks: Vec<Hook>) {
@@ -32,6 +53,7 @@ pub(crate) fn run(hooks: Vec<Hook>) {
 pub(crate) struct CommitOrder {
     state: Mutex<State>,
     room: Condvar,
+    doubts: Arc<Doubts>,
 }
 
 struct State {
@@ -44,9 +66,9 @@ struct State {
 }
 
 impl CommitOrder {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(doubts: Arc<Doubts>) -> Self {
         let state = State { next: 0, due: 0, finished: BTreeMap::new(), running: false };
-        Self { state: Mutex::new(state), room: Condvar::new() }
+        Self { state: Mutex::new(state), room: Condvar::new(), doubts }
     }
 
     /// A place in the order, taken before the commit; it must be given back by `finish`.
@@ -54,6 +76,12 @@ impl CommitOrder {
         let mut state = self.state.lock();
         state.next += 1;
         state.next - 1
+    }
+
+    /// Nobody knows whether the commit stands: its hooks never run.
+    pub(crate) fn doubt(&self, ticket: u64) {
+        self.finish(ticket, None);
+        self.doubts.tell();
     }
 
     /// The commit is over: its hooks run and its unit is answered once all earlier ones are.
@@ -86,15 +114,13 @@ impl CommitOrder {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::unit::{Kind, Unit};
     use crate::{Error, Tx};
 
     #[test]
     fn hooks_run_in_the_order_of_tickets_and_a_failed_commit_holds_nobody_up() {
-        let order = CommitOrder::new();
+        let order = CommitOrder::new(Arc::default());
         let seen = Arc::new(Mutex::new(Vec::new()));
         let tickets: Vec<u64> = (0..4).map(|_| order.ticket()).collect();
         let finish = |at: usize| {

@@ -8,7 +8,8 @@
 //!
 //! - It may run again (a serialisation failure, a failed group commit), so it has no effect
 //!   outside its transaction. What must follow a commit is a row it wrote, or a closure given to
-//!   [`Tx::after_commit`], which runs in commit order, only if the commit succeeded.
+//!   [`Tx::after_commit`], which runs in commit order, only if the commit succeeded. Where the
+//!   answer to a commit is lost it does not run: see [`Db::on_doubt`].
 //! - `Ok` commits, `Err` rolls back; nobody is answered before the commit is on disk.
 //! - After a failed statement the unit can only fail (PostgreSQL aborts the transaction; SQLite is
 //!   made to behave the same), but for [`Tx::savepoint`], which confines a failure.
@@ -126,6 +127,7 @@ struct Shared {
     log: Option<Arc<log::Log>>,
     /// SQLite's file.
     path: Option<PathBuf>,
+    doubts: Arc<hooks::Doubts>,
     /// The last of them are SQLite's writer and the thread that follows up its commits.
     threads: parking_lot::Mutex<Vec<std::thread::JoinHandle<()>>>,
 }
@@ -189,6 +191,7 @@ impl Db {
     pub fn open(url: &str, base: &Path, options: &Options) -> Result<Db, Error> {
         let options =
             Options { connections_max: options.connections_max.max(1), ..options.clone() };
+        let doubts = Arc::<hooks::Doubts>::default();
         let shared = if let Some(path) = url.strip_prefix("sqlite:") {
             let path = base.join(path.trim_start_matches("//"));
             let sqlite::Opened { reads, writes, log, threads } = sqlite::open(&path, &options)?;
@@ -199,10 +202,11 @@ impl Db {
                 writes,
                 log: Some(log),
                 path: Some(path),
+                doubts,
                 threads,
             }
         } else if is_postgres(url) {
-            let (queue, threads) = postgres::open(url, &options)?;
+            let (queue, threads) = postgres::open(url, &options, doubts.clone())?;
             let threads = parking_lot::Mutex::new(threads);
             let reads = queue.clone();
             Shared {
@@ -211,6 +215,7 @@ impl Db {
                 writes: queue,
                 log: None,
                 path: None,
+                doubts,
                 threads,
             }
         } else {
@@ -235,6 +240,15 @@ impl Db {
             Some(path) => Owned::take(path, part),
             None => Ok(Owned::by_all()),
         }
+    }
+
+    /// Has `hear` called when PostgreSQL's answer to a commit is lost: nobody knows whether it
+    /// stands, and what was given to [`Tx::after_commit`] with it never runs. What memory holds by
+    /// such closures is to be read anew then, a moment later, for the server may still be about to
+    /// commit. It must be short, as it is called on a thread of the database, before the unit is
+    /// answered.
+    pub fn on_doubt(&self, hear: impl Fn() + Send + Sync + 'static) {
+        self.shared.doubts.heard_by(hear);
     }
 
     /// Units that wait now: (to read, to write). On PostgreSQL both are the one queue.

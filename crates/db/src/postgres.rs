@@ -18,7 +18,7 @@ use growth::Growth;
 use tls::Tls;
 use weir_base::Turns;
 
-use crate::hooks::{CommitOrder, Hook};
+use crate::hooks::{CommitOrder, Doubts, Hook};
 use crate::meters::Meters;
 use crate::queue::ClassQueue;
 use crate::sqlite::Queue;
@@ -44,7 +44,11 @@ fn read(url: &str) -> Result<(tokio_postgres::Config, Option<Tls>), Error> {
     tls::read(url).map_err(|reason| Error::Open { path: "database.url".into(), reason })
 }
 
-pub(crate) fn open(url: &str, options: &Options) -> Result<(Queue, Vec<JoinHandle<()>>), Error> {
+pub(crate) fn open(
+    url: &str,
+    options: &Options,
+    doubts: Arc<Doubts>,
+) -> Result<(Queue, Vec<JoinHandle<()>>), Error> {
     let queue: Queue = Arc::new(ClassQueue::new(options.connections_max, "all"));
     let (mut config, tls) = read(url)?;
     if config.get_connect_timeout().is_none() {
@@ -64,7 +68,7 @@ pub(crate) fn open(url: &str, options: &Options) -> Result<(Queue, Vec<JoinHandl
         growth: Growth::new(options.growth_looked_for_each),
         courtesy: Arc::default(),
     });
-    let order = Arc::new(CommitOrder::new());
+    let order = Arc::new(CommitOrder::new(doubts));
     let mut threads = Vec::new();
     // Each thread makes its own connection: the driver may not block the caller's thread, which
     // may run asynchronous code.
@@ -335,11 +339,13 @@ fn attempt(
         (Ok(()), Some(ticket)) => End::Follow(ticket, hooks),
         (Ok(()), None) => End::Answer,
         (Err(failure), ticket) => {
-            if let Some(ticket) = ticket {
-                order.finish(ticket, None);
-            }
             // When the connection broke it is unknown whether the commit reached the disk: only
             // who asked can look.
+            match (ticket, &failure.error) {
+                (Some(ticket), Error::Unavailable(_)) => order.doubt(ticket),
+                (Some(ticket), _) => order.finish(ticket, None),
+                (None, _) => {}
+            }
             match failure.error {
                 _ if failure.conflict => End::Repeat,
                 Error::Unique(_) => End::LookAgain(Some(failure.error)),

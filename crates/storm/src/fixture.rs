@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use tempfile::TempDir;
 use weir_base::Random;
-use weir_db::{Db, Options};
+use weir_db::{Class, Db, Options};
 
 pub use postgres_server::PostgresServer;
 pub use redis_server::RedisServer;
@@ -159,6 +159,29 @@ fn open(url: &str, base: &Path) -> Db {
     // Few connections, since many tests run at once against one server.
     let options = Options { connections_max: 4, ..Options::default() };
     Db::open(url, base, &options).unwrap_or_else(|error| panic!("{url}: {error}"))
+}
+
+/// From now on a commit that brings rows into `table` breaks its connection, on PostgreSQL.
+///
+/// # Errors
+/// The database's.
+pub fn break_commits(db: &Db, table: &str) -> Result<(), weir_db::Error> {
+    let table = table.to_owned();
+    db.write_blocking(Class::Interactive, move |tx| {
+        let body = "BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END";
+        tx.execute(
+            &format!("CREATE FUNCTION break_commit() RETURNS trigger LANGUAGE plpgsql AS '{body}'"),
+            &[],
+        )?;
+        tx.execute(
+            &format!(
+                "CREATE CONSTRAINT TRIGGER break_commit AFTER INSERT ON {table}
+                 DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION break_commit()"
+            ),
+            &[],
+        )
+        .map(|_| ())
+    })
 }
 
 fn must(server: &str, sql: &str) {

@@ -3,12 +3,14 @@
 
 use std::sync::atomic::Ordering;
 
+use futures_util::FutureExt as _;
 use tokio::sync::mpsc;
 use weir_base::Id;
-use weir_db::{Class, Tx};
+use weir_db::{Class, Db, Tx};
 use weir_live::Shared;
 use weir_live::bus::{Bus, Ear, Heard};
 
+use super::anew::Anew;
 use super::touches::Outward;
 use super::{Change, EVENT_BYTES, Event, Streams, Topic, tell};
 use crate::timelines::Source;
@@ -35,6 +37,14 @@ impl Nodes {
     }
 }
 
+impl Streams {
+    /// Has what is held in memory read anew when nobody knows whether a commit in `db` stands.
+    pub(crate) fn doubt_with(&self, db: &Db) {
+        let unsure = self.unsure.clone();
+        db.on_doubt(move || unsure.notify_one());
+    }
+}
+
 /// Tells the other nodes.
 pub(super) fn pass_on(bus: &Bus, changes: &[Change]) {
     let ours = |change: &&Change| !matches!(change, Change::Settled(_));
@@ -53,12 +63,14 @@ pub(super) async fn tell_the_last(
     streams: &Streams,
     bus: &Bus,
     receiver: &mut mpsc::Receiver<Change>,
+    anew: &Anew,
 ) {
     let mut rest = Vec::new();
     while let Ok(change) = receiver.try_recv() {
         rest.push(change);
     }
-    if streams.overflowed.load(Ordering::Acquire) {
+    let doubted = streams.unsure.notified().now_or_never().is_some();
+    if doubted || anew.is_untold() || streams.overflowed.load(Ordering::Acquire) {
         rest.push(Change::Missed);
     }
     rest.extend(streams.touches.take_outward().map(Change::from));
@@ -166,7 +178,7 @@ pub(super) async fn hear_of(community: &Community, heard: Heard) -> Result<bool,
     tell(community, changes).await.and(read).map(|()| missed)
 }
 
-/// Something another node changed was missed: nobody resumes over the gap, and what is held in
+/// Something that changed was missed: nobody resumes over the gap, and what is held in
 /// memory is read anew.
 pub(super) async fn read_anew(community: &Community) -> Result<(), Error> {
     let hub = &community.env().streams.hub;
@@ -174,7 +186,11 @@ pub(super) async fn read_anew(community: &Community) -> Result<(), Error> {
     community.env().log_ins.changed_elsewhere();
     community.env().streams.touches.missed();
     community.env().streams.doubted.notify_one();
-    community.read(Class::Live, |tx, env| env.feeds.read_anew(tx)).await?;
+    let read = |tx: &mut Tx, env: &Env| {
+        env.instance.load(tx)?;
+        env.feeds.read_anew(tx)
+    };
+    community.read(Class::Live, read).await?;
     hub.publish(&Topic::Everybody, Shared::sized(Event::Missed, EVENT_BYTES));
     community.env().streams.bonds_changed_of(None);
     Ok(())

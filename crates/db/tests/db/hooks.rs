@@ -1,9 +1,10 @@
 //! What follows a commit.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use weir_db::{Db, Error, Tx, params};
-use weir_storm::fixture;
+use weir_storm::fixture::{self, break_commits};
 
 use crate::{CLASS, insert, make_table, marks};
 
@@ -12,6 +13,35 @@ type Seen = Arc<Mutex<Vec<i64>>>;
 fn note(tx: &mut Tx, seen: &Seen, what: i64) {
     let seen = seen.clone();
     tx.after_commit(move || seen.lock().unwrap().push(what));
+}
+
+/// What becomes of a commit whose connection breaks in it.
+#[test]
+fn of_a_commit_whose_answer_is_lost_is_told_and_its_hooks_do_not_run() {
+    let Some(fixture) = fixture::postgres() else { return };
+    let db = &fixture.db;
+    make_table(db);
+    break_commits(db, "marks").unwrap();
+    let (doubts, seen) = (Arc::new(AtomicUsize::new(0)), Seen::default());
+    let (doubted, heard) = (doubts.clone(), seen.clone());
+    db.on_doubt(move || {
+        doubted.fetch_add(1, Ordering::Relaxed);
+    });
+    let lost = db.write_blocking(CLASS, move |tx| {
+        note(tx, &heard, 1);
+        insert(tx, 1)
+    });
+    assert!(matches!(lost, Err(Error::Unavailable(_))), "{lost:?}");
+    assert_eq!((doubts.load(Ordering::Relaxed), seen.lock().unwrap().len()), (1, 0));
+    // Who left nothing to be done is told all the same, and nobody else is.
+    db.write_blocking(CLASS, |tx| insert(tx, 1)).unwrap_err();
+    let heard = seen.clone();
+    db.write_blocking(CLASS, move |tx| {
+        note(tx, &heard, 2);
+        Ok::<_, Error>(())
+    })
+    .unwrap();
+    assert_eq!((doubts.load(Ordering::Relaxed), &**seen.lock().unwrap()), (1, &[2][..]));
 }
 
 #[test]

@@ -4,6 +4,7 @@
 use http::{HeaderMap, header};
 use scraper::{Html, Selector};
 use url::Url;
+use weir_community::cards::beginning;
 
 use crate::wire;
 
@@ -11,8 +12,6 @@ use crate::wire;
 const PAGE_BYTES_MAX: usize = 256 * 1_024;
 /// Links looked at in one answer.
 const LINKS_MAX: usize = 100;
-/// Tags read of a page: parsing takes a time that grows with the square of how deep elements nest.
-const TAGS_MAX: usize = 2_000;
 
 /// Whether a relation, which may be several words, names `relation`.
 fn names(words: &str, relation: &str) -> bool {
@@ -93,8 +92,7 @@ struct Link {
 fn elements(body: &[u8]) -> Vec<Link> {
     let text = String::from_utf8_lossy(&body[..body.len().min(PAGE_BYTES_MAX)]);
     let Ok(selector) = Selector::parse("link") else { return Vec::new() };
-    let beginning = text.match_indices('<').nth(TAGS_MAX).map_or(&*text, |(at, _)| &text[..at]);
-    let page = Html::parse_document(beginning);
+    let page = Html::parse_document(beginning(&text));
     let links = page.select(&selector).take(LINKS_MAX).map(|element| {
         let text = |name| element.value().attr(name).unwrap_or_default().to_owned();
         Link {
@@ -137,7 +135,7 @@ mod tests {
         assert_eq!(of_page(page, &base()).unwrap().as_str(), "https://a.example/notes/1");
         assert_eq!(of_page(b"<link rel=alternate type=text/html href=/x>", &base()), None);
         assert_eq!(of_page(&[b'<'; 10_000], &base()), None);
-        let nested = format!("{}{}", "<div>".repeat(TAGS_MAX), std::str::from_utf8(page).unwrap());
+        let nested = format!("{}{}", "<div>".repeat(2_000), std::str::from_utf8(page).unwrap());
         assert_eq!(of_page(nested.as_bytes(), &base()), None, "no more is read than so many tags");
     }
 

@@ -16,6 +16,8 @@ use crate::statuses::{self, Status};
 use crate::streams::Noun;
 use crate::{Community, Env, Error, media};
 
+pub use page::beginning;
+
 /// How long after the post a page is fetched at most, so that a post that spreads does not bring
 /// all servers to the page at once, in ms.
 const DELAY_MS_MAX: u64 = 60_000;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
-use weir_base::Random;
+use weir_base::{Id, Random};
 use weir_db::{Class, Db, Tx};
 use weir_jobs::sidekiq::Options;
 use weir_jobs::{
@@ -339,21 +339,27 @@ async fn while_the_database_is_away_jobs_wait_and_then_each_is_had_once() {
     running.stop().await;
 }
 
+fn enqueue_one(house: &House, by: &Node, number: i64) -> Id {
+    let jobs = house.jobs.clone();
+    by.runtime.block_on(house.write(move |tx: &mut Tx| jobs.enqueue(tx, &Call { number })))
+}
+
+/// The one of both that does not run the only call, once it runs.
+fn which_waits<'n>(first: &'n Node, second: &'n Node) -> &'n Node {
+    both(first, second, "it runs", async || {
+        first.jobs.running().len() + second.jobs.running().len() == 1
+    });
+    if first.jobs.running().is_empty() { first } else { second }
+}
+
 #[test]
 fn tasks_in_another_nodes_lanes_move_to_another_queue_only_while_theirs_is_paused() {
     let Some(house) = house() else { return };
     let (first, second) = (Node::start(&house, 71, 100_000), Node::start(&house, 72, 100_000));
     both(&first, &second, "a share for each", async || two_hold(&house).await);
-    let enqueue = |number: i64| {
-        let jobs = house.jobs.clone();
-        let call = move |tx: &mut Tx| jobs.enqueue(tx, &Call { number });
-        first.runtime.block_on(house.write(call))
-    };
+    let enqueue = |number: i64| enqueue_one(&house, &first, number);
     let endless = enqueue(ENDLESS);
-    both(&first, &second, "it runs", async || {
-        first.jobs.running().len() + second.jobs.running().len() == 1
-    });
-    let other = if first.jobs.running().is_empty() { &first } else { &second };
+    let other = which_waits(&first, &second);
     let moved = || other.runtime.block_on(other.jobs.move_queue("calls", "slow calls", |_| ()));
     assert_eq!(moved().unwrap().changed, 0, "whether it runs is not known here");
     assert!(other.runtime.block_on(other.jobs.cancel_now(endless)).unwrap());
@@ -395,16 +401,9 @@ fn a_task_that_runs_on_another_node_is_not_removed_with_what_waits() {
     let Some(house) = house() else { return };
     let (first, second) = (Node::start(&house, 75, 100_000), Node::start(&house, 76, 100_000));
     both(&first, &second, "a share for each", async || two_hold(&house).await);
-    let enqueue = |number: i64| {
-        let jobs = house.jobs.clone();
-        let call = move |tx: &mut Tx| jobs.enqueue(tx, &Call { number });
-        first.runtime.block_on(house.write(call))
-    };
+    let enqueue = |number: i64| enqueue_one(&house, &first, number);
     let endless = enqueue(ENDLESS);
-    both(&first, &second, "it runs", async || {
-        first.jobs.running().len() + second.jobs.running().len() == 1
-    });
-    let other = if first.jobs.running().is_empty() { &first } else { &second };
+    let other = which_waits(&first, &second);
     let search = Search::all(Set::Ready);
     let removed = |action| {
         let sweep = other.jobs.sweep(&search, action, |_| ());

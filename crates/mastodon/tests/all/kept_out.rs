@@ -3,7 +3,6 @@
 use http::Method;
 use serde_json::{Value, json};
 use weir_base::Id;
-use weir_community::instance;
 use weir_community::statuses::{self, Draft, Visibility};
 use weir_db::params;
 
@@ -17,6 +16,13 @@ async fn answers(place: &Place, by: &Someone, to: Id) -> Id {
 
 async fn ids(place: &Place, path: &str, by: impl Into<Option<&Someone>>) -> Vec<String> {
     ids_of(&place.get(path, by).await)
+}
+
+/// Sets a column of somebody's account to 1.
+async fn set(place: &Place, of: &Someone, column: &'static str) {
+    let of = of.id;
+    let sql = format!("UPDATE accounts SET {column} = 1 WHERE id = ?1");
+    place.write(move |tx, _| Ok(tx.execute(&sql, params![of])?)).await;
 }
 
 fn ids_of(list: &Value) -> Vec<String> {
@@ -47,13 +53,7 @@ async fn threads_leave_out_whom_the_reader_does_not_want_and_whom_staff_silenced
         place.do_post(&format!("/api/v1/accounts/{}/block", dave.id), &alice, Value::Null).await;
         assert_eq!(around(Some(&alice)).await, (vec![], vec![]));
         assert_eq!(around(None).await, all);
-        let silenced = dave.id;
-        place
-            .write(move |tx, _| {
-                let sql = "UPDATE accounts SET silenced_at = 1 WHERE id = ?1";
-                Ok(tx.execute(sql, params![silenced])?)
-            })
-            .await;
+        set(&place, &dave, "silenced_at").await;
         let without = (vec![first.to_string()], vec![]);
         assert_eq!(around(None).await, without);
         assert_eq!(around(Some(&carol)).await, without);
@@ -131,17 +131,7 @@ async fn what_one_person_asks_for_is_nobodys_to_keep_for_others() {
 async fn closed_public_timelines_are_closed_to_apps_without_a_person_in_streams_too() {
     for place in places() {
         let app = Someone { id: Id::ZERO, token: place.token(None, "read").await };
-        let community = place.community.clone();
-        place
-            .write(move |tx, _| {
-                let env = community.env();
-                let settings = instance::Settings {
-                    public_timelines: false,
-                    ..(*env.instance.settings()).clone()
-                };
-                instance::set(tx, env, settings)
-            })
-            .await;
+        place.close_public_timelines().await;
         for path in ["public", "public/local", "hashtag?tag=x"] {
             let path = format!("/api/v1/streaming/{path}");
             assert_eq!(place.refused(Method::GET, &path, &app, Value::Null).await.0, 422, "{path}");
@@ -161,13 +151,7 @@ async fn who_hides_whom_they_follow_is_nobodys_familiar_follower() {
         let path = format!("/api/v1/accounts/familiar_followers?id[]={}", carol.id);
         let familiar = async || place.get(&path, &alice).await[0]["accounts"].clone();
         assert_eq!(ids_of(&familiar().await), [bob.id.to_string()]);
-        let hides = bob.id;
-        place
-            .write(move |tx, _| {
-                let sql = "UPDATE accounts SET hide_collections = 1 WHERE id = ?1";
-                Ok(tx.execute(sql, params![hides])?)
-            })
-            .await;
+        set(&place, &bob, "hide_collections").await;
         assert_eq!(familiar().await, json!([]));
     }
 }

@@ -11,7 +11,7 @@ use tower::ServiceExt;
 use weir_base::{Clock, Id, Random, Timestamp};
 use weir_community::accounts::{self, NewAccount};
 use weir_community::federation::Alone;
-use weir_community::instance::Registrations;
+use weir_community::instance::{self, Registrations};
 use weir_community::oauth::{self, Scopes};
 use weir_community::statuses::{self, Draft, Visibility};
 use weir_community::streams;
@@ -129,6 +129,18 @@ impl Place {
     ) -> T {
         self.clock.advance(10);
         self.community.write(Class::Interactive, unit).await.unwrap()
+    }
+
+    /// Closes the public timelines to visitors.
+    pub async fn close_public_timelines(&self) {
+        let community = self.community.clone();
+        let close = move |tx: &mut Tx, _: &Env| {
+            let env = community.env();
+            let settings = (*env.instance.settings()).clone();
+            let settings = instance::Settings { public_timelines: false, ..settings };
+            instance::set(tx, env, settings)
+        };
+        self.write(close).await;
     }
 
     /// Posts past the API.

@@ -1,9 +1,9 @@
 use http::Method;
 use serde_json::{Value, json};
 use weir_base::Id;
+use weir_community::notifications;
 use weir_community::statuses::{self, Draft, Visibility};
 use weir_community::users::{self, Preferences};
-use weir_community::{instance, notifications};
 use weir_db::params;
 use weir_mastodon::entities::{self, Status};
 
@@ -79,17 +79,7 @@ async fn public_timelines_hold_open_posts_and_can_be_closed_to_visitors() {
         let path = "/api/v1/timelines/public";
         assert_eq!(texts(&place, &format!("{path}?local=true"), None).await, ["open"]);
         assert!(texts(&place, &format!("{path}?remote=true"), &alice).await.is_empty());
-        let community = place.community.clone();
-        place
-            .write(move |tx, _| {
-                let env = community.env();
-                let settings = instance::Settings {
-                    public_timelines: false,
-                    ..(*env.instance.settings()).clone()
-                };
-                instance::set(tx, env, settings)
-            })
-            .await;
+        place.close_public_timelines().await;
         let refused = place.refused(Method::GET, path, None, Value::Null).await;
         assert_eq!(refused, (422, "This method requires an authenticated user".into()));
         assert_eq!(texts(&place, path, &alice).await, ["open"]);

@@ -50,7 +50,12 @@ impl ActivityPub {
         let LookUp { account, then, .. } = job;
         let account: Uri =
             account.parse().map_err(|error: WireError| Failure::Discard(error.to_string()))?;
-        self.refresh(&account).await?;
+        // The message came by itself: that the account could not be had lately does not end it.
+        match self.reread_since(&account, self.now()).await {
+            Ok(_) => {}
+            Err(error) if error.is_doubt() => return Err(Failure::retry(error)),
+            Err(error) => return Err(error.into()),
+        }
         let Some(inbound) = then else { return Ok(()) };
         let write = move |tx: &mut Tx, env: &Env| {
             env.jobs.enqueue(tx, &inbound)?;

@@ -18,7 +18,7 @@ use weir_jobs::{Jobs, Outcome};
 
 use super::unknown::QUEUE;
 use crate::ActivityPub;
-use crate::resolver::for_key;
+use crate::resolver::{FAILURE_LIFE_MS, RemoteError, for_key};
 use crate::wire::Uri;
 
 /// Keys that are fetched at once.
@@ -56,6 +56,12 @@ const PUT_OFF_MS: i64 = 10_000;
 /// So long every message that wants a key hears that it could not be had just now, in ms; later it
 /// is tried again. Shorter than the first delay of a retry.
 const FAILED_MS: i64 = 10_000;
+/// How long a message waits whose key is not where it should be, before it is asked for again, in
+/// ms; twice as long after each further try. So long what is there is not fetched again anyway, so
+/// that forgers have no more of it than one look.
+const ABSENT_MS: i64 = FAILURE_LIFE_MS;
+/// Tries of such a message, the first among them: two hours and a half.
+const ABSENT_TRIES_MAX: u32 = 5;
 /// Ends of fetches remembered, and for how long at most.
 const ENDS_MAX: u64 = 20_000;
 const ENDS_LIFE: Duration = Duration::from_secs(300);
@@ -81,13 +87,57 @@ type Name = (String, String);
 
 /// How a fetch went that got no key.
 #[derive(Debug, Clone)]
-enum End {
+pub(super) enum End {
     /// There is none.
     None(Arc<str>),
+    /// It is not there, or what is there is no key: it may be that its server is being repaired.
+    Absent { at: Timestamp, reason: Arc<str> },
     /// It may be had later, which is a failure of the other side …
     Failed { at: Timestamp, reason: Arc<str>, after_ms: Option<i64> },
     /// … or of nobody: too much is fetched at this moment.
     Busy { until: Timestamp },
+}
+
+impl End {
+    /// Whether it still tells that the key is not to be asked for.
+    fn lasts(&self, now: Timestamp) -> bool {
+        match self {
+            Self::None(_) => true,
+            Self::Absent { at, .. } => (0..ABSENT_MS).contains(&now.since_ms(*at)),
+            Self::Failed { at, .. } => (0..FAILED_MS).contains(&now.since_ms(*at)),
+            Self::Busy { until } => *until > now,
+        }
+    }
+
+    /// Whether who named the key at the `attempt` with a message is charged for it: once for one
+    /// that may be there later.
+    pub(super) fn is_charged(&self, attempt: u32) -> bool {
+        match self {
+            Self::None(_) => true,
+            Self::Absent { .. } => attempt == 1,
+            Self::Failed { .. } | Self::Busy { .. } => false,
+        }
+    }
+
+    /// What becomes of a message that wants the key, at this `attempt`. Of a network that `is_spent`
+    /// nothing is looked for again.
+    pub(super) fn outcome(self, attempt: u32, is_spent: bool, now: Timestamp) -> Outcome {
+        match self {
+            Self::Absent { reason, .. } if !is_spent && attempt < ABSENT_TRIES_MAX => {
+                let after_ms = ABSENT_MS << attempt.saturating_sub(1);
+                Outcome::Retry { reason: reason.to_string(), after_ms: Some(after_ms) }
+            }
+            Self::None(reason) | Self::Absent { reason, .. } => {
+                Outcome::Discard(reason.to_string())
+            }
+            Self::Failed { reason, after_ms, .. } => {
+                Outcome::Retry { reason: reason.to_string(), after_ms }
+            }
+            Self::Busy { until } => {
+                Outcome::postpone("too many keys are fetched", until.since_ms(now))
+            }
+        }
+    }
 }
 
 /// See the module.
@@ -182,18 +232,9 @@ impl Default for Meetings {
 }
 
 impl Meetings {
-    /// What becomes of a message whose key is not to be asked for now; none if it is.
-    pub(super) fn answer(&self, wanted: &Wanted, now: Timestamp) -> Option<Outcome> {
-        match self.ends.get(&wanted.name())? {
-            End::None(reason) => Some(Outcome::Discard(reason.to_string())),
-            End::Failed { at, reason, after_ms } if (0..FAILED_MS).contains(&now.since_ms(at)) => {
-                Some(Outcome::Retry { reason: reason.to_string(), after_ms })
-            }
-            End::Busy { until } if until > now => {
-                Some(Outcome::postpone("too many keys are fetched", until.since_ms(now)))
-            }
-            End::Failed { .. } | End::Busy { .. } => None,
-        }
+    /// How the fetch of a key went that is not to be asked for again now; none if it is.
+    pub(super) fn end(&self, wanted: &Wanted, now: Timestamp) -> Option<End> {
+        self.ends.get(&wanted.name()).filter(|end| end.lasts(now))
     }
 
     /// What there is for a message that wants a key.
@@ -445,6 +486,9 @@ impl ActivityPub {
             error if error.is_passing() || error.is_doubt() => {
                 End::Failed { at: now, reason, after_ms: error.retry_after_ms() }
             }
+            RemoteError::Missing(_) | RemoteError::Unfit(..) | RemoteError::Wire(..) => {
+                End::Absent { at: now, reason }
+            }
             _ => End::None(reason),
         })
     }
@@ -541,8 +585,27 @@ mod tests {
         assert!(beside.is_some(), "it is asked for beside the other");
         flight.ended(Some(End::None("nobody has no such key".into())));
         let now = Timestamp::default();
-        assert!(matches!(meetings.answer(&of_nobody, now), Some(Outcome::Discard(_))));
-        assert!(meetings.answer(&of_alice, now).is_none());
+        assert!(matches!(meetings.end(&of_nobody, now), Some(End::None(_))));
+        assert!(meetings.end(&of_alice, now).is_none());
+    }
+
+    #[test]
+    fn a_key_that_is_not_there_is_looked_for_some_times_more_and_charged_once() {
+        let now = Timestamp::from_ms(10_000_000);
+        let absent = End::Absent { at: now, reason: "404".into() };
+        let wait_ms = |attempt, is_spent| match absent.clone().outcome(attempt, is_spent, now) {
+            Outcome::Retry { after_ms, .. } => after_ms,
+            _ => None,
+        };
+        let waits: Vec<i64> = (1..=10).map_while(|attempt| wait_ms(attempt, false)).collect();
+        assert_eq!(waits, [1, 2, 4, 8].map(|times| times * ABSENT_MS));
+        assert_eq!(wait_ms(1, true), None, "who forges has no second look");
+        assert!(absent.is_charged(1) && !absent.is_charged(2));
+        let (last, over) = (now.plus_ms(ABSENT_MS - 1), now.plus_ms(ABSENT_MS));
+        assert!(absent.lasts(last) && !absent.lasts(over), "then it is fetched again");
+        let none = End::None("it is gone".into());
+        assert!(matches!(none.clone().outcome(1, false, now), Outcome::Discard(_)));
+        assert!(none.is_charged(2));
     }
 
     #[tokio::test]

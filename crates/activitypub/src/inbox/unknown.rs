@@ -17,7 +17,7 @@ use weir_db::{Class, Error as DbError, Tx};
 use weir_jobs::{Claimed, Delay, Failure, Job, Last, Outcome, Prepared, Queue, Registry, Retry};
 
 use super::compact::{Compact, Damaged};
-use super::meet::{Flight, Room, Wanted, no_room};
+use super::meet::{End, Flight, Room, Wanted, no_room};
 use super::work::{Inbound, Late, beside, is_late};
 use crate::away::unread;
 use crate::resolver::for_key;
@@ -260,7 +260,7 @@ impl ActivityPub {
         known: Option<&Signer>,
         on: &Handle,
     ) -> Result<Step, Outcome> {
-        let Claimed { id: seq, job, .. } = claimed;
+        let Claimed { id: seq, attempt, job, .. } = claimed;
         if known.is_some_and(|known| known.uri != job.actor) {
             dropped("no_key");
             return Err(Outcome::Discard(format!("{} has no key {}", job.actor, job.key_id)));
@@ -286,14 +286,8 @@ impl ActivityPub {
                     since: job.arrived,
                     renewed: known.is_some(),
                 };
-                if let Some(outcome) = self.inbox().meetings.answer(&wanted, self.now()) {
-                    if matches!(outcome, Outcome::Discard(_)) {
-                        dropped("no_key");
-                        if let Ok(source) = wanted.source.parse() {
-                            self.inbox().sources.named_no_key(source, self.now());
-                        }
-                    }
-                    return Err(outcome);
+                if let Some(end) = self.inbox().meetings.end(&wanted, self.now()) {
+                    return Err(self.unmet(&wanted, end, attempt));
                 }
                 let flight = match self.room_for(&wanted) {
                     Room::First(flight) => Some(flight),
@@ -317,6 +311,21 @@ impl ActivityPub {
             true => Step::TakeLate(Box::new(Late(inbound))),
             false => Step::Take(Box::new(inbound)),
         })
+    }
+
+    /// What becomes of a message at its `attempt` whose key could not be had.
+    fn unmet(&self, wanted: &Wanted, end: End, attempt: u32) -> Outcome {
+        let (sources, now) = (&self.inbox().sources, self.now());
+        let source = wanted.source.parse().ok();
+        if let Some(source) = source.filter(|_| end.is_charged(attempt)) {
+            sources.named_no_key(source, now);
+        }
+        let is_spent = source.is_some_and(|source| sources.is_spent(source, now));
+        let outcome = end.outcome(attempt, is_spent, now);
+        if matches!(outcome, Outcome::Discard(_)) {
+            dropped("no_key");
+        }
+        outcome
     }
 
     fn forged(&self, job: &Unverified, error: &SignatureError) -> Outcome {

@@ -60,20 +60,18 @@ impl ActivityPub {
         since: Timestamp,
     ) -> Result<Id, RemoteError> {
         let _alone = self.finder().budgets.alone(uri.as_str()).await;
-        if let Some(account) = self.known_account(uri.as_str()).await?
-            && account.fetched_at >= since
-        {
-            return Ok(account.id);
+        if let Some(known) = self.known_since(uri, since).await? {
+            return Ok(known);
         }
-        if let Some(why) = self.finder().budgets.failed(Sought::Account, uri.as_str()) {
-            return Err(RemoteError::Gone(format!("{uri} ({why})")));
+        if let Some(error) = self.finder().budgets.failed(Sought::Account, uri.as_str()) {
+            return Err(error);
         }
         let learnt = self.learn(uri).await;
         if let Err(error) = &learnt
             && !error.is_passing()
             && !error.is_doubt()
         {
-            self.finder().budgets.note_failure(Sought::Account, uri.as_str(), &error.to_string());
+            self.finder().budgets.note_failure(Sought::Account, uri.as_str(), error);
         }
         learnt
     }
@@ -82,6 +80,25 @@ impl ActivityPub {
     pub(crate) async fn reread_account(&self, uri: &Uri) -> Result<Id, RemoteError> {
         let _alone = self.finder().budgets.alone(uri.as_str()).await;
         self.learn(uri).await
+    }
+
+    /// The same, unless it was fetched since `since`.
+    pub(crate) async fn reread_since(
+        &self,
+        uri: &Uri,
+        since: Timestamp,
+    ) -> Result<Id, RemoteError> {
+        let _alone = self.finder().budgets.alone(uri.as_str()).await;
+        match self.known_since(uri, since).await? {
+            Some(known) => Ok(known),
+            None => self.learn(uri).await,
+        }
+    }
+
+    /// The account with this actor id, if it was fetched since `since`.
+    async fn known_since(&self, uri: &Uri, since: Timestamp) -> Result<Option<Id>, RemoteError> {
+        let known = self.known_account(uri.as_str()).await?;
+        Ok(known.filter(|known| known.fetched_at >= since).map(|known| known.id))
     }
 
     async fn learn(&self, uri: &Uri) -> Result<Id, RemoteError> {
@@ -140,6 +157,9 @@ impl ActivityPub {
                 return Err(RemoteError::Unfit(actor.id.to_string(), why));
             }
             Err(error) if error.is_passing() => return Err(error),
+            // Its name is of a server that is not spoken with: it has no other one by which it comes
+            // in.
+            Err(error @ RemoteError::Refused(_)) => return Err(error),
             // A server without WebFinger still speaks for names at its own host.
             Err(_) => host.to_owned(),
         };

@@ -18,9 +18,9 @@ const NOT_FOR_KEYS_MAX: u32 = 200;
 const MINUTE_MS: i64 = 60_000;
 /// Servers whose requests are counted.
 const HOSTS_MAX: u64 = 10_000;
-/// Failures remembered, and how long.
+/// Failures remembered, and how long, in ms.
 const FAILURES_MAX: u64 = 20_000;
-const FAILURE_LIFE: Duration = Duration::from_secs(600);
+pub(crate) const FAILURE_LIFE_MS: i64 = 600_000;
 
 /// What is looked for at an address: that no post is there says nothing of an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -35,8 +35,17 @@ pub(crate) enum Sought {
 pub(crate) struct Budgets {
     clock: Clock,
     counts: Cache<String, Arc<Mutex<Count>>>,
-    failures: Cache<(Sought, String), Arc<str>>,
+    failures: Cache<(Sought, String), Failure>,
     flights: Mutex<HashMap<String, Weak<tokio::sync::Mutex<()>>>>,
+}
+
+/// What failed for good.
+#[derive(Clone)]
+struct Failure {
+    at: Timestamp,
+    /// What says so.
+    error: fn(String) -> RemoteError,
+    why: Arc<str>,
 }
 
 /// Requests to a server since the minute began.
@@ -76,7 +85,7 @@ impl Budgets {
             counts: Cache::new(HOSTS_MAX),
             failures: Cache::builder()
                 .max_capacity(FAILURES_MAX)
-                .time_to_live(FAILURE_LIFE)
+                .time_to_live(Duration::from_millis(FAILURE_LIFE_MS.unsigned_abs()))
                 .build(),
             flights: Mutex::default(),
         }
@@ -122,14 +131,22 @@ impl Budgets {
         flight.lock_owned().await
     }
 
-    /// Why what was `sought` at `uri` failed lately for good, if it did.
-    pub(crate) fn failed(&self, sought: Sought, uri: &str) -> Option<Arc<str>> {
-        self.failures.get(&(sought, uri.to_owned()))
+    /// Why what was `sought` at `uri` is not asked for: it failed lately for good.
+    pub(crate) fn failed(&self, sought: Sought, uri: &str) -> Option<RemoteError> {
+        let Failure { at, error, why } = self.failures.get(&(sought, uri.to_owned()))?;
+        let since_ms = self.clock.now().since_ms(at);
+        (0..FAILURE_LIFE_MS).contains(&since_ms).then(|| error(format!("{uri} ({why})")))
     }
 
     /// What was `sought` at `uri` failed for good.
-    pub(crate) fn note_failure(&self, sought: Sought, uri: &str, why: &str) {
-        self.failures.insert((sought, uri.to_owned()), why.into());
+    pub(crate) fn note_failure(&self, sought: Sought, uri: &str, why: &RemoteError) {
+        let error = match why {
+            RemoteError::Gone(_) => RemoteError::Gone,
+            RemoteError::Refused(_) => RemoteError::Refused,
+            _ => RemoteError::Missing,
+        };
+        let failure = Failure { at: self.clock.now(), error, why: why.to_string().into() };
+        self.failures.insert((sought, uri.to_owned()), failure);
     }
 }
 

@@ -19,7 +19,7 @@ mod webfinger;
 
 use weir_base::{Clock, Timestamp};
 
-pub(crate) use budget::{Sought, for_key};
+pub(crate) use budget::{FAILURE_LIFE_MS, Sought, for_key};
 pub(crate) use document::SERVERS_MAX;
 pub(crate) use error::RemoteError;
 pub(crate) use job::register;

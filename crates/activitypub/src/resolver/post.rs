@@ -42,8 +42,8 @@ impl ActivityPub {
         if let Some(known) = self.known_post(uri).await? {
             return Ok(known);
         }
-        if let Some(why) = self.finder().budgets.failed(Sought::Post, uri.as_str()) {
-            return Err(RemoteError::Gone(format!("{uri} ({why})")));
+        if let Some(error) = self.finder().budgets.failed(Sought::Post, uri.as_str()) {
+            return Err(error);
         }
         let learnt = match self.document(uri).await {
             Ok(object) => self.take_in_post(uri, object, depth).await,
@@ -52,7 +52,7 @@ impl ActivityPub {
         if let Err(error) = &learnt
             && !error.is_passing()
         {
-            self.finder().budgets.note_failure(Sought::Post, uri.as_str(), &error.to_string());
+            self.finder().budgets.note_failure(Sought::Post, uri.as_str(), error);
         }
         learnt
     }

@@ -16,3 +16,4 @@ mod place;
 mod replies;
 mod resolver;
 mod told;
+mod trouble;

@@ -43,7 +43,7 @@ impl Asked {
 fn write(tx: &mut Tx, env: &Env, sent: &Sent, asked: &mut Asked) -> Result<(), Error> {
     let Sent { shipment, reach } = sent;
     // A new post may overtake what still waits for a host; its edits and its deletion not the post.
-    let waiting = outgoing::waiting_for(tx, shipment)?;
+    let waiting = outgoing::waiting_for(tx, shipment, reach)?;
     let held = |inbox: &Inbox| {
         reach.failing.contains_key(inbox.host()) || waiting.contains_key(&inbox.url)
     };

@@ -367,7 +367,7 @@ fn shipped(tx: &mut Tx, env: &Env, alice: Id) -> Result<(Id, usize), Error> {
     };
     let inbox = Inbox { url: "https://other.test/inbox".into(), domain: "other.test".into() };
     let reach = Reach { inboxes: vec![inbox], ..Reach::default() };
-    let before = outgoing::waiting_for(tx, &shipment)?;
+    let before = outgoing::waiting_for(tx, &shipment, &reach)?;
     outgoing::ship(tx, env, &shipment, &reach, |_| !before.is_empty())?;
     Ok((shipment.id, before.len()))
 }

@@ -19,16 +19,21 @@ fn ship(tx: &mut Tx, env: &Env, by: Id, post: Id, hosts: &[&str]) -> Result<Id, 
     let inbox =
         |host: &&str| Inbox { url: format!("https://{host}/inbox"), domain: (*host).to_owned() };
     let reach = Reach { inboxes: hosts.iter().map(inbox).collect(), ..Reach::default() };
-    let shipment = Shipment {
+    let shipment = shipment(env, by, post);
+    outgoing::ship(tx, env, &shipment, &reach, |_| false)?;
+    Ok(shipment.id)
+}
+
+/// A message of `by` about `post`.
+fn shipment(env: &Env, by: Id, post: Id) -> Shipment {
+    Shipment {
         id: env.ids.next(),
         by,
         body: "{}".into(),
         subject: format!("https://weir.test/posts/{post}"),
         passed_on: false,
         about: Some(post),
-    };
-    outgoing::ship(tx, env, &shipment, &reach, |_| false)?;
-    Ok(shipment.id)
+    }
 }
 
 #[tokio::test]
@@ -184,5 +189,27 @@ async fn what_is_for_a_servers_own_people_is_found_among_what_strangers_have_go_
             |tx: &mut Tx, _: &Env| Ok(tx.run("UPDATE deliveries SET host = 'other.test'", &[])?);
         place.write(moved).await.unwrap();
         assert_eq!(asked_with("other.test", true).await, Some(Id(2)), "none is for its own people");
+    }
+}
+
+#[tokio::test]
+async fn who_is_told_what_follows_waits_for_what_is_for_the_same_inboxes_and_for_nothing_else() {
+    for place in places() {
+        let alice = place.person("alice").await;
+        let say = move |tx: &mut Tx, env: &Env| {
+            for _ in 0..3 {
+                ship(tx, env, alice, Id(1), &["far.test", "near.test"])?;
+            }
+            let inbox = |host: &str| Inbox {
+                url: format!("https://{host}/inbox"),
+                domain: host.to_owned(),
+            };
+            let inboxes = ["near.test", "new.test"].map(inbox).to_vec();
+            let reach = Reach { inboxes, ..Reach::default() };
+            outgoing::waiting_for(tx, &shipment(env, alice, Id(1)), &reach)
+        };
+        let waiting = place.write(say).await.unwrap();
+        let near = ("https://near.test/inbox".to_owned(), "near.test".to_owned());
+        assert_eq!(waiting.into_iter().collect::<Vec<_>>(), [near], "{}", place.name());
     }
 }

@@ -11,7 +11,7 @@
 
 mod report;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use weir_base::{Id, Timestamp};
 use weir_db::{Tx, Value, ids, params};
@@ -143,32 +143,39 @@ fn number(subject: &str) -> i64 {
     order::hash(subject).cast_signed()
 }
 
-/// The inboxes, each with its host, that still wait for what was said before `shipment` about the
-/// same thing. Their rows are held, so that whoever ends one of these waits at the same time learns
-/// of this message, or this one of the end.
+/// Of the inboxes in `reach` those, each with its host, that still wait for what was said before
+/// `shipment` about the same thing. The newest row of each is held, which ends after the others, so
+/// that whoever ends that wait at the same time learns of this message, or this one of the end.
 ///
 /// # Errors
 /// The database's.
-pub fn waiting_for(tx: &mut Tx, shipment: &Shipment) -> Result<BTreeMap<String, String>, Error> {
-    const BEFORE: &str = "SELECT id FROM payloads WHERE account_id = ?1 AND subject = ?2";
-    let subject = number(&shipment.subject);
-    let said = params![shipment.by, subject];
-    // In the order in which they are ended, so that no two transactions wait for each other.
-    let inboxes: Vec<(String, String)> = tx.query(
-        &format!(
-            "SELECT inbox, host FROM deliveries WHERE payload_id IN ({BEFORE})
-             ORDER BY payload_id, host, inbox FOR UPDATE"
-        ),
-        said,
-        |row| Ok((row.get(0)?, row.get(1)?)),
+pub fn waiting_for(
+    tx: &mut Tx,
+    shipment: &Shipment,
+    reach: &Reach,
+) -> Result<BTreeMap<String, String>, Error> {
+    let mut newest: Vec<(Id, String, String)> = tx.query(
+        "SELECT max(payload_id), host, inbox FROM deliveries
+         WHERE payload_id IN (SELECT id FROM payloads WHERE account_id = ?1 AND subject = ?2)
+         GROUP BY host, inbox",
+        params![shipment.by, number(&shipment.subject)],
+        |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
     )?;
+    let goes_to: HashSet<&str> = reach.inboxes.iter().map(|inbox| &*inbox.url).collect();
+    newest.retain(|(_, _, inbox)| goes_to.contains(&**inbox));
+    // In the order in which they are ended, so that no two transactions wait for each other.
+    newest.sort_unstable();
     // On PostgreSQL a row that was only locked could still be ended by who began before and does
     // not see this message; a row that was changed has them begin again.
-    if !inboxes.is_empty() {
-        let sql = format!("UPDATE deliveries SET tries = tries WHERE payload_id IN ({BEFORE})");
-        tx.run(&sql, said)?;
-    }
-    Ok(inboxes.into_iter().collect())
+    let row = |(payload, host, inbox): &'_ (Id, String, String)| {
+        [Value::Text(host.clone().into()), Value::Int(payload.0), Value::Text(inbox.clone().into())]
+    };
+    tx.run_all(
+        "UPDATE deliveries SET tries = tries
+         WHERE host = ?1 AND payload_id = ?2 AND inbox = ?3",
+        newest.iter().map(row),
+    )?;
+    Ok(newest.into_iter().map(|(_, host, inbox)| (inbox, host)).collect())
 }
 
 /// Of the messages `payloads` those after which something was said about the same things, that may

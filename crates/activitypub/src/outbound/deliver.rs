@@ -150,7 +150,11 @@ async fn deliver(
         let waiting = waiting.map_err(Failure::retry)?;
         inboxes.retain(|(inbox, _)| waiting.contains(inbox));
     }
-    let peer = outbound.peers.get(&host).await.map_err(Failure::retry)?;
+    let mut peer = outbound.peers.get(&host).await.map_err(Failure::retry)?;
+    if peer.failing_until().is_some() {
+        // Another node may have seen it answer since: what is put off is so for long.
+        peer = outbound.peers.look(&host).await.map_err(Failure::retry)?;
+    }
     let failing_until = peer.failing_until();
     if failing_until.is_some() || peer.is_slow() || peer.is_waited_for() {
         let unit = move |tx: &mut Tx, env: &Env| {

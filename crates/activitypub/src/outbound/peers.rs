@@ -60,6 +60,8 @@ struct State {
     failures: u32,
     /// When it is asked next, while it does not answer.
     failing_until: Option<Timestamp>,
+    /// When it failed last so that it is known not to answer.
+    failed_at: Timestamp,
     /// How long its answers take, smoothed, in ms.
     took_ms: i64,
     read_at: Timestamp,
@@ -193,6 +195,15 @@ impl State {
         let is_well = (0..WELL_MS).contains(&now.since_ms(at)) && self.failing_until.is_none();
         !is_well || is_own || took == number(inbox)
     }
+
+    /// Whether it failed here a moment ago, which the `row` that says nothing of it may not have
+    /// yet.
+    fn is_unwritten(&self, row: Option<&Host>, now: Timestamp) -> bool {
+        let delivered_at = row.and_then(|row| row.delivered_at);
+        let is_back = delivered_at.is_some_and(|at| at >= self.failed_at);
+        let lately = (0..BELIEVED_MS).contains(&now.since_ms(self.failed_at));
+        self.failing_until.is_some() && lately && !is_back
+    }
 }
 
 impl Peer {
@@ -202,6 +213,7 @@ impl Peer {
             form: None,
             failures: 0,
             failing_until: None,
+            failed_at: long_ago,
             took_ms: 0,
             read_at: long_ago,
             written_at: long_ago,
@@ -226,10 +238,18 @@ impl Peer {
     fn learn(&self, row: Option<&Host>, now: Timestamp) {
         let mut state = self.state.lock();
         state.read_at = now;
-        let failing = row.filter(|row| row.failing_since.is_some());
-        state.failing_until = failing.map(|row| row.asked_next(now));
-        if let Some(row) = failing {
-            state.failures = state.failures.max(row.failures);
+        match row.filter(|row| row.failing_since.is_some()) {
+            Some(row) => {
+                state.failing_until = Some(row.asked_next(now));
+                state.failures = state.failures.max(row.failures);
+            }
+            None if state.is_unwritten(row, now) => {}
+            None if state.failing_until.is_some() => {
+                // Another node saw it answer.
+                state.failing_until = None;
+                state.failures = 0;
+            }
+            None => {}
         }
         if state.form.is_none() {
             state.form = row.and_then(|row| of_word(&row.signature_form));
@@ -348,6 +368,7 @@ impl Peer {
         let pause_ms = pause_ms.unwrap_or_else(|| pause_ms_after(state.failures, random));
         let until = now.plus_ms(pause_ms);
         state.failing_until = Some(until);
+        state.failed_at = now;
         state.read_at = now;
         Some((state.failures, until))
     }
@@ -408,6 +429,22 @@ mod tests {
         assert_eq!(peer.took(INBOX, Form::Cavage, 10, now), Took::AsBefore);
         assert_eq!(peer.failing_until(), None);
         assert_eq!(peer.missed(INBOX, true, 10, None, now, &random), None);
+    }
+
+    #[test]
+    fn a_server_that_another_node_saw_answer_has_failed_no_more_and_a_failure_of_now_stands() {
+        let (peer, random) = (Peer::new(), Random::seeded(1));
+        let mut now = NOW;
+        for _ in 0..12 {
+            if let Some((_, until)) = peer.missed(INBOX, true, 10, None, now, &random) {
+                peer.learn(None, now);
+                assert_eq!(peer.failing_until(), Some(until), "its row may not say so yet");
+                now = until;
+            }
+        }
+        peer.learn(None, now);
+        assert_eq!(peer.failing_until(), None);
+        assert_eq!(peer.missed(INBOX, true, 10, None, now, &random), None, "once is no trouble");
     }
 
     #[test]

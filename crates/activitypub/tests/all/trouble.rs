@@ -1,12 +1,15 @@
 //! Trouble at other servers: what of it passes by itself ends nothing.
 
-use http::StatusCode;
+use http::header::RETRY_AFTER;
+use http::{HeaderMap, HeaderValue, StatusCode};
 use serde_json::{Value, json};
 use weir_activitypub::signature::Form;
 use weir_base::Id;
-use weir_community::accounts;
 use weir_community::federation::{self, Resolver, Wanted};
+use weir_community::statuses::Visibility;
+use weir_community::{accounts, hosts};
 
+use crate::deliveries::follows;
 use crate::inbox::{actor_of, create, send};
 use crate::peer::Peer;
 use crate::place::{Place, places, until};
@@ -112,6 +115,35 @@ async fn a_move_waits_for_a_server_that_does_not_believe_who_asks_and_for_one_th
         is_there("dora");
         moves("dora").await;
         moved(dora).await;
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_answers_another_node_is_sent_what_is_new_at_once() {
+    for place in places() {
+        let peer = Peer::start().await;
+        let alice = place.person("alice").await;
+        let bob = place.stranger(&peer, "bob").await;
+        let running = place.start();
+        follows(&place, bob, alice).await;
+        until("the answer", async || !peer.activities("Accept").is_empty()).await;
+        until("nothing waits", async || place.count("deliveries").await == 0).await;
+        let later = HeaderMap::from_iter([(RETRY_AFTER, HeaderValue::from_static("3600"))]);
+        peer.answer(move |_| (StatusCode::SERVICE_UNAVAILABLE, later.clone()));
+        place.post(alice, "One", Visibility::Public).await;
+        until("it waits", async || place.count("jobs_later WHERE kind = 'redeliver'").await == 1)
+            .await;
+        peer.answer(|_| StatusCode::ACCEPTED);
+        let (host, now) = (peer.domain(), place.clock.now());
+        place.write(move |tx, _| hosts::delivered(tx, &host, "cavage", now)).await.unwrap();
+        place.post(alice, "Two", Visibility::Public).await;
+        let came = |text: &str| {
+            let each = peer.activities("Create").into_iter();
+            each.filter(|it| it["object"]["content"].as_str().unwrap().contains(text)).count()
+        };
+        until("the second", async || came("Two") == 1).await;
+        assert_eq!(came("One"), 1, "what was put off has its time");
         running.stop().await;
     }
 }

@@ -117,6 +117,9 @@ fn written(activity: &Activity, by: &Sender, urls: &Urls) -> Meaning {
         }
         Some(_) => Meaning::Nothing("its object is of no known kind"),
         None => match activity.object.id() {
+            Some(uri) if activity.kind == Kind::Update => {
+                Meaning::Deed(Deed::Changed { uri: uri.to_string() })
+            }
             Some(uri) => Meaning::Deed(Deed::Named { uri: uri.to_string() }),
             None => Meaning::Nothing("its object has no id"),
         },

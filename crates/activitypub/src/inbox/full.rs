@@ -33,8 +33,8 @@ const UNKNOWN_PER_SOURCE_BYTES_MIN: u64 = 4 << 20;
 const UNKNOWN_BYTES_MAX: u64 = 1 << 30;
 const UNKNOWN_BYTES_MIN: u64 = 64 << 20;
 /// What others say of third parties that may wait for an answer of those, in all and by one server.
-const HEARSAY_MAX: u64 = 20_000;
-const HEARSAY_PER_HOST_MAX: u64 = 500;
+const HEARSAY_MAX: u64 = AskOrigin::WAITING_MAX;
+const HEARSAY_PER_HOST_MAX: u64 = AskOrigin::WAITING_OF_ONE_MAX;
 /// What stays free on the disk, in bytes: for what people here write, and to drain what waits, for
 /// which SQLite's log may have to grow once more to its 256 MiB.
 const DISK_RESERVE_BYTES: u64 = 512 << 20;

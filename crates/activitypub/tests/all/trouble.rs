@@ -7,7 +7,7 @@ use weir_activitypub::signature::Form;
 use weir_base::Id;
 use weir_community::federation::{self, Resolver, Wanted};
 use weir_community::statuses::Visibility;
-use weir_community::{accounts, hosts};
+use weir_community::{accounts, hosts, statuses};
 
 use crate::deliveries::follows;
 use crate::inbox::{actor_of, create, send};
@@ -115,6 +115,33 @@ async fn a_move_waits_for_a_server_that_does_not_believe_who_asks_and_for_one_th
         is_there("dora");
         moves("dora").await;
         moved(dora).await;
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn of_what_changed_and_gives_only_its_address_the_new_words_are_fetched() {
+    for place in places() {
+        let peer = Peer::start().await;
+        let running = place.start();
+        let note = peer.write("bob", "Before", None);
+        place.face.address(&note).await.unwrap();
+        let after = json!({
+            "@context": "https://www.w3.org/ns/activitystreams", "id": note, "type": "Note",
+            "attributedTo": peer.actor("bob"), "content": "<p>After</p>",
+            "published": "2023-11-14T22:00:00Z", "updated": "2023-11-14T22:10:00Z",
+            "to": ["https://www.w3.org/ns/activitystreams#Public"],
+        });
+        peer.put("/notes/0", after);
+        place.pass(60_000);
+        let update = activity(&peer, "Update", "bob", &note);
+        assert_eq!(send(&place, &peer, Form::Cavage, "bob", &update).await, 202);
+        until("the new words", async || {
+            let note = note.clone();
+            let read = place.read(move |tx, _| statuses::by_uri(tx, &note)).await;
+            read.unwrap().is_some_and(|status| status.content == "<p>After</p>")
+        })
+        .await;
         running.stop().await;
     }
 }

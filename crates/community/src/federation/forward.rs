@@ -388,6 +388,10 @@ pub struct AskOrigin {
 impl AskOrigin {
     /// Where they wait.
     pub const QUEUE_NAME: &'static str = "ask_origin";
+    /// So many wait at most: in all, …
+    pub const WAITING_MAX: u64 = 20_000;
+    /// … and of what one server says.
+    pub const WAITING_OF_ONE_MAX: u64 = 500;
 
     /// What is the same when several say the same.
     pub fn key(&self) -> String {

@@ -7,7 +7,7 @@ use weir_base::{Id, Timestamp};
 use weir_db::{Tx, params};
 
 use super::order::{self, Event, Relation, Version};
-use super::{Fetch, Wanted, Wish, host_of, want_each};
+use super::{AskOrigin, Fetch, Hearsay, Wanted, Wish, host_of, want_each};
 use crate::accounts::{self, Account, RemoteAccount};
 use crate::relationships::Act;
 use crate::reports::{self, NewReport};
@@ -34,8 +34,13 @@ pub struct Incoming {
 pub enum Deed {
     /// Wrote or edited a post.
     Post(Box<RemoteStatus>),
-    /// Wrote or edited a post, and gave only its address.
+    /// Wrote a post, and gave only its address.
     Named {
+        /// The address.
+        uri: String,
+    },
+    /// Edited a post, or its profile, and gave only the address.
+    Changed {
         /// The address.
         uri: String,
     },
@@ -211,6 +216,7 @@ impl Senders {
             Deed::Move { target } => Some(target),
             Deed::Post(_)
             | Deed::Named { .. }
+            | Deed::Changed { .. }
             | Deed::Vote { .. }
             | Deed::Like { .. }
             | Deed::Boost { .. }
@@ -300,6 +306,7 @@ fn work(
             }
         }
         Deed::Named { uri } => named(tx, env, by, uri),
+        Deed::Changed { uri } => changed(tx, env, by, uri),
         Deed::Vote { poll, choice } => statuses::receive_vote(tx, env, by, poll, choice, arrived),
         Deed::Delete { uri } => delete(tx, env, by, uri, version),
         Deed::DeleteSelf => {
@@ -366,6 +373,27 @@ fn named(tx: &mut Tx, env: &Env, by: &Account, uri: &str) -> Result<Receipt, Err
     }
     let fetch = Fetch { wanted: Wanted::Status { uri: uri.into() }, depth: 0, patient: false };
     want_each(tx, env, [Wish { by: Some(by), since: env.clock.now(), fetch }])?;
+    Ok(Receipt::Refused("asked for"))
+}
+
+/// What is known here and of which only the address came is read anew where it is from; what is
+/// not known is as good as new.
+fn changed(tx: &mut Tx, env: &Env, by: &Account, uri: &str) -> Result<Receipt, Error> {
+    let is_own = |status: Status| status.account_id == by.id;
+    if uri != by.uri && !statuses::by_uri(tx, uri)?.is_some_and(is_own) {
+        return named(tx, env, by, uri);
+    }
+    let told_by = host_of(&by.uri).unwrap_or_default().to_owned();
+    let (queue, jobs) = (AskOrigin::QUEUE_NAME, &env.jobs);
+    if jobs.depth(queue) >= AskOrigin::WAITING_MAX
+        || jobs.depth_in(queue, &told_by) >= AskOrigin::WAITING_OF_ONE_MAX
+    {
+        return Ok(Receipt::Refused("too much is asked"));
+    }
+    let (actor, object) = (by.uri.clone(), uri.to_owned());
+    let said = Hearsay::Update;
+    let ask = AskOrigin { said, actor, object, in_reply_to: None, told_by };
+    env.jobs.enqueue_unique(tx, &ask.key(), env.clock.now(), &ask)?;
     Ok(Receipt::Refused("asked for"))
 }
 

@@ -119,8 +119,8 @@ impl End {
         }
     }
 
-    /// What becomes of a message that wants the key, at this `attempt`. Of a network that `is_spent`
-    /// nothing is looked for again.
+    /// What becomes of a message that wants the key, at this `attempt`; for a network that
+    /// `is_spent` nothing is looked for again.
     pub(super) fn outcome(self, attempt: u32, is_spent: bool, now: Timestamp) -> Outcome {
         match self {
             Self::Absent { reason, .. } if !is_spent && attempt < ABSENT_TRIES_MAX => {

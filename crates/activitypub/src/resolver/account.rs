@@ -157,8 +157,7 @@ impl ActivityPub {
                 return Err(RemoteError::Unfit(actor.id.to_string(), why));
             }
             Err(error) if error.is_passing() => return Err(error),
-            // Its name is of a server that is not spoken with: it has no other one by which it comes
-            // in.
+            // Its name is of a server that is not spoken with: it comes in by no other one.
             Err(error @ RemoteError::Refused(_)) => return Err(error),
             // A server without WebFinger still speaks for names at its own host.
             Err(_) => host.to_owned(),

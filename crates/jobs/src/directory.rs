@@ -40,6 +40,8 @@ impl Meter {
 #[derive(Default)]
 pub(crate) struct Directory {
     queues: RwLock<BTreeMap<Arc<str>, Arc<QueueState>>>,
+    /// Slots of lanes of which nothing is taken.
+    pub(crate) held_back: AtomicU64,
 }
 
 /// One queue.
@@ -79,8 +81,12 @@ impl Directory {
             return state;
         }
         let mut queues = self.queues.write();
-        let state = queues.entry(name.into()).or_insert_with(|| Arc::new(QueueState::new(name)));
-        state.clone()
+        let made = || {
+            let state = QueueState::new(name);
+            state.turns.lock().hold_back(self.held_back.load(Ordering::Relaxed));
+            Arc::new(state)
+        };
+        queues.entry(name.into()).or_insert_with(made).clone()
     }
 
     pub(crate) fn all(&self) -> Vec<Arc<QueueState>> {

@@ -119,12 +119,12 @@ pub(crate) async fn run(inner: Arc<Inner>, stop: CancellationToken) {
 }
 
 async fn look(inner: &Arc<Inner>, looks: &mut Looks, whole: bool) -> Result<(), Error> {
-    let (held, all_gained) = inner.nodes.to_look_at(&inner.directory);
+    let (known, all_gained) = inner.nodes.to_look_at(&inner.directory);
     let gained = first_of(all_gained, looks.gained_max);
     let pauses = inner.news.pauses.load(Ordering::Acquire);
     let unseen = looks.last.unseen();
     let look =
-        inner.db.read(Class::Inbound, move |tx| read(tx, held, gained, &unseen, whole)).await?;
+        inner.db.read(Class::Inbound, move |tx| read(tx, known, gained, &unseen, whole)).await?;
     looks.last = look.snapshot;
     if gained != 0 {
         inner.hand.forget_all();
@@ -137,9 +137,9 @@ async fn look(inner: &Arc<Inner>, looks: &mut Looks, whole: bool) -> Result<(), 
         inner.news.wake.notify_one();
     }
     metrics::counter!("weir_jobs_looks_total").increment(1);
-    inner.nodes.loaded(held, gained, |known| {
+    inner.nodes.loaded(known, gained, |ours| {
         for ((slot, queue, lane), Added { ids, ready_ms }) in &look.lanes {
-            if known >> slot & 1 == 1 {
+            if ours >> slot & 1 == 1 {
                 let state = inner.directory.queue(queue);
                 state.turns.lock().added_in(*slot, lane, ids, *ready_ms);
                 state.wake.notify_one();
@@ -177,7 +177,7 @@ fn first_of(mask: u64, count: usize) -> u64 {
 
 fn read(
     tx: &mut Tx,
-    held: u64,
+    known: u64,
     gained: u64,
     unseen: &[Value<'_>],
     whole: bool,
@@ -189,8 +189,8 @@ fn read(
         sql: "pg_current_snapshot".into(),
     })?;
     let mut lanes = Lanes::new();
-    if held != 0 {
-        let slots = slots::list(held);
+    if known != 0 {
+        let slots = slots::list(known);
         let sql = format!(
             "SELECT slot, queue, lane, id, enqueued_at FROM jobs WHERE slot IN ({slots}) {UNSEEN}"
         );

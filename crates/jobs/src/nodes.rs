@@ -96,6 +96,8 @@ struct Found {
     /// Slots that are leased by this node.
     leased: u64,
     others: Vec<(Id, i64)>,
+    /// Slots in which a task runs for long.
+    long: u64,
 }
 
 impl Nodes {
@@ -123,20 +125,31 @@ impl Nodes {
     /// was silent for too long jobs may run still: those are read when they ended.
     pub(crate) fn to_look_at(&self, directory: &Directory) -> (u64, u64) {
         let state = self.state.lock();
-        let (held, gained) = (state.slots.mask(Slot::Held), state.slots.mask(Slot::Gained));
+        let (known, gained) = (state.slots.known(), state.slots.mask(Slot::Gained));
         drop(state);
-        (held, directory.quiet(gained))
+        (known, directory.quiet(gained))
     }
 
-    /// Hands what was read of `held` and `gained` to `add`, if it is still this node's.
-    pub(crate) fn loaded(&self, held: u64, gained: u64, add: impl FnOnce(u64)) {
+    /// Hands what was read of `known` and `gained` to `add`, if it is still this node's.
+    pub(crate) fn loaded(&self, known: u64, gained: u64, add: impl FnOnce(u64)) {
         let _whole = self.moving.lock();
         let mut state = self.state.lock();
         let now_gained = gained & state.slots.mask(Slot::Gained);
-        let known = now_gained | (held & state.slots.mask(Slot::Held));
+        let known = now_gained | (known & state.slots.known());
         state.slots.set(now_gained, Slot::Held);
         drop(state);
         add(known);
+    }
+
+    /// Forgets the leaving slots of which nothing runs, before others may have them; tells which.
+    /// Those that it fails to give back are read anew.
+    fn let_go(&self, directory: &Directory) -> u64 {
+        let _whole = self.moving.lock();
+        let mut state = self.state.lock();
+        let left = directory.quiet(state.slots.mask(Slot::Leaving));
+        state.slots.set(left, Slot::Away);
+        directory.abandon(left);
+        left
     }
 
     /// Whether this node led when it last looked: what it does as leader asks
@@ -192,7 +205,9 @@ impl Nodes {
         let gained = found.leased & state.slots.mask(Slot::Away);
         state.slots.set(gained, Slot::Gained);
         let share = SLOTS.div_ceil(found.others.len() + 1);
-        directory.abandon(lost | state.slots.shed(share));
+        directory.abandon(lost);
+        state.slots.shed(share, found.long);
+        directory.hold_back(state.slots.mask(Slot::Leaving));
         metrics::gauge!("weir_jobs_leased_slots").set(state.slots.leased() as f64);
         let looks = self.looks(&state, now);
         let mut before = std::mem::take(&mut state.others);
@@ -252,13 +267,10 @@ pub(crate) async fn run(
 /// Says that this node lives, and takes what the dead held; none when another process took the
 /// SQLite database.
 async fn turn(inner: &Arc<Inner>) -> Result<Option<Found>, Error> {
-    let (me, leaving) = {
-        let state = inner.nodes.state.lock();
-        (state.me, state.slots.mask(Slot::Leaving))
-    };
-    let left = inner.directory.quiet(leaving);
+    let (me, left) = (inner.nodes.me(), inner.nodes.let_go(&inner.directory));
     let (fresh, dead) = (inner.ids.next(), inner.nodes.dead(Instant::now()));
     let place = inner.nodes.place.get().cloned().unwrap_or_default();
+    let long = inner.directory.long(&inner.running, inner.clock.now());
     let view = match inner.db.dialect() {
         Dialect::Sqlite => String::new(),
         Dialect::Postgres => View::of(inner),
@@ -279,7 +291,7 @@ async fn turn(inner: &Arc<Inner>) -> Result<Option<Found>, Error> {
             Dialect::Sqlite => 0,
             Dialect::Postgres => lease_slots(tx, me, left, SLOTS.div_ceil(others.len() + 1))?,
         };
-        Ok::<_, Error>(Some(Found { me, leads, leased, others }))
+        Ok::<_, Error>(Some(Found { me, leads, leased, others, long }))
     };
     inner.db.write(Class::Interactive, turn).await
 }
@@ -376,7 +388,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     fn found(beat: i64) -> Found {
-        Found { me: Id(1), leads: false, leased: 0, others: vec![(Id(2), beat)] }
+        Found { me: Id(1), leads: false, leased: 0, others: vec![(Id(2), beat)], long: 0 }
     }
 
     #[test]

@@ -97,6 +97,8 @@ pub(crate) struct Turns {
     now_ms: i64,
     /// Slots of lanes that another node works on.
     away: u64,
+    /// Slots of lanes of which nothing is taken.
+    held_back: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -136,6 +138,7 @@ impl Turns {
             favours: None,
             now_ms: 0,
             away: 0,
+            held_back: 0,
         }
     }
 
@@ -449,6 +452,9 @@ impl Turns {
         let (name, _) = self.lanes.get_key_value(lane)?;
         let name = name.clone();
         let found = self.lanes.get_mut(&name)?;
+        if self.held_back >> found.slot & 1 == 1 {
+            return None;
+        }
         let at = found.ids.binary_search(&id).ok()?;
         found.ids.remove(at);
         found.taken += 1;
@@ -504,6 +510,9 @@ impl Turns {
     /// How many jobs of the lane could be taken now.
     fn available(&self, name: &Arc<str>) -> usize {
         let Some(lane) = self.lanes.get(name) else { return 0 };
+        if self.held_back >> lane.slot & 1 == 1 {
+            return 0;
+        }
         if self.one_batch_a_lane && lane.running > 0 && lane.taken_in != self.selection {
             return 0;
         }

@@ -29,6 +29,18 @@ impl Turns {
         names.iter().for_each(|name| self.line_up(name));
     }
 
+    /// Takes nothing of the lanes whose slot is in `mask`, and again of all others.
+    pub(crate) fn hold_back(&mut self, mask: u64) {
+        self.held_back = mask;
+        let names: Vec<Arc<str>> = self.lanes.keys().cloned().collect();
+        names.iter().for_each(|name| self.line_up(name));
+    }
+
+    /// The slot of `lane`, if anything is known of it.
+    pub(crate) fn slot_of(&self, lane: &str) -> Option<u8> {
+        self.lanes.get(lane).map(|lane| lane.slot)
+    }
+
     /// The slots of lanes of which jobs are taken.
     pub(crate) fn busy(&self) -> u64 {
         let taken = self.lanes.values().filter(|lane| lane.taken > 0);
@@ -44,6 +56,7 @@ impl Turns {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::turns::Pick;
 
     #[test]
     fn abandoned_lanes_are_taken_from_no_more_and_what_runs_is_seen_to_its_end() {
@@ -64,5 +77,26 @@ mod tests {
         assert!(!turns.knows("here"));
         turns.added_in(3, "here", &[2, 3], 0);
         assert_eq!(turns.select(9).len(), 1);
+    }
+
+    #[test]
+    fn of_lanes_that_are_held_back_all_is_known_and_nothing_taken() {
+        let mut turns = Turns::new();
+        turns.added_in(3, "here", &[1, 2], 0);
+        turns.added_in(9, "there", &[3], 0);
+        let picks = turns.select(1);
+        turns.hold_back(1 << 3);
+        // What was taken and did not run, and what comes, waits with the others.
+        turns.released(&picks[0].lane, &picks[0].ids);
+        turns.added_in(3, "here", &[4], 0);
+        turns.added_in(3, "beside", &[5], 0);
+        assert_eq!((turns.depth(), turns.busy()), (5, 0));
+        assert_eq!(turns.take_one("here", 1), None);
+        let lanes = |picks: Vec<Pick>| picks.into_iter().map(|pick| (pick.lane, pick.ids.len()));
+        assert!(lanes(turns.select(9)).eq([("there".into(), 1)]));
+        turns.hold_back(0);
+        let mut all: Vec<_> = lanes(turns.select(9)).collect();
+        all.sort_unstable();
+        assert_eq!(all, [("beside".into(), 1), ("here".into(), 3)]);
     }
 }

@@ -7,7 +7,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use weir_base::{Id, Random};
-use weir_db::{Class, Db, Tx};
+use weir_db::{Class, Db, Tx, params};
 use weir_jobs::sidekiq::Options;
 use weir_jobs::{
     Action, Claimed, Failure, Jobs, NodeOptions, Outcome, Prepared, Registry, Search, Set, Workers,
@@ -424,4 +424,32 @@ fn a_task_that_runs_on_another_node_is_not_removed_with_what_waits() {
     assert_eq!(removed(Action::Delete), 1, "what waits there is removed");
     first.leave();
     second.leave();
+}
+
+#[test]
+fn what_waits_beside_a_task_that_runs_for_hours_goes_on_though_other_nodes_came() {
+    let Some(house) = house() else { return };
+    let node = Node::start_as(&house, 77, 0, LONG, "");
+    let leases = async || house.rows("jobs_leases").await;
+    node.until("all lanes are its own", async || leases().await == 65);
+    let enqueue = |number: i64| enqueue_one(&house, &node, number);
+    enqueue(ENDLESS);
+    node.until("it runs", async || node.jobs.running().len() == 1);
+    // So many that the calls' slot is not among those that are kept.
+    let come = |tx: &mut Tx| {
+        (1..8).try_for_each(|other| {
+            let sql = "INSERT INTO jobs_nodes (node, beat, place, view) VALUES (?1, 0, '', '')";
+            tx.run(sql, params![other])
+        })
+    };
+    node.runtime.block_on(house.write(come));
+    node.until("all but its share and that slot", async || leases().await == 8 + 1 + 1);
+    enqueue(1);
+    let depth = || node.jobs.queues().iter().find(|queue| queue.name == "calls").unwrap().depth;
+    node.until("the next one is known", async || depth() == 2);
+    assert_eq!(node.runtime.block_on(house.rows("jobs")), 2, "the slot is to go");
+    house.clock.advance(60_000);
+    node.until("it goes on, for it would wait for long", async || house.rows("jobs").await == 1);
+    assert_eq!(node.jobs.running().len(), 1);
+    node.die();
 }

@@ -76,7 +76,7 @@ impl Community {
         community.env.streams.doubt_with(&community.db);
         let env = community.env.clone();
         community.db.read_blocking(Class::Interactive, move |tx| -> Result<(), Error> {
-            env.feeds.load_edges(tx)?;
+            env.feeds.read_anew(tx, env.feeds.changed())?;
             env.instance.load(tx)
         })?;
         Ok(community)

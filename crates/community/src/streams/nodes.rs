@@ -163,8 +163,9 @@ pub(super) async fn hear_of(community: &Community, heard: Heard) -> Result<bool,
     let read = match followed.is_empty() && posts.is_empty() {
         true => Ok(()),
         false => {
+            let before = community.env().feeds.changed();
             let read = move |tx: &mut Tx, env: &Env| {
-                followed.iter().try_for_each(|id| env.feeds.read_follows(tx, *id))?;
+                followed.iter().try_for_each(|id| env.feeds.read_follows(tx, *id, before))?;
                 for (author, tag) in sources(tx, &posts)? {
                     let tag = (tag != Id::ZERO).then_some(Source::Tag(tag));
                     env.feeds.forget(tag.into_iter().chain([Source::Author(author)]));
@@ -186,9 +187,10 @@ pub(super) async fn read_anew(community: &Community) -> Result<(), Error> {
     community.env().log_ins.changed_elsewhere();
     community.env().streams.touches.missed();
     community.env().streams.doubted.notify_one();
-    let read = |tx: &mut Tx, env: &Env| {
+    let before = community.env().feeds.changed();
+    let read = move |tx: &mut Tx, env: &Env| {
         env.instance.load(tx)?;
-        env.feeds.read_anew(tx)
+        env.feeds.read_anew(tx, before)
     };
     community.read(Class::Live, read).await?;
     hub.publish(&Topic::Everybody, Shared::sized(Event::Missed, EVENT_BYTES));

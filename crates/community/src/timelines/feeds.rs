@@ -5,13 +5,14 @@
 //! date by commits; what it does not reach, SQL answers. A list that is being loaded is marked
 //! before the load's snapshot is taken, so that nothing committed meanwhile is missed.
 
-use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasherDefault, Hasher};
+use std::collections::HashSet;
 
 use parking_lot::RwLock;
 use weir_base::Id;
 use weir_db::{Tx, Value, params};
 
+use super::edges::{self, Edges};
+use super::hash::Map;
 use super::newest::{IDS_MAX, NewestIds, Source, newest_of_all};
 use crate::Error;
 use crate::accounts::Account;
@@ -31,38 +32,6 @@ pub(crate) struct Missing {
     mark: u64,
 }
 
-/// Hashes ids, which are given here and differ in their low and middle bits: a home timeline looks
-/// thousands of them up.
-#[derive(Default, Clone)]
-struct IdHasher(u64);
-
-impl Hasher for IdHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        // The golden ratio of 2^64; the product's upper half depends on all of the number.
-        let product = u128::from(self.0 ^ number) * 0x9e37_79b9_7f4a_7c15;
-        self.0 = (product as u64) ^ (product >> 64) as u64;
-    }
-
-    fn write_i64(&mut self, number: i64) {
-        self.write_u64(number as u64);
-    }
-
-    fn write_isize(&mut self, number: isize) {
-        self.write_u64(number as u64 ^ 0x5bd1_e995);
-    }
-}
-
-type Map<K, V> = HashMap<K, V, BuildHasherDefault<IdHasher>>;
-type Ids = HashSet<Id, BuildHasherDefault<IdHasher>>;
-
 #[derive(Default)]
 struct State {
     lists: Map<Source, NewestIds>,
@@ -70,10 +39,7 @@ struct State {
     held: usize,
     /// Lists that were ever marked.
     marks: u64,
-    followers: Map<Id, Ids>,
-    following: Map<Id, Ids>,
-    tag_followers: Map<Id, Ids>,
-    followed_tags: Map<Id, Ids>,
+    edges: Edges,
     /// Servers of those whom somebody here follows, or has since the start: what their messages
     /// come from and what they are sent to, which need not be the domain in their names.
     followed_hosts: HashSet<String>,
@@ -94,40 +60,7 @@ fn hosts_of(tx: &mut Tx, sql: &str, params: &[Value<'_>]) -> Result<HashSet<Stri
     Ok(hosts)
 }
 
-/// Puts `now` in the place of what `account` follows, in both directions.
-fn follow_these(account: Id, now: Vec<Id>, follows: &mut Map<Id, Ids>, back: &mut Map<Id, Ids>) {
-    let now: Ids = now.into_iter().collect();
-    for target in &now {
-        back.entry(*target).or_default().insert(account);
-    }
-    let before = follows.remove(&account).unwrap_or_default();
-    for gone in before.difference(&now) {
-        part(back, *gone, account);
-    }
-    if !now.is_empty() {
-        follows.insert(account, now);
-    }
-}
-
-/// Takes `gone` out of the set of `key`, which is not kept when it is empty: else one would be left
-/// of everybody who ever followed or was followed.
-fn part(of: &mut Map<Id, Ids>, key: Id, gone: Id) {
-    if let Some(ids) = of.get_mut(&key) {
-        ids.remove(&gone);
-        if ids.is_empty() {
-            of.remove(&key);
-        }
-    }
-}
-
 impl State {
-    fn followers_of(&self, source: Source) -> Option<&Ids> {
-        match source {
-            Source::Author(author) => self.followers.get(&author),
-            Source::Tag(tag) => self.tag_followers.get(&tag),
-        }
-    }
-
     /// Changes the list of `source`, if it is held.
     fn change(&mut self, source: Source, change: impl FnOnce(&mut NewestIds)) {
         let Some(list) = self.lists.get_mut(&source) else { return };
@@ -216,16 +149,19 @@ pub(crate) trait Here {
 pub struct Feeds(std::sync::Arc<RwLock<State>>);
 
 impl Feeds {
-    /// Reads who here follows whom.
-    pub(crate) fn load_edges(&self, tx: &mut Tx) -> Result<(), Error> {
-        let pair = |row: &weir_db::Row<'_>| Ok((row.get::<Id>(0)?, row.get::<Id>(1)?));
-        let follows = tx.query(
-            "SELECT f.account_id, f.target_id FROM follows f
-             JOIN accounts a ON a.id = f.account_id WHERE a.domain = ''",
-            &[],
-            pair,
-        )?;
-        let tags = tx.query("SELECT account_id, tag_id FROM followed_tags", &[], pair)?;
+    /// How often somebody here began or ceased to follow. What is read anew is given what this was
+    /// before its transaction began.
+    pub(crate) fn changed(&self) -> u64 {
+        self.0.read().edges.changed()
+    }
+
+    /// Drops everything that is held of posts and reads anew who here follows whom, as at the
+    /// start. Meanwhile that stays as it was.
+    ///
+    /// # Errors
+    /// Also when too much changed since there were `before` changes: it is to be done again.
+    pub(crate) fn read_anew(&self, tx: &mut Tx, before: u64) -> Result<(), Error> {
+        let edges = Edges::read(tx)?;
         let hosts = hosts_of(
             tx,
             "SELECT t.uri, t.inbox, t.shared_inbox FROM accounts t WHERE t.domain <> ''
@@ -234,16 +170,14 @@ impl Feeds {
             &[],
         )?;
         let mut state = self.0.write();
+        let old = state.edges.replace(edges, before)?;
+        // Loads that are under way are thrown away.
+        (state.lists, state.held) = (Map::default(), 0);
         state.follow_hosts(hosts);
-        for (account, target) in follows {
-            state.followers.entry(target).or_default().insert(account);
-            state.following.entry(account).or_default().insert(target);
-        }
-        for (account, tag) in tags {
-            state.tag_followers.entry(tag).or_default().insert(account);
-            state.followed_tags.entry(account).or_default().insert(tag);
-        }
-        metrics::gauge!("weir_community_follow_edges").set(state.followers.len() as f64);
+        state.show();
+        drop(state);
+        // Of very many it takes a while.
+        drop(old);
         Ok(())
     }
 
@@ -263,16 +197,12 @@ impl Feeds {
         let target = target.id;
         self.after(tx, move |state| {
             state.follow_hosts(hosts);
-            state.followers.entry(target).or_default().insert(account);
-            state.following.entry(account).or_default().insert(target);
+            state.edges.change(account, Source::Author(target), true);
         });
     }
 
     pub(crate) fn unfollowed(&self, tx: &mut Tx, account: Id, target: Id) {
-        self.after(tx, move |state| {
-            part(&mut state.followers, target, account);
-            part(&mut state.following, account, target);
-        });
+        self.after(tx, move |state| state.edges.change(account, Source::Author(target), false));
     }
 
     /// Whether somebody here follows, or lately followed, somebody of `host`: its messages matter
@@ -283,18 +213,12 @@ impl Feeds {
 
     /// `account` follows the tag from this commit on.
     pub fn tag_followed(&self, tx: &mut Tx, account: Id, tag: Id) {
-        self.after(tx, move |state| {
-            state.tag_followers.entry(tag).or_default().insert(account);
-            state.followed_tags.entry(account).or_default().insert(tag);
-        });
+        self.after(tx, move |state| state.edges.change(account, Source::Tag(tag), true));
     }
 
     /// `account` no longer follows the tag.
     pub fn tag_unfollowed(&self, tx: &mut Tx, account: Id, tag: Id) {
-        self.after(tx, move |state| {
-            part(&mut state.tag_followers, tag, account);
-            part(&mut state.followed_tags, account, tag);
-        });
+        self.after(tx, move |state| state.edges.change(account, Source::Tag(tag), false));
     }
 
     pub(crate) fn posted(&self, tx: &mut Tx, author: Id, id: Id) {
@@ -332,7 +256,7 @@ impl Feeds {
     pub(crate) fn followers_here(&self, source: Source, here: &impl Here) -> Vec<Id> {
         let followers: Vec<Id> = {
             let state = self.0.read();
-            let Some(followers) = state.followers_of(source) else { return Vec::new() };
+            let Some(followers) = state.edges.followers(source) else { return Vec::new() };
             if followers.len() > here.count() {
                 return here.all().iter().copied().filter(|one| followers.contains(one)).collect();
             }
@@ -343,23 +267,14 @@ impl Feeds {
 
     /// The hashtags `account` follows.
     pub fn followed_tags(&self, account: Id) -> Vec<Id> {
-        let state = self.0.read();
-        state
-            .followed_tags
-            .get(&account)
-            .map(|set| set.iter().copied().collect())
-            .unwrap_or_default()
+        self.0.read().edges.tags_of(account).collect()
     }
 
     /// Whose posts make up the home timeline of `account`: those it follows and its own.
     pub fn sources_of(&self, account: Id) -> Vec<Source> {
         let state = self.0.read();
-        let authors = state.following.get(&account).into_iter().flatten();
-        let tags = state.followed_tags.get(&account).into_iter().flatten();
         let own = std::iter::once(Source::Author(account));
-        own.chain(authors.map(|id| Source::Author(*id)))
-            .chain(tags.map(|id| Source::Tag(*id)))
-            .collect()
+        own.chain(state.edges.followed_by(account)).collect()
     }
 
     /// Drops what is held of `sources`: another node changed it. It is loaded again at its next
@@ -372,22 +287,12 @@ impl Feeds {
         state.show();
     }
 
-    /// Drops everything and reads anew who here follows whom: what other nodes changed was missed.
-    pub(crate) fn read_anew(&self, tx: &mut Tx) -> Result<(), Error> {
-        let mut state = self.0.write();
-        // Loads that are under way are thrown away.
-        *state = State { marks: state.marks, ..State::default() };
-        state.show();
-        drop(state);
-        self.load_edges(tx)
-    }
-
     /// Reads anew whom `account` follows: another node changed it.
-    pub(crate) fn read_follows(&self, tx: &mut Tx, account: Id) -> Result<(), Error> {
-        let follows: Vec<Id> =
-            tx.column("SELECT target_id FROM follows WHERE account_id = ?1", params![account])?;
-        let tags: Vec<Id> =
-            tx.column("SELECT tag_id FROM followed_tags WHERE account_id = ?1", params![account])?;
+    ///
+    /// # Errors
+    /// As [`read_anew`](Self::read_anew).
+    pub(crate) fn read_follows(&self, tx: &mut Tx, account: Id, before: u64) -> Result<(), Error> {
+        let follows = edges::read_of(tx, account)?;
         let hosts = hosts_of(
             tx,
             "SELECT t.uri, t.inbox, t.shared_inbox FROM accounts t WHERE t.domain <> ''
@@ -396,10 +301,7 @@ impl Feeds {
         )?;
         let mut state = self.0.write();
         state.follow_hosts(hosts);
-        let State { followers, following, tag_followers, followed_tags, .. } = &mut *state;
-        follow_these(account, follows, following, followers);
-        follow_these(account, tags, followed_tags, tag_followers);
-        Ok(())
+        state.edges.replace_of(account, follows, before)
     }
 
     /// Marks those of `sources` that memory does not hold, so that commits are noted from now on,
@@ -564,22 +466,6 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_left_of_who_followed_once() {
-        let feeds = Feeds::default();
-        let mut state = feeds.0.write();
-        let State { followers, following, .. } = &mut *state;
-        follow_these(Id(1), vec![Id(2), Id(3)], following, followers);
-        follow_these(Id(1), vec![Id(3)], following, followers);
-        assert_eq!(followers.keys().collect::<Vec<_>>(), [&Id(3)]);
-        part(followers, Id(3), Id(1));
-        part(following, Id(1), Id(3));
-        assert!(followers.is_empty() && following.is_empty());
-        follow_these(Id(1), vec![Id(2)], following, followers);
-        follow_these(Id(1), Vec::new(), following, followers);
-        assert!(followers.is_empty() && following.is_empty());
-    }
-
-    #[test]
     fn lists_are_dropped_before_they_hold_too_much_and_those_in_use_are_not() {
         let (feeds, author) = (Feeds::default(), |number: usize| Source::Author(Id(number as i64)));
         let mut state = feeds.0.write();
@@ -615,9 +501,11 @@ mod tests {
         let (few, many, tag) = (Id(1), Id(2), Id(3));
         {
             let mut state = feeds.0.write();
-            state.followers.insert(few, (10..12).map(Id).collect());
-            state.followers.insert(many, (10..100_010).map(Id).collect());
-            state.tag_followers.insert(tag, (10..100_010).map(Id).collect());
+            let mut follow = |by, source| state.edges.change(Id(by), source, true);
+            (10..12).for_each(|by| follow(by, Source::Author(few)));
+            for source in [Source::Author(many), Source::Tag(tag)] {
+                (10..100_010).for_each(|by| follow(by, source));
+            }
         }
         let here = These { ids: [4, 11, 12, 13].map(Id).into(), asked: Cell::default() };
         assert_eq!(feeds.followers_here(Source::Author(few), &here), [Id(11)]);

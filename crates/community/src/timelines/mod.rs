@@ -1,6 +1,8 @@
 //! Timelines: posts in order of id, from SQL or from memory, filtered for the reader.
 
+mod edges;
 mod feeds;
+mod hash;
 mod home;
 mod newest;
 mod public;

@@ -157,8 +157,10 @@ pub fn severity(tx: &mut Tx, domain: &str) -> Result<Option<String>, Error> {
 /// # Errors
 /// The database's.
 pub fn accounts_count(tx: &mut Tx, domain: &str) -> Result<i64, Error> {
-    let count: Option<i64> =
-        tx.value("SELECT count(*) FROM accounts WHERE domain = ?1", params![domain])?;
+    let count: Option<i64> = tx.value(
+        "SELECT count(*) FROM accounts WHERE domain = ?1 AND domain <> ''",
+        params![domain],
+    )?;
     Ok(count.unwrap_or(0))
 }
 

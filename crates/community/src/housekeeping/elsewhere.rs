@@ -30,7 +30,7 @@ const SEEN_EMOJIS: &str = "SELECT e.domain, e.shortcode, e.id FROM custom_emojis
 const IDLE_EMOJIS: &str = "SELECT e.id, octet_length(e.shortcode) + octet_length(e.remote_url)
      + octet_length(e.uri) FROM custom_emojis e
    WHERE e.id IN ids(?1) AND e.id < ?2 AND e.domain <> '' AND e.disabled = 0
-     AND NOT EXISTS (SELECT 1 FROM accounts a WHERE a.domain = e.domain)";
+     AND NOT EXISTS (SELECT 1 FROM accounts a WHERE a.domain = e.domain AND a.domain <> '')";
 
 const FORGET_EMOJIS: &str = "DELETE FROM custom_emojis WHERE id IN ids(?1)";
 
@@ -89,7 +89,7 @@ const SEEN_HOSTS: &str = "SELECT h.domain FROM hosts h WHERE h.domain > ?1
 const IDLE_HOSTS: &str = "SELECT h.domain, octet_length(h.domain) + octet_length(h.failure)
    FROM hosts h WHERE h.domain IN texts(?1) AND h.first_seen_at < ?2
      AND coalesce(h.delivered_at, 0) < ?2 AND coalesce(h.failed_at, 0) < ?2
-     AND NOT EXISTS (SELECT 1 FROM accounts a WHERE a.domain = h.domain)
+     AND NOT EXISTS (SELECT 1 FROM accounts a WHERE a.domain = h.domain AND a.domain <> '')
      AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.host = h.domain)";
 
 const FORGET_HOSTS: &str = "DELETE FROM hosts WHERE domain IN texts(?1)";

@@ -60,7 +60,7 @@ pub fn block_domain(tx: &mut Tx, env: &Env, by: Id, domain: &str) -> Result<(), 
     }
     tx.run(
         "DELETE FROM notifications WHERE account_id = ?1
-           AND from_account_id IN (SELECT id FROM accounts WHERE domain = ?2)",
+           AND from_account_id IN (SELECT id FROM accounts WHERE domain = ?2 AND domain <> '')",
         params![by, domain],
     )?;
     if lost_following + lost_followers > 0 {

@@ -177,30 +177,28 @@ pub fn remove(tx: &mut Tx, env: &Env, reader: Id, id: Id) -> Result<(), Error> {
     if removed == 0 { Err(Error::NotFound("Conversation")) } else { Ok(()) }
 }
 
-/// What happens to conversations whose newest post goes: the one before becomes the newest, or
-/// the conversation goes too.
-pub(crate) fn status_removed(tx: &mut Tx, env: &Env, status: &Status) -> Result<(), Error> {
-    if status.visibility != Visibility::Direct {
-        return Ok(());
-    }
-    let owned: Option<(Id, Vec<Id>)> = tx.query_opt(
-        "SELECT account_id, participants FROM conversations
-         WHERE conversation_id = ?1 AND last_status_id = ?2 LIMIT 1",
-        params![status.conversation_id, status.id],
-        |row| Ok((row.get(0)?, row.get::<Json<Vec<Id>>>(1)?.0)),
-    )?;
+/// Whose newest post this is of a conversation.
+pub(crate) const OF_NEWEST: &str = "SELECT account_id, participants FROM conversations
+   WHERE conversation_id = ?1 AND last_status_id = ?2 LIMIT 1";
+
+/// What happens to conversations whose newest post goes, the direct post `status` of the
+/// conversation `of`: the one before becomes the newest, or the conversation goes too.
+pub(crate) fn status_removed(tx: &mut Tx, env: &Env, status: Id, of: Id) -> Result<(), Error> {
+    let owned: Option<(Id, Vec<Id>)> = tx.query_opt(OF_NEWEST, params![of, status], |row| {
+        Ok((row.get(0)?, row.get::<Json<Vec<Id>>>(1)?.0))
+    })?;
     let Some((owner, others)) = owned else { return Ok(()) };
     let people: BTreeSet<Id> = others.into_iter().chain([owner]).collect();
-    let owners: Vec<Id> = match last_among(tx, status, &people)? {
+    let owners: Vec<Id> = match last_among(tx, status, of, &people)? {
         Some(before) => tx.column(
             "UPDATE conversations SET last_status_id = ?2
              WHERE conversation_id = ?3 AND last_status_id = ?1 RETURNING account_id",
-            params![status.id, before, status.conversation_id],
+            params![status, before, of],
         )?,
         None => tx.column(
             "DELETE FROM conversations WHERE conversation_id = ?2 AND last_status_id = ?1
              RETURNING account_id",
-            params![status.id, status.conversation_id],
+            params![status, of],
         )?,
     };
     for owner in owners {
@@ -212,12 +210,12 @@ pub(crate) fn status_removed(tx: &mut Tx, env: &Env, status: &Status) -> Result<
 /// Posts among which one is looked for that went to the same people as one that goes.
 const LOOKED_AT_MAX: usize = 200;
 
-/// The newest direct post before `status` in its conversation between exactly these people.
-fn last_among(tx: &mut Tx, status: &Status, people: &BTreeSet<Id>) -> Result<Option<Id>, Error> {
+/// The newest direct post before `status` in the conversation `of` between exactly these people.
+fn last_among(tx: &mut Tx, status: Id, of: Id, people: &BTreeSet<Id>) -> Result<Option<Id>, Error> {
     let posts: Vec<(Id, Id)> = tx.query(
         "SELECT id, account_id FROM statuses
          WHERE conversation_id = ?1 AND visibility = 3 AND id < ?2 ORDER BY id DESC LIMIT ?3",
-        params![status.conversation_id, status.id, LOOKED_AT_MAX],
+        params![of, status, LOOKED_AT_MAX],
         |row| Ok((row.get(0)?, row.get(1)?)),
     )?;
     let list: Vec<Id> = posts.iter().map(|(id, _)| *id).collect();

@@ -14,6 +14,11 @@ use crate::{Env, Error};
 const COMMENT_CHARACTERS_MAX: usize = 1_000;
 /// Posts one report may name.
 const STATUSES_MAX: usize = 50;
+/// Reports that other servers may make in a day: one of them, …
+pub const PER_SERVER_A_DAY_MAX: usize = 500;
+/// … and all together, which is more than staff can read.
+pub const FROM_ELSEWHERE_A_DAY_MAX: usize = 10_000;
+const DAY_MS: i64 = 24 * 3_600 * 1_000;
 /// What a report can be about.
 const CATEGORIES: [&str; 4] = ["spam", "legal", "violation", "other"];
 
@@ -151,6 +156,23 @@ fn named(tx: &mut Tx, env: &Env, by: &Account, new: &NewReport) -> Result<Vec<Id
             by.domain.to_value(),
         ],
     )?)
+}
+
+/// Whether no more reports of the server `domain` are taken for now, for it made too many within a
+/// day, or all servers together did.
+///
+/// # Errors
+/// The database's.
+pub(crate) fn are_too_many(tx: &mut Tx, env: &Env, domain: &str) -> Result<bool, Error> {
+    let since = Id::first_at(env.clock.now().plus_ms(-DAY_MS));
+    let (all, own): (usize, usize) = tx.query_one(
+        "SELECT count(*), count(CASE WHEN domain = ?2 THEN 1 END) FROM (
+           SELECT a.domain FROM reports r JOIN accounts a ON a.id = r.account_id
+           WHERE r.id >= ?1 AND a.domain <> '' ORDER BY r.id LIMIT ?3) lately",
+        params![since, domain, FROM_ELSEWHERE_A_DAY_MAX],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
+    Ok(all >= FROM_ELSEWHERE_A_DAY_MAX || own >= PER_SERVER_A_DAY_MAX)
 }
 
 /// Report `id`.

@@ -539,6 +539,9 @@ fn flag(
         }
     }
     let Some(target) = target else { return Ok(Receipt::Refused("unknown")) };
+    if reports::are_too_many(tx, env, &by.domain)? {
+        return Ok(Receipt::Refused("too many reports"));
+    }
     let of_target = posts.iter().filter(|post| post.account_id == target);
     let new = NewReport {
         target_id: target,

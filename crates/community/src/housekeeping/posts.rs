@@ -17,7 +17,8 @@ use weir_base::Id;
 use weir_db::{Json, ToValue, Tx, Value, ids};
 
 use super::{Chore, DAY_MS, Keep, Slice, is_over, place};
-use crate::{Env, Error};
+use crate::statuses::Visibility;
+use crate::{Env, Error, conversations};
 
 pub(super) const CHORE: Chore = Chore {
     name: "posts",
@@ -52,7 +53,7 @@ const POSTS_OF: &str = "SELECT id FROM statuses WHERE account_id = ?1 AND id > ?
 /// the time in the id of its block (65,536 ids to a millisecond), which its people carry.
 const REMOVABLE: &str = "SELECT s.id, s.account_id, s.boost_of_id, s.in_reply_to_id, s.visibility,
      s.poll_id, octet_length(s.content) + octet_length(s.spoiler) + octet_length(s.uri)
-       + octet_length(s.url)
+       + octet_length(s.url), s.conversation_id
    FROM statuses s JOIN accounts a ON a.id = s.account_id
    WHERE s.id IN ids(?1) AND s.local = 0 AND a.domain <> '' AND s.id < ?2 AND s.version_seq < ?2
      AND NOT EXISTS (SELECT 1 FROM follows f WHERE f.target_id = s.account_id)
@@ -110,7 +111,8 @@ struct Going {
     account_id: Id,
     boost_of_id: Option<Id>,
     in_reply_to_id: Option<Id>,
-    is_open: bool,
+    conversation_id: Id,
+    visibility: Visibility,
     bytes: u64,
 }
 
@@ -214,8 +216,9 @@ fn removable(tx: &mut Tx, before: Id, posts: &[Id]) -> Result<Vec<Going>, Error>
             account_id: row.get(1)?,
             boost_of_id: row.get(2)?,
             in_reply_to_id: row.get(3)?,
-            is_open: row.get::<crate::statuses::Visibility>(4)?.is_open(),
+            visibility: row.get(4)?,
             bytes: row.get(6)?,
+            conversation_id: row.get(7)?,
         })
     })?;
     let mut authors: Vec<Id> = going.iter().map(|post| post.account_id).collect();
@@ -245,6 +248,9 @@ fn erase(tx: &mut Tx, env: &Env, posts: &[Going]) -> Result<(), Error> {
         tx.run(sql, &[ids(&list)])?;
     }
     tx.run("DELETE FROM statuses WHERE id IN ids(?1)", &[ids(&list)])?;
+    for post in posts.iter().filter(|post| post.visibility == Visibility::Direct) {
+        conversations::status_removed(tx, env, post.id, post.conversation_id)?;
+    }
     let mut authors: BTreeMap<Id, (i64, Vec<Id>)> = BTreeMap::new();
     let (mut boosted, mut answered) = (BTreeMap::new(), BTreeMap::new());
     for post in posts {
@@ -255,7 +261,7 @@ fn erase(tx: &mut Tx, env: &Env, posts: &[Going]) -> Result<(), Error> {
             *boosted.entry(of).or_insert(0_i64) += 1;
         }
         if let Some(parent) = post.in_reply_to_id {
-            *answered.entry(parent).or_insert(0_i64) += i64::from(post.is_open);
+            *answered.entry(parent).or_insert(0_i64) += i64::from(post.visibility.is_open());
         }
         let tags = tags.get(&post.id).map_or(&[][..], Vec::as_slice);
         env.feeds.removed(tx, post.account_id, post.id, tags);

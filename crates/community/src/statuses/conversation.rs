@@ -450,7 +450,37 @@ fn move_some(tx: &mut Tx, from: Id, into: Id) -> Result<u64, Error> {
 
 #[cfg(test)]
 mod tests {
+    use weir_db::Class;
+    use weir_storm::fixture::databases;
+
     use super::*;
+    use crate::conversations::OF_NEWEST;
+    use crate::schema;
+
+    #[test]
+    fn what_people_keep_of_a_conversation_is_found_without_what_they_keep_of_others() {
+        for fixture in databases() {
+            fixture.db.migrate("community", schema::MIGRATIONS).unwrap();
+            let plans = |tx: &mut Tx| {
+                tx.run_all(
+                    "INSERT INTO conversations (id, account_id, conversation_id, participants,
+                       last_status_id) VALUES (?1, ?1, ?1, '[]', ?1)",
+                    (1..1_000).map(|one| [Value::Int(one)]),
+                )?;
+                tx.run("ANALYZE conversations", &[])?;
+                let one = [Id(1)];
+                Ok([
+                    schema::plan(tx, OF_NEWEST, params![1, 1])?,
+                    schema::plan(tx, OF_PEOPLE, &[ids(&one)])?,
+                ])
+            };
+            let plans: Result<_, weir_db::Error> =
+                fixture.db.write_blocking(Class::Interactive, plans);
+            for plan in plans.unwrap() {
+                assert!(plan.contains("conversations_of_posts"), "{}: {plan}", fixture.name);
+            }
+        }
+    }
 
     fn ends(pairs: &[(i64, i64)]) -> Vec<(i64, i64)> {
         let joined = joined(pairs.iter().map(|(from, into)| (Id(*from), Id(*into))));

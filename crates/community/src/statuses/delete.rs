@@ -8,7 +8,7 @@ use weir_base::Id;
 use weir_db::{Tx, Value, ids, params};
 use weir_jobs::{Claimed, Job, Queue, Registry};
 
-use super::{Status, by_id, conversation};
+use super::{Status, Visibility, by_id, conversation};
 use crate::federation::{self, Message};
 use crate::streams::Noun;
 use crate::{Community, Env, Error, conversations, done_or_retry, media, slices};
@@ -164,7 +164,9 @@ fn remove_each(tx: &mut Tx, env: &Env, all: &[&Status]) -> Result<bool, Error> {
     media::detach(tx, &list, env.clock.now())?;
     uncount(tx, env, all)?;
     for status in all {
-        conversations::status_removed(tx, env, status)?;
+        if status.visibility == Visibility::Direct {
+            conversations::status_removed(tx, env, status.id, status.conversation_id)?;
+        }
         let tags = tags.remove(&status.id).unwrap_or_default();
         let tag_ids: Vec<Id> = tags.iter().map(|(tag, _)| *tag).collect();
         env.feeds.removed(tx, status.account_id, status.id, &tag_ids);

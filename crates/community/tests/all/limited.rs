@@ -5,7 +5,7 @@ use weir_community::accounts;
 use weir_community::federation::order::Version;
 use weir_community::federation::{self, Deed, Incoming, Senders};
 use weir_community::hosts::{self, Severity};
-use weir_community::statuses::{self, Cause, RemoteMention, RemoteStatus};
+use weir_community::statuses::{self, Cause, RemoteMention, RemoteStatus, Visibility};
 use weir_community::timelines::{self, PublicPage, Range};
 use weir_community::{Env, notifications};
 use weir_db::{Tx, params};
@@ -25,11 +25,16 @@ async fn is_limited(place: &Place, account: Id) -> bool {
 
 /// `by`, who is remote, mentions `whom` in public.
 async fn mention(place: &Place, by: Id, whom: Id) {
+    write(place, by, whom, Visibility::Public).await;
+}
+
+async fn write(place: &Place, by: Id, whom: Id, visibility: Visibility) {
     let unit = move |tx: &mut Tx, env: &Env| {
         let (by, whom) = (accounts::by_id(tx, by)?, accounts::by_id(tx, whom)?);
         let note = RemoteStatus {
-            uri: format!("{}/1", by.uri),
+            uri: format!("{}/{}", by.uri, env.ids.next()),
             content: "<p>Hello</p>".into(),
+            visibility,
             mentions: vec![RemoteMention { uri: whom.uri, silent: false }],
             ..RemoteStatus::default()
         };
@@ -149,8 +154,12 @@ async fn what_is_for_people_here_goes_in_time_where_its_server_is_suspended() {
     for place in places() {
         let alice = place.person("alice").await;
         let (loud, calm) = (actor(&place, "loud").await, actor(&place, "calm").await);
-        mention(&place, loud, alice).await;
-        mention(&place, calm, alice).await;
+        for by in [loud, calm] {
+            mention(&place, by, alice).await;
+            for _ in 0..2 {
+                write(&place, by, alice, Visibility::Direct).await;
+            }
+        }
         place.clock.advance(31 * DAY_MS);
         let folder = tempfile::tempdir().unwrap();
         let working = place.work(folder.path());
@@ -162,15 +171,26 @@ async fn what_is_for_people_here_goes_in_time_where_its_server_is_suspended() {
         for name in ["posts", "accounts"] {
             run(&place, name).await;
         }
-        let both = vec![loud, calm];
+        let conversations = async || {
+            count(
+                &place,
+                "SELECT count(*) FROM conversations c JOIN statuses s
+               ON s.id = c.last_status_id",
+            )
+            .await
+        };
+        let (three_each, both) = (vec![loud, loud, loud, calm, calm, calm], vec![loud, calm]);
         let still = known(&place).await;
-        assert_eq!(still, [both.clone(), both], "{}: it may be lifted", place.name());
+        assert_eq!(still, [three_each, both], "{}: it may be lifted", place.name());
+        assert_eq!(conversations().await, 4);
         place.clock.advance(31 * DAY_MS);
         for name in ["posts", "accounts"] {
             run(&place, name).await;
         }
-        assert_eq!(known(&place).await, [vec![calm], vec![calm]], "{}", place.name());
-        assert_eq!(count(&place, "SELECT count(*) FROM notifications").await, 1);
+        assert_eq!(known(&place).await, [vec![calm; 3], vec![calm]], "{}", place.name());
+        assert_eq!(count(&place, "SELECT count(*) FROM notifications").await, 3);
+        assert_eq!(conversations().await, 2);
+        assert_eq!(count(&place, "SELECT count(*) FROM conversations").await, 2);
     }
 }
 

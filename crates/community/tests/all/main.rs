@@ -22,6 +22,7 @@ mod people;
 mod place;
 mod proxy;
 mod readers;
+mod reports;
 mod requests;
 mod search;
 mod smtp;

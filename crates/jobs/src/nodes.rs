@@ -40,12 +40,16 @@ pub struct NodeOptions {
     pub beat: Duration,
     /// A node that said nothing for so long is taken for dead; several times `beat`.
     pub lease: Duration,
+    /// So long the jobs that wait beside one that runs stand still at most, when another node came
+    /// that is to have them.
+    pub patience: Duration,
 }
 
 impl Default for NodeOptions {
-    /// A beat every 2 s, a lease of 8 s.
+    /// A beat every 2 s, a lease of 8 s, 30 s of patience.
     fn default() -> Self {
-        Self { beat: Duration::from_secs(2), lease: Duration::from_secs(8) }
+        let [beat, lease, patience] = [2, 8, 30].map(Duration::from_secs);
+        Self { beat, lease, patience }
     }
 }
 
@@ -96,8 +100,6 @@ struct Found {
     /// Slots that are leased by this node.
     leased: u64,
     others: Vec<(Id, i64)>,
-    /// Slots in which a task runs for long.
-    long: u64,
 }
 
 impl Nodes {
@@ -206,7 +208,7 @@ impl Nodes {
         state.slots.set(gained, Slot::Gained);
         let share = SLOTS.div_ceil(found.others.len() + 1);
         directory.abandon(lost);
-        state.slots.shed(share, found.long);
+        state.slots.shed(share, self.options.patience, now);
         directory.hold_back(state.slots.mask(Slot::Leaving));
         metrics::gauge!("weir_jobs_leased_slots").set(state.slots.leased() as f64);
         let looks = self.looks(&state, now);
@@ -270,7 +272,6 @@ async fn turn(inner: &Arc<Inner>) -> Result<Option<Found>, Error> {
     let (me, left) = (inner.nodes.me(), inner.nodes.let_go(&inner.directory));
     let (fresh, dead) = (inner.ids.next(), inner.nodes.dead(Instant::now()));
     let place = inner.nodes.place.get().cloned().unwrap_or_default();
-    let long = inner.directory.long(&inner.running, inner.clock.now());
     let view = match inner.db.dialect() {
         Dialect::Sqlite => String::new(),
         Dialect::Postgres => View::of(inner),
@@ -291,7 +292,7 @@ async fn turn(inner: &Arc<Inner>) -> Result<Option<Found>, Error> {
             Dialect::Sqlite => 0,
             Dialect::Postgres => lease_slots(tx, me, left, SLOTS.div_ceil(others.len() + 1))?,
         };
-        Ok::<_, Error>(Some(Found { me, leads, leased, others, long }))
+        Ok::<_, Error>(Some(Found { me, leads, leased, others }))
     };
     inner.db.write(Class::Interactive, turn).await
 }
@@ -388,7 +389,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     fn found(beat: i64) -> Found {
-        Found { me: Id(1), leads: false, leased: 0, others: vec![(Id(2), beat)], long: 0 }
+        Found { me: Id(1), leads: false, leased: 0, others: vec![(Id(2), beat)] }
     }
 
     #[test]

@@ -155,7 +155,7 @@ impl Running {
         self.jobs.lock().values().any(|entry| entry.job.as_ref().is_some_and(is_of))
     }
 
-    pub(crate) fn all(&self) -> Vec<RunningJob> {
+    fn all(&self) -> Vec<RunningJob> {
         let jobs = self.jobs.lock();
         let one = |entry: &Entry| {
             let job = entry.job.clone()?;

@@ -4,7 +4,7 @@
 //! node:
 //!
 //! ```text
-//!                                                            a task runs for long
+//!                                                           it does not come to rest
 //!                                                       ┌────────────────────────┐
 //!                                                       ▼                        │
 //!   away ── leased ──▶ gained ── its rows were read ──▶ held ── too many ──▶ leaving
@@ -15,18 +15,16 @@
 //! On SQLite all lanes are slot 0, which nobody asks for.
 
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
-use weir_base::Timestamp;
-
-use crate::RunningJob;
 use crate::directory::Directory;
-use crate::running::Running;
 
 /// Slots of all lanes together: enough to share among a few dozen nodes evenly.
 pub(crate) const SLOTS: usize = 64;
-/// A task that runs for so long, in ms, keeps its slot where it is: the others of the slot would
-/// stand still until it ends. So long they do at most.
-const LONG_MS: i64 = 60_000;
+/// A slot that was to go and did not come to rest is kept for so long, before that is tried again.
+const KEPT_FOR: Duration = Duration::from_secs(600);
+/// So many are kept at most. Where nothing comes to rest soon another node would get nothing.
+const KEPT_MAX: usize = 8;
 
 /// What this node has to do with a slot.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -43,37 +41,57 @@ pub(crate) enum Slot {
 }
 
 /// All slots, as this node sees them.
-pub(crate) struct Slots([Slot; SLOTS]);
+pub(crate) struct Slots {
+    states: [Slot; SLOTS],
+    /// When those that are held or leave were to go last.
+    to_go_at: [Option<Instant>; SLOTS],
+}
 
 impl Default for Slots {
     fn default() -> Self {
-        Self([Slot::Away; SLOTS])
+        Self { states: [Slot::Away; SLOTS], to_go_at: [None; SLOTS] }
     }
 }
 
 impl Slots {
     /// Those that are in `state`, as the bits of a number.
     pub(crate) fn mask(&self, state: Slot) -> u64 {
-        let all = self.0.iter().enumerate().filter(|(_, it)| **it == state);
+        let all = self.states.iter().enumerate().filter(|(_, it)| **it == state);
         all.map(|(at, _)| 1 << at).sum()
     }
 
     /// Puts the slots of `mask` into `state`.
     pub(crate) fn set(&mut self, mask: u64, state: Slot) {
         for at in each(mask) {
-            self.0[at] = state;
+            self.states[at] = state;
+            if state == Slot::Away {
+                self.to_go_at[at] = None;
+            }
         }
     }
 
-    /// Gives up what is held beyond `share`, the highest first. Slots of which something runs for
-    /// `long` are kept, for all that waits in them would wait for its end.
-    pub(crate) fn shed(&mut self, share: usize, long: u64) {
-        self.set(self.mask(Slot::Leaving) & long, Slot::Held);
+    /// Gives up what is held beyond `share`, the highest first; takes back what is not beyond it
+    /// any more. Of those that did not come to rest within `patience` some are kept and others go
+    /// instead: all that waits in them would wait for the end of what runs for long.
+    pub(crate) fn shed(&mut self, share: usize, patience: Duration, now: Instant) {
+        let room = share.saturating_sub(self.mask(Slot::Held).count_ones() as usize);
+        for at in each(self.mask(Slot::Leaving)).take(room) {
+            (self.states[at], self.to_go_at[at]) = (Slot::Held, None);
+        }
+        let waited = |slots: &Self, at: usize| slots.to_go_at[at].map(|to_go| now - to_go);
+        let is_kept = |slots: &Self, at: usize| waited(slots, at).is_some_and(|it| it < KEPT_FOR);
+        let kept = each(self.mask(Slot::Held)).filter(|at| is_kept(self, *at)).count();
+        let is_late = |at: &usize| waited(self, *at).is_some_and(|it| it >= patience);
+        let late: Vec<usize> = each(self.mask(Slot::Leaving)).filter(is_late).collect();
+        late.iter().take(KEPT_MAX - kept.min(KEPT_MAX)).for_each(|at| {
+            (self.states[*at], self.to_go_at[*at]) = (Slot::Held, Some(now));
+        });
         let held = self.mask(Slot::Held);
         let beyond = (held.count_ones() as usize).saturating_sub(share);
-        let may_go: Vec<usize> = each(held & !long).collect();
-        let go: u64 = may_go.iter().rev().take(beyond).map(|at| 1 << at).sum();
-        self.set(go, Slot::Leaving);
+        let may_go: Vec<usize> = each(held).filter(|at| !is_kept(self, *at)).collect();
+        for at in may_go.into_iter().rev().take(beyond) {
+            (self.states[at], self.to_go_at[at]) = (Slot::Leaving, Some(now));
+        }
     }
 
     /// Those whose waiting jobs are known here.
@@ -83,7 +101,7 @@ impl Slots {
 
     /// How many are leased by this node.
     pub(crate) fn leased(&self) -> usize {
-        self.0.iter().filter(|slot| **slot != Slot::Away).count()
+        self.states.iter().filter(|slot| **slot != Slot::Away).count()
     }
 }
 
@@ -106,8 +124,8 @@ pub(crate) fn list(mask: u64) -> String {
 impl Directory {
     /// Takes nothing more of the lanes in `mask`, and forgets which of their jobs wait.
     pub(crate) fn abandon(&self, mask: u64) {
-        for queue in self.all() {
-            queue.turns.lock().abandon(mask);
+        if mask != 0 {
+            self.all().iter().for_each(|queue| queue.turns.lock().abandon(mask));
         }
     }
 
@@ -123,14 +141,6 @@ impl Directory {
         }
     }
 
-    /// The slots of lanes of which a task runs since [`LONG_MS`] at `now`.
-    pub(crate) fn long(&self, running: &Running, now: Timestamp) -> u64 {
-        let is_long = |job: &RunningJob| !(0..LONG_MS).contains(&now.since_ms(job.started_at));
-        let long = running.all().into_iter().filter(is_long);
-        let slots = long.filter_map(|job| self.find(&job.queue)?.turns.lock().slot_of(&job.lane));
-        slots.fold(0, |mask, slot| mask | 1 << slot)
-    }
-
     /// Of `mask` those of which nothing is taken.
     pub(crate) fn quiet(&self, mask: u64) -> u64 {
         mask & !self.all().iter().fold(0, |busy, queue| busy | queue.turns.lock().busy())
@@ -141,12 +151,19 @@ impl Directory {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_node_sheds_what_is_beyond_its_share_and_counts_it_until_it_is_gone() {
+    const PATIENCE: Duration = Duration::from_secs(30);
+
+    fn all_held() -> Slots {
         let mut slots = Slots::default();
         slots.set(u64::MAX, Slot::Held);
+        slots
+    }
+
+    #[test]
+    fn a_node_sheds_what_is_beyond_its_share_and_counts_it_until_it_is_gone() {
+        let (mut slots, now) = (all_held(), Instant::now());
         for _ in 0..2 {
-            slots.shed(40, 0);
+            slots.shed(40, PATIENCE, now);
             assert_eq!(slots.mask(Slot::Leaving), u64::MAX << 40);
             assert_eq!((slots.mask(Slot::Held).count_ones(), slots.leased()), (40, 64));
         }
@@ -157,15 +174,44 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_in_which_something_runs_for_long_stays_and_others_go_instead() {
-        let mut slots = Slots::default();
-        slots.set(u64::MAX, Slot::Held);
-        slots.shed(62, 1 << 63);
-        assert_eq!(slots.mask(Slot::Leaving), 0b11 << 61);
-        // What ran in one of them goes on: it comes back, and the next one goes.
-        slots.shed(62, 0b11 << 62);
-        assert_eq!(slots.mask(Slot::Leaving), 0b11 << 60);
-        slots.shed(0, u64::MAX);
-        assert_eq!(slots.mask(Slot::Held), u64::MAX, "nothing that could go");
+    fn what_is_not_beyond_the_share_any_more_is_taken_back() {
+        let (mut slots, now) = (all_held(), Instant::now());
+        slots.shed(32, PATIENCE, now);
+        slots.shed(40, PATIENCE, now);
+        assert_eq!(slots.mask(Slot::Leaving), u64::MAX << 40);
+        slots.shed(64, PATIENCE, now);
+        assert_eq!(slots.mask(Slot::Held), u64::MAX);
+        slots.shed(62, PATIENCE, now);
+        assert_eq!(slots.mask(Slot::Leaving), 0b11 << 62, "as if they had never been to go");
+    }
+
+    #[test]
+    fn a_slot_that_does_not_come_to_rest_stays_and_another_goes_instead() {
+        let (mut slots, begin) = (all_held(), Instant::now());
+        let shed = |slots: &mut Slots, at: Instant| {
+            slots.shed(62, PATIENCE, at);
+            slots.mask(Slot::Leaving)
+        };
+        assert_eq!(shed(&mut slots, begin), 0b11 << 62);
+        slots.set(1 << 62, Slot::Away);
+        let late = begin + PATIENCE;
+        assert_eq!(shed(&mut slots, late), 1 << 61, "one is away, and one is kept");
+        slots.set(1 << 61, Slot::Away);
+        assert_eq!(shed(&mut slots, late + 2 * PATIENCE), 0, "it has its share");
+        slots.set(1 << 61, Slot::Held);
+        assert_eq!(shed(&mut slots, late + 2 * PATIENCE), 1 << 61, "not the one that is kept");
+        slots.set(0b11 << 61, Slot::Held);
+        assert_eq!(shed(&mut slots, late + KEPT_FOR), 0b11 << 62, "it is tried again");
+    }
+
+    #[test]
+    fn where_nothing_comes_to_rest_few_slots_are_kept() {
+        let (mut slots, now) = (all_held(), Instant::now());
+        slots.shed(32, PATIENCE, now);
+        for beat in 1..20 {
+            slots.shed(32, PATIENCE, now + beat * PATIENCE);
+        }
+        assert_eq!(slots.mask(Slot::Leaving).count_ones(), 32);
+        assert_eq!(slots.mask(Slot::Leaving) >> 40, u64::MAX >> 40, "others went for those kept");
     }
 }

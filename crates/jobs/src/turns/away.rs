@@ -36,11 +36,6 @@ impl Turns {
         names.iter().for_each(|name| self.line_up(name));
     }
 
-    /// The slot of `lane`, if anything is known of it.
-    pub(crate) fn slot_of(&self, lane: &str) -> Option<u8> {
-        self.lanes.get(lane).map(|lane| lane.slot)
-    }
-
     /// The slots of lanes of which jobs are taken.
     pub(crate) fn busy(&self) -> u64 {
         let taken = self.lanes.values().filter(|lane| lane.taken > 0);

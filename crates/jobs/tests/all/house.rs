@@ -43,8 +43,11 @@ pub struct House {
 }
 
 /// Nodes that notice each other's end soon.
-pub const NODES: NodeOptions =
-    NodeOptions { beat: Duration::from_millis(100), lease: Duration::from_millis(800) };
+pub const NODES: NodeOptions = NodeOptions {
+    beat: Duration::from_millis(100),
+    lease: Duration::from_millis(800),
+    patience: Duration::from_secs(1),
+};
 
 fn open(db: &Db, clock: &Clock, seed: u64, nodes: NodeOptions) -> Jobs {
     Jobs::open_as(db.clone(), clock.clone(), Random::seeded(seed), nodes).unwrap()

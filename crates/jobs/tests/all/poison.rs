@@ -13,15 +13,14 @@ use weir_jobs::{Claimed, Failure, Job, Jobs, NodeOptions, Outcome, Queue, Regist
 use weir_jobs::{Unique, sidekiq};
 use weir_storm::fixture::{Fixture, databases, sqlite};
 
-use crate::house::{Call, News, numbers, until};
+use crate::house::{Call, NODES, News, numbers, until};
 use crate::redis_server::RedisServer;
 
 /// Names the database, its directory, that of the journal and the Redis (or `-`) to the process.
 const CHILD: &str = "WEIR_JOBS_POISON";
 const POISON: i64 = 13;
 /// Who waits for the end of a lease waits for longer than the test.
-const NODE: NodeOptions =
-    NodeOptions { beat: Duration::from_millis(100), lease: Duration::from_secs(3_600) };
+const NODE: NodeOptions = NodeOptions { lease: Duration::from_secs(3_600), ..NODES };
 
 /// A task of which there is one of a number until it is done.
 #[derive(Debug, Clone, Serialize, Deserialize)]

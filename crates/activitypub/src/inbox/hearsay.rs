@@ -56,7 +56,14 @@ impl ActivityPub {
         let absence = match asked {
             Ok(_) => return Ok(()),
             Err(RemoteError::Gone(_)) => Absence::Gone,
-            Err(RemoteError::Missing(_)) => Absence::Missing,
+            Err(RemoteError::Missing(_)) if ask.said == Hearsay::Delete => Absence::Missing,
+            // Who edits something says that it is there.
+            Err(error @ (RemoteError::Missing(_) | RemoteError::Unfit(..)))
+                if ask.said == Hearsay::Update =>
+            {
+                return Err(Failure::retry(error));
+            }
+            Err(error) if error.is_doubt() => return Err(Failure::retry(error)),
             Err(error) => return Err(error.into()),
         };
         let write = move |tx: &mut Tx, env: &weir_community::Env| -> Result<(), Error> {

@@ -56,12 +56,12 @@ const PUT_OFF_MS: i64 = 10_000;
 /// So long every message that wants a key hears that it could not be had just now, in ms; later it
 /// is tried again. Shorter than the first delay of a retry.
 const FAILED_MS: i64 = 10_000;
-/// How long a message waits whose key is not where it should be, before it is asked for again, in
-/// ms; twice as long after each further try. So long what is there is not fetched again anyway, so
-/// that forgers have no more of it than one look.
+/// How long a message waits at least whose key is not where it should be, before it is asked for
+/// again, in ms: as long as it has waited before. So long what is there is not fetched again
+/// anyway, so that forgers have no more of it than one look.
 const ABSENT_MS: i64 = FAILURE_LIFE_MS;
-/// Tries of such a message, the first among them: two hours and a half.
-const ABSENT_TRIES_MAX: u32 = 5;
+/// Such a message that came so long ago, in ms, is not asked for again: two hours and a half.
+const ABSENT_FOR_MS: i64 = 15 * ABSENT_MS;
 /// Ends of fetches remembered, and for how long at most.
 const ENDS_MAX: u64 = 20_000;
 const ENDS_LIFE: Duration = Duration::from_secs(300);
@@ -119,13 +119,13 @@ impl End {
         }
     }
 
-    /// What becomes of a message that wants the key, at this `attempt`; for a network that
+    /// What becomes of a message that wants the key and came `age_ms` ago; for a network that
     /// `is_spent` nothing is looked for again.
-    pub(super) fn outcome(self, attempt: u32, is_spent: bool, now: Timestamp) -> Outcome {
+    pub(super) fn outcome(self, age_ms: i64, is_spent: bool, now: Timestamp) -> Outcome {
         match self {
-            Self::Absent { reason, .. } if !is_spent && attempt < ABSENT_TRIES_MAX => {
-                let after_ms = ABSENT_MS << attempt.saturating_sub(1);
-                Outcome::Retry { reason: reason.to_string(), after_ms: Some(after_ms) }
+            Self::Absent { reason, .. } if !is_spent && age_ms < ABSENT_FOR_MS => {
+                let after_ms = Some(age_ms.max(ABSENT_MS));
+                Outcome::Retry { reason: reason.to_string(), after_ms }
             }
             Self::None(reason) | Self::Absent { reason, .. } => {
                 Outcome::Discard(reason.to_string())
@@ -486,10 +486,8 @@ impl ActivityPub {
             error if error.is_passing() || error.is_doubt() => {
                 End::Failed { at: now, reason, after_ms: error.retry_after_ms() }
             }
-            RemoteError::Missing(_) | RemoteError::Unfit(..) | RemoteError::Wire(..) => {
-                End::Absent { at: now, reason }
-            }
-            _ => End::None(reason),
+            RemoteError::Gone(_) | RemoteError::Refused(_) => End::None(reason),
+            _ => End::Absent { at: now, reason },
         })
     }
 }
@@ -593,18 +591,24 @@ mod tests {
     fn a_key_that_is_not_there_is_looked_for_some_times_more_and_charged_once() {
         let now = Timestamp::from_ms(10_000_000);
         let absent = End::Absent { at: now, reason: "404".into() };
-        let wait_ms = |attempt, is_spent| match absent.clone().outcome(attempt, is_spent, now) {
+        let wait_ms = |age_ms, is_spent| match absent.clone().outcome(age_ms, is_spent, now) {
             Outcome::Retry { after_ms, .. } => after_ms,
             _ => None,
         };
-        let waits: Vec<i64> = (1..=10).map_while(|attempt| wait_ms(attempt, false)).collect();
-        assert_eq!(waits, [1, 2, 4, 8].map(|times| times * ABSENT_MS));
-        assert_eq!(wait_ms(1, true), None, "who forges has no second look");
+        let looks = |first: i64| {
+            let next = |age_ms: &i64| wait_ms(*age_ms, false).map(|wait_ms| age_ms + wait_ms);
+            let looks: Vec<i64> = std::iter::successors(Some(first), next).collect();
+            looks
+        };
+        assert_eq!(looks(0), [0, 1, 2, 4, 8, 16].map(|times| times * ABSENT_MS));
+        // Its server did not answer at all before.
+        assert_eq!(looks(240_000).len(), 6);
+        assert_eq!(wait_ms(0, true), None, "who forges has no second look");
         assert!(absent.is_charged(1) && !absent.is_charged(2));
         let (last, over) = (now.plus_ms(ABSENT_MS - 1), now.plus_ms(ABSENT_MS));
         assert!(absent.lasts(last) && !absent.lasts(over), "then it is fetched again");
         let none = End::None("it is gone".into());
-        assert!(matches!(none.clone().outcome(1, false, now), Outcome::Discard(_)));
+        assert!(matches!(none.clone().outcome(0, false, now), Outcome::Discard(_)));
         assert!(none.is_charged(2));
     }
 

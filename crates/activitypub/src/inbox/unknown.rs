@@ -321,7 +321,7 @@ impl ActivityPub {
             sources.named_no_key(source, now);
         }
         let is_spent = source.is_some_and(|source| sources.is_spent(source, now));
-        let outcome = end.outcome(attempt, is_spent, now);
+        let outcome = end.outcome(now.since_ms(wanted.since).max(0), is_spent, now);
         if matches!(outcome, Outcome::Discard(_)) {
             dropped("no_key");
         }

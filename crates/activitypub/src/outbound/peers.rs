@@ -199,10 +199,14 @@ impl State {
     /// Whether it failed here a moment ago, which the `row` that says nothing of it may not have
     /// yet.
     fn is_unwritten(&self, row: Option<&Host>, now: Timestamp) -> bool {
-        let delivered_at = row.and_then(|row| row.delivered_at);
-        let is_back = delivered_at.is_some_and(|at| at >= self.failed_at);
         let lately = (0..BELIEVED_MS).contains(&now.since_ms(self.failed_at));
-        self.failing_until.is_some() && lately && !is_back
+        self.failing_until.is_some() && lately && !self.is_over(row)
+    }
+
+    /// Whether what failed here was before the answer that the `row` tells of.
+    fn is_over(&self, row: Option<&Host>) -> bool {
+        let delivered_at = row.and_then(|row| row.delivered_at);
+        delivered_at.is_some_and(|at| at >= self.failed_at)
     }
 }
 
@@ -241,15 +245,17 @@ impl Peer {
         match row.filter(|row| row.failing_since.is_some()) {
             Some(row) => {
                 state.failing_until = Some(row.asked_next(now));
-                state.failures = state.failures.max(row.failures);
+                let before = if state.is_over(Some(row)) { 0 } else { state.failures };
+                state.failures = before.max(row.failures);
             }
             None if state.is_unwritten(row, now) => {}
-            None if state.failing_until.is_some() => {
-                // Another node saw it answer.
+            None => {
                 state.failing_until = None;
-                state.failures = 0;
+                // Another node saw it answer.
+                if state.is_over(row) {
+                    state.failures = 0;
+                }
             }
-            None => {}
         }
         if state.form.is_none() {
             state.form = row.and_then(|row| of_word(&row.signature_form));

@@ -132,10 +132,14 @@ async fn of_what_changed_and_gives_only_its_address_the_new_words_are_fetched() 
             "published": "2023-11-14T22:00:00Z", "updated": "2023-11-14T22:10:00Z",
             "to": ["https://www.w3.org/ns/activitystreams#Public"],
         });
-        peer.put("/notes/0", after);
+        peer.withhold("/notes/0", StatusCode::NOT_FOUND);
         place.pass(60_000);
         let update = activity(&peer, "Update", "bob", &note);
         assert_eq!(send(&place, &peer, Form::Cavage, "bob", &update).await, 202);
+        until("it is tried again", async || retried(&place).await == 1).await;
+        assert_eq!(place.count("statuses").await, 1, "who edits it says that it is there");
+        peer.put("/notes/0", after);
+        place.pass(90_000);
         until("the new words", async || {
             let note = note.clone();
             let read = place.read(move |tx, _| statuses::by_uri(tx, &note)).await;

@@ -368,7 +368,7 @@ fn local(tx: &mut Tx, uri: &str) -> Result<Option<Account>, Error> {
 
 /// A post of which only the address came is fetched when somebody here follows its author.
 fn named(tx: &mut Tx, env: &Env, by: &Account, uri: &str) -> Result<Receipt, Error> {
-    if host_of(uri) != host_of(&by.uri) || !statuses::is_followed(tx, by.id)? {
+    if !may_come(tx, by, uri)? {
         return Ok(Receipt::Refused("irrelevant"));
     }
     let fetch = Fetch { wanted: Wanted::Status { uri: uri.into() }, depth: 0, patient: false };
@@ -376,12 +376,12 @@ fn named(tx: &mut Tx, env: &Env, by: &Account, uri: &str) -> Result<Receipt, Err
     Ok(Receipt::Refused("asked for"))
 }
 
-/// What is known here and of which only the address came is read anew where it is from; what is
-/// not known is as good as new.
+/// What is known here and of which only the address came is read anew where it is from. So is what
+/// is not known, if it would be taken in: as it was before, it may come in meanwhile.
 fn changed(tx: &mut Tx, env: &Env, by: &Account, uri: &str) -> Result<Receipt, Error> {
     let is_own = |status: Status| status.account_id == by.id;
-    if uri != by.uri && !statuses::by_uri(tx, uri)?.is_some_and(is_own) {
-        return named(tx, env, by, uri);
+    if uri != by.uri && !statuses::by_uri(tx, uri)?.is_some_and(is_own) && !may_come(tx, by, uri)? {
+        return Ok(Receipt::Refused("irrelevant"));
     }
     let told_by = host_of(&by.uri).unwrap_or_default().to_owned();
     let (queue, jobs) = (AskOrigin::QUEUE_NAME, &env.jobs);
@@ -393,8 +393,16 @@ fn changed(tx: &mut Tx, env: &Env, by: &Account, uri: &str) -> Result<Receipt, E
     let (actor, object) = (by.uri.clone(), uri.to_owned());
     let said = Hearsay::Update;
     let ask = AskOrigin { said, actor, object, in_reply_to: None, told_by };
-    env.jobs.enqueue_unique(tx, &ask.key(), env.clock.now(), &ask)?;
+    // Not what others say of it, which may be false in its other parts or never be looked at.
+    let key = format!("own {}", ask.key());
+    env.jobs.enqueue_unique(tx, &key, env.clock.now(), &ask)?;
     Ok(Receipt::Refused("asked for"))
+}
+
+/// Whether a post at `uri` of which only the address came is one that `by` may write and somebody
+/// here waits for.
+fn may_come(tx: &mut Tx, by: &Account, uri: &str) -> Result<bool, Error> {
+    Ok(host_of(uri) == host_of(&by.uri) && statuses::is_followed(tx, by.id)?)
 }
 
 fn delete(

@@ -14,10 +14,10 @@ use crate::{Env, Error};
 const COMMENT_CHARACTERS_MAX: usize = 1_000;
 /// Posts one report may name.
 const STATUSES_MAX: usize = 50;
-/// Reports that other servers may make in a day: one of them, …
-pub const PER_SERVER_A_DAY_MAX: usize = 500;
-/// … and all together, which is more than staff can read.
-pub const FROM_ELSEWHERE_A_DAY_MAX: usize = 10_000;
+/// Reports that another server may make in a day, …
+pub const PER_SERVER_A_DAY_MAX: usize = 200;
+/// … as far as the newest reports tell, which are so many: a look at more would cost too much.
+const NEWEST: usize = 1_000;
 const DAY_MS: i64 = 24 * 3_600 * 1_000;
 /// What a report can be about.
 const CATEGORIES: [&str; 4] = ["spam", "legal", "violation", "other"];
@@ -159,20 +159,19 @@ fn named(tx: &mut Tx, env: &Env, by: &Account, new: &NewReport) -> Result<Vec<Id
 }
 
 /// Whether no more reports of the server `domain` are taken for now, for it made too many within a
-/// day, or all servers together did.
+/// day.
 ///
 /// # Errors
 /// The database's.
 pub(crate) fn are_too_many(tx: &mut Tx, env: &Env, domain: &str) -> Result<bool, Error> {
     let since = Id::first_at(env.clock.now().plus_ms(-DAY_MS));
-    let (all, own): (usize, usize) = tx.query_one(
-        "SELECT count(*), count(CASE WHEN domain = ?2 THEN 1 END) FROM (
-           SELECT a.domain FROM reports r JOIN accounts a ON a.id = r.account_id
-           WHERE r.id >= ?1 AND a.domain <> '' ORDER BY r.id LIMIT ?3) lately",
-        params![since, domain, FROM_ELSEWHERE_A_DAY_MAX],
-        |row| Ok((row.get(0)?, row.get(1)?)),
-    )?;
-    Ok(all >= FROM_ELSEWHERE_A_DAY_MAX || own >= PER_SERVER_A_DAY_MAX)
+    let sql = format!(
+        "SELECT count(*) FROM (SELECT account_id FROM reports WHERE id >= ?1
+           ORDER BY id DESC LIMIT {NEWEST}) lately
+         JOIN accounts a ON a.id = lately.account_id WHERE a.domain = ?2"
+    );
+    let own: Option<usize> = tx.value(&sql, params![since, domain])?;
+    Ok(own.unwrap_or(0) >= PER_SERVER_A_DAY_MAX)
 }
 
 /// Report `id`.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use weir_base::{Id, Timestamp};
-use weir_db::{ToValue, Tx, Value, params, texts};
+use weir_db::{Dialect, ToValue, Tx, Value, params, texts};
 
 use crate::timelines::Range;
 use crate::{Env, Error, text};
@@ -65,6 +65,15 @@ pub fn ensure(tx: &mut Tx, env: &Env, names: &[&str]) -> Result<Vec<Tag>, Error>
     known(tx)
 }
 
+/// To be called before something is hung on tag `id` that keeps it: where the database runs several
+/// units at once, one that removes it meanwhile is repeated, and then sees it.
+fn hold(tx: &mut Tx, id: Id) -> Result<(), Error> {
+    if tx.dialect() == Dialect::Postgres {
+        tx.run("UPDATE tags SET display = display WHERE id = ?1", params![id])?;
+    }
+    Ok(())
+}
+
 /// Notes which posts have which tag: pairs of tag and post.
 pub(crate) fn link_each(tx: &mut Tx, links: &[(Id, Id)]) -> Result<(), Error> {
     let rows = links.iter().map(|(tag, status)| [tag.to_value(), status.to_value()]);
@@ -118,6 +127,7 @@ pub(crate) fn unlink(tx: &mut Tx, env: &Env, status: Id, tags: &[Id]) -> Result<
 /// [`Error::Invalid`] when the name cannot be a hashtag.
 pub fn follow(tx: &mut Tx, env: &Env, by: Id, name: &str) -> Result<Tag, Error> {
     let tag = named(tx, env, name)?;
+    hold(tx, tag.id)?;
     let inserted = tx.execute(
         "INSERT INTO followed_tags (account_id, tag_id, id) VALUES (?1, ?2, ?3)
          ON CONFLICT DO NOTHING",
@@ -261,6 +271,7 @@ pub fn feature(tx: &mut Tx, env: &Env, by: Id, name: &str) -> Result<Featured, E
         let message = "the maximum number of hashtags is shown already";
         return Err(Error::invalid("hashtags", "ERR_TOO_MANY", message));
     }
+    hold(tx, tag.id)?;
     tx.run(
         "INSERT INTO featured_tags (id, account_id, tag_id) VALUES (?1, ?2, ?3)",
         params![env.ids.next(), by, tag.id],

@@ -65,19 +65,16 @@ fn follow_these(account: Id, now: Vec<Id>, follows: &mut Map<Id, Ids>, back: &mu
 impl Edges {
     /// Reads all of them.
     pub(super) fn read(tx: &mut Tx) -> Result<Self, Error> {
-        let pair = |row: &weir_db::Row<'_>| Ok((row.get::<Id>(0)?, row.get::<Id>(1)?));
-        let follows = tx.query(
-            "SELECT f.account_id, f.target_id FROM follows f
-             JOIN accounts a ON a.id = f.account_id WHERE a.domain = ''",
-            &[],
-            pair,
-        )?;
-        let tags = tx.query("SELECT account_id, tag_id FROM followed_tags", &[], pair)?;
         let mut edges = Self::default();
-        let authors = follows.into_iter().map(|(account, id)| (account, Source::Author(id)));
-        let tags = tags.into_iter().map(|(account, id)| (account, Source::Tag(id)));
-        for (account, source) in authors.chain(tags) {
-            edges.set(Change { account, source, follows: true });
+        let follows = "SELECT f.account_id, f.target_id FROM follows f
+           JOIN accounts a ON a.id = f.account_id WHERE a.domain = ''";
+        let tags = "SELECT account_id, tag_id FROM followed_tags";
+        for (sql, source) in [(follows, Source::Author as fn(Id) -> Source), (tags, Source::Tag)] {
+            tx.query(sql, &[], |row| {
+                let source = source(row.get(1)?);
+                edges.set(Change { account: row.get(0)?, source, follows: true });
+                Ok(())
+            })?;
         }
         metrics::gauge!("weir_community_follow_edges").set(edges.followers.len() as f64);
         Ok(edges)
@@ -124,15 +121,16 @@ impl Edges {
         Ok(self.changes.range(first..).copied().collect())
     }
 
-    /// Puts `read` in the place of all, which began when there were `before` changes; gives what
-    /// was there.
-    pub(super) fn replace(&mut self, mut read: Self, before: u64) -> Result<Self, Error> {
+    /// Puts what was `read` in the place of all, and all in its place; the reading began when there
+    /// were `before` changes.
+    pub(super) fn replace(&mut self, read: &mut Self, before: u64) -> Result<(), Error> {
         for change in self.since(before)? {
             read.set(change);
         }
-        read.changes = std::mem::take(&mut self.changes);
-        read.changed = self.changed;
-        Ok(std::mem::replace(self, read))
+        std::mem::swap(self, read);
+        self.changes = std::mem::take(&mut read.changes);
+        self.changed = read.changed;
+        Ok(())
     }
 
     /// Puts what was `read` in the place of what `account` follows, likewise.
@@ -227,9 +225,9 @@ mod tests {
         // It is read as it was now; or as it will be, which comes to the same.
         edges.change(ALICE, CAROL, false);
         edges.change(BOB, TAG, true);
-        edges.replace(read(ALICE, &[CAROL]), before).unwrap();
+        edges.replace(&mut read(ALICE, &[CAROL]), before).unwrap();
         assert_eq!((of(&edges, ALICE), of(&edges, BOB)), (vec![], vec![TAG]));
-        edges.replace(read(BOB, &[TAG]), before).unwrap();
+        edges.replace(&mut read(BOB, &[TAG]), before).unwrap();
         assert_eq!((of(&edges, ALICE), of(&edges, BOB)), (vec![], vec![TAG]));
         assert_eq!(edges.followers(CAROL).map(Ids::len), None);
     }
@@ -251,9 +249,9 @@ mod tests {
         for _ in 0..CHANGES_MAX {
             edges.change(ALICE, CAROL, true);
         }
-        assert!(edges.replace(read(ALICE, &[CAROL]), 0).is_ok());
+        assert!(edges.replace(&mut read(ALICE, &[CAROL]), 0).is_ok());
         edges.change(BOB, CAROL, true);
-        assert!(edges.replace(read(ALICE, &[CAROL]), 0).is_err());
+        assert!(edges.replace(&mut read(ALICE, &[CAROL]), 0).is_err());
         assert_eq!(of(&edges, BOB), [CAROL], "as it was");
     }
 }

@@ -161,7 +161,8 @@ impl Feeds {
     /// # Errors
     /// Also when too much changed since there were `before` changes: it is to be done again.
     pub(crate) fn read_anew(&self, tx: &mut Tx, before: u64) -> Result<(), Error> {
-        let edges = Edges::read(tx)?;
+        // What is left of it in the end takes a while to drop: not while others wait.
+        let mut edges = Edges::read(tx)?;
         let hosts = hosts_of(
             tx,
             "SELECT t.uri, t.inbox, t.shared_inbox FROM accounts t WHERE t.domain <> ''
@@ -170,14 +171,11 @@ impl Feeds {
             &[],
         )?;
         let mut state = self.0.write();
-        let old = state.edges.replace(edges, before)?;
+        state.edges.replace(&mut edges, before)?;
         // Loads that are under way are thrown away.
         (state.lists, state.held) = (Map::default(), 0);
         state.follow_hosts(hosts);
         state.show();
-        drop(state);
-        // Of very many it takes a while.
-        drop(old);
         Ok(())
     }
 

@@ -11,14 +11,15 @@ async fn each_statement_goes_by_indexes() {
     for place in places() {
         for sql in housekeeping::statements() {
             let plan = place.read(move |tx, _| Ok(plan(tx, sql)?)).await.unwrap();
-            let whole = |step: &&String| match place.name() {
+            // PostgreSQL's plans for empty tables tell no more.
+            let is_whole = |step: &&String| match place.name() {
                 "sqlite" => {
                     let scan = step.trim_start().starts_with("SCAN ");
                     scan && !["VIRTUAL TABLE", "CONSTANT"].iter().any(|by| step.contains(by))
                 }
                 _ => step.contains("Seq Scan"),
             };
-            let whole: Vec<&String> = plan.iter().filter(whole).collect();
+            let whole: Vec<&String> = plan.iter().filter(is_whole).collect();
             assert!(whole.is_empty(), "{}: {sql}\n{whole:#?}", place.name());
         }
     }

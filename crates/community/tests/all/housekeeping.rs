@@ -1,8 +1,6 @@
 //! What is removed in time, and what never is.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Barrier};
 
 use weir_base::{Id, Timestamp};
 use weir_community::accounts::{self, RemoteAccount};
@@ -82,7 +80,7 @@ async fn take_in(place: &Place, by: Id, remote: RemoteStatus) -> Id {
     }
 }
 
-async fn learn(place: &Place, by: Id, path: &str) -> Id {
+pub async fn learn(place: &Place, by: Id, path: &str) -> Id {
     take_in(place, by, note(path)).await
 }
 
@@ -97,7 +95,7 @@ async fn boost(place: &Place, by: Id, path: &str) -> Id {
     place.write(unit).await.unwrap().id().expect("a boost")
 }
 
-async fn left(place: &Place) -> BTreeSet<Id> {
+pub async fn left(place: &Place) -> BTreeSet<Id> {
     let all = |tx: &mut Tx, _: &Env| Ok(tx.column::<Id>("SELECT id FROM statuses", &[])?);
     place.read(all).await.unwrap().into_iter().collect()
 }
@@ -108,7 +106,7 @@ pub async fn count(place: &Place, sql: &'static str) -> i64 {
 }
 
 /// Everything that a post's absence or presence must agree with.
-async fn agrees(place: &Place) {
+pub async fn agrees(place: &Place) {
     for sql in [
         "SELECT count(*) FROM mentions WHERE status_id NOT IN (SELECT id FROM statuses)",
         "SELECT count(*) FROM status_tags WHERE status_id NOT IN (SELECT id FROM statuses)",
@@ -621,42 +619,6 @@ async fn a_name_is_free_again_when_its_sign_up_was_never_confirmed() {
         assert!(place.read(move |tx, _| accounts::by_id(tx, bob)).await.is_err());
         place.read(move |tx, _| accounts::by_id(tx, alice)).await.unwrap();
         assert_ne!(place.person("bob").await, bob);
-    }
-}
-
-#[tokio::test]
-async fn a_mark_made_in_the_same_moment_is_not_lost() {
-    // SQLite has one writer: there it cannot happen.
-    for place in places().into_iter().filter(|place| place.name() == "postgres") {
-        let (alice, stranger) = (place.person("alice").await, actor(&place, "stranger").await);
-        let post = learn(&place, stranger, "post").await;
-        place.clock.advance(31 * DAY_MS);
-        // Both have seen what there is before either writes.
-        let both = Arc::new(Barrier::new(2));
-        let meet = |both: Arc<Barrier>| {
-            let met = AtomicBool::new(false);
-            move |tx: &mut Tx| {
-                let seen = tx.value::<i64>("SELECT count(*) FROM statuses", &[]);
-                if !met.swap(true, Ordering::Relaxed) {
-                    both.wait();
-                }
-                seen.map(|_| ())
-            }
-        };
-        let (one, other) = (meet(both.clone()), meet(both));
-        let mark = place.community.write(Class::Interactive, move |tx, env| {
-            one(tx)?;
-            statuses::bookmark(tx, env, alice, post)
-        });
-        let prune = place.community.write(Class::Housekeeping, move |tx, env| {
-            other(tx)?;
-            housekeeping::step(tx, env, chore("posts"), KEEP)
-        });
-        let (marked, pruned) = tokio::join!(mark, prune);
-        pruned.unwrap();
-        let there = left(&place).await.contains(&post);
-        assert_eq!(marked.is_ok(), there, "marked and gone, or neither");
-        agrees(&place).await;
     }
 }
 

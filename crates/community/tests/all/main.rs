@@ -24,6 +24,7 @@ mod proxy;
 mod readers;
 mod reports;
 mod requests;
+mod same_moment;
 mod search;
 mod smtp;
 mod together;

@@ -14,6 +14,14 @@ pub enum Error {
         /// What the driver says.
         reason: String,
     },
+    /// The server is there, but its database cannot be used as it is.
+    #[error("cannot use the database {path}: {reason}")]
+    Unfit {
+        /// Which server.
+        path: String,
+        /// What is wrong, and the remedy.
+        reason: String,
+    },
     /// Another process works on this part of a SQLite database.
     #[error(
         "{holder} has the {part} of {path}, which one process at a time can have: stop that one, \
@@ -52,6 +60,12 @@ pub enum Error {
     /// A rule of the table (CHECK, NOT NULL, a reference) refuses the row.
     #[error("the table refuses this: {0}")]
     Constraint(String),
+    /// PostgreSQL does not permit its user what a statement does.
+    #[error(
+        "PostgreSQL does not permit it ({0}); make the user of database.url the owner of the \
+         database: ALTER DATABASE name OWNER TO user"
+    )]
+    Forbidden(String),
     /// A unit that only reads held its snapshot while the log grew past its limit.
     #[error("reading took too long while others wrote; read in smaller parts")]
     TooLong,

@@ -13,6 +13,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 pub(crate) use connection::PgConnection;
+use connection::Refusal;
 use courtesy::Courtesy;
 use growth::Growth;
 use tls::Tls;
@@ -102,9 +103,12 @@ pub(crate) fn open(
     }
     drop(tell);
     for first in told {
-        if let Err(reason) = first {
+        if let Err(Refusal { reason, is_unfit }) = first {
             queue.close();
-            return Err(Error::Open { path, reason });
+            return Err(match is_unfit {
+                true => Error::Unfit { path, reason },
+                false => Error::Open { path, reason },
+            });
         }
     }
     Ok((queue, threads))
@@ -155,7 +159,7 @@ enum End {
 }
 
 impl Server {
-    fn connect(&mut self) -> Result<(), String> {
+    fn connect(&mut self) -> Result<(), Refusal> {
         let connected = PgConnection::connect(&self.place);
         self.is_down = connected.is_err();
         self.connection = Some(connected?);
@@ -207,7 +211,7 @@ impl Server {
         let mut reconnects = if self.is_down { RECONNECTS_MAX } else { 0 };
         loop {
             if self.connection.is_none()
-                && let Err(reason) = self.connect()
+                && let Err(Refusal { reason, .. }) = self.connect()
             {
                 if reconnects >= RECONNECTS_MAX {
                     return work.fail(Error::Unavailable(reason));
@@ -234,7 +238,10 @@ impl Server {
                     // What could not be said leaves it unknown whether the transaction is over.
                     if matches!(
                         error,
-                        Error::Unavailable(_) | Error::Slow(_) | Error::Statement { .. }
+                        Error::Unavailable(_)
+                            | Error::Slow(_)
+                            | Error::Forbidden(_)
+                            | Error::Statement { .. }
                     ) {
                         self.connection = None;
                     }

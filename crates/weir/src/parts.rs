@@ -21,6 +21,14 @@ pub enum PartsError {
         /// What the database said.
         reason: String,
     },
+    /// The database has to be another, or set up otherwise.
+    #[error("cannot use the database {place}: {reason}")]
+    Unfit {
+        /// Its address without the password.
+        place: String,
+        /// What is wrong, and the remedy.
+        reason: String,
+    },
     /// The database cannot be used; it says why.
     #[error(transparent)]
     Database(weir_db::Error),
@@ -58,6 +66,9 @@ impl Parts {
                 let is_file = url.starts_with("sqlite:");
                 let place = if is_file { path } else { setting_without_password(url) };
                 PartsError::Open { place, reason }
+            }
+            weir_db::Error::Unfit { reason, .. } => {
+                PartsError::Unfit { place: setting_without_password(url), reason }
             }
             other => PartsError::Database(other),
         };

@@ -31,6 +31,8 @@ const MANY_MIN: usize = 2;
 /// Sets of parameters in one statement.
 const MANY_MAX: usize = 1_000;
 const NONE_AHEAD: Ahead = Ahead::new();
+/// What the database has to be in.
+const ENCODING: &str = "UTF8";
 /// How long closing may take.
 const CLOSE_TIME_MAX: Duration = Duration::from_secs(1);
 /// After this much silence within a transaction the server ends it, so that a process that stands
@@ -61,6 +63,35 @@ pub(crate) struct PgConnection {
 
 /// What the server says against a statement: its place among those sent ahead, none of the last.
 pub(super) type Said = (Option<usize>, tokio_postgres::Error);
+
+/// Why there is no connection.
+pub(super) struct Refusal {
+    pub(super) reason: String,
+    /// Whether the server was found and the reason names the remedy.
+    pub(super) is_unfit: bool,
+}
+
+impl From<String> for Refusal {
+    fn from(reason: String) -> Self {
+        Self { reason, is_unfit: false }
+    }
+}
+
+impl From<tokio_postgres::Error> for Refusal {
+    fn from(error: tokio_postgres::Error) -> Self {
+        let reason = reason(&error);
+        match error.code() {
+            Some(&SqlState::TOO_MANY_CONNECTIONS) => Self {
+                reason: format!(
+                    "{reason}; set `max_connections` under [database] to as many as PostgreSQL \
+                     has left, or let it have more"
+                ),
+                is_unfit: true,
+            },
+            _ => reason.into(),
+        }
+    }
+}
 
 type Talk = Pin<Box<dyn Future<Output = Result<(), tokio_postgres::Error>> + Send>>;
 
@@ -118,7 +149,7 @@ impl Drop for Driver {
 }
 
 impl PgConnection {
-    pub(super) fn connect(place: &Place) -> Result<Self, String> {
+    pub(super) fn connect(place: &Place) -> Result<Self, Refusal> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -126,9 +157,7 @@ impl PgConnection {
         let connecting = connect(&place.config, place.tls.clone());
         let connected =
             runtime.block_on(async { timeout(place.connect_time_max, connecting).await });
-        let (client, talk) = connected
-            .map_err(|_| "it does not answer".to_owned())?
-            .map_err(|error| reason(&error))?;
+        let (client, talk, encoding) = connected.map_err(|_| "it does not answer".to_owned())??;
         let mut connection = Self {
             client,
             ahead: Ahead::new(),
@@ -146,6 +175,14 @@ impl PgConnection {
             only_reads: false,
             writes: false,
         };
+        // Others hold only some of what people write, and refuse the rest as it comes.
+        if let Some(encoding) = encoding.filter(|encoding| encoding != ENCODING) {
+            let reason = format!(
+                "its encoding is {encoding}, not {ENCODING}; make one with `createdb --owner weir \
+                 --encoding UTF8 --template template0 weir`"
+            );
+            return Err(Refusal { reason, is_unfit: true });
+        }
         // A plan made while a table was empty, and kept with its statement, would read all of
         // the table while the connection lives. Where no index serves, it is read all the same.
         // Nor does a statement get more processes than this connection's: a plan for whatever
@@ -474,18 +511,22 @@ impl PgConnection {
     }
 }
 
+/// A connection, and the encoding of its database, where the server tells.
 async fn connect(
     config: &tokio_postgres::Config,
     tls: Option<Tls>,
-) -> Result<(Client, Talk), tokio_postgres::Error> {
+) -> Result<(Client, Talk, Option<String>), tokio_postgres::Error> {
+    const NAME: &str = "server_encoding";
     Ok(match tls {
         Some(tls) => {
             let (client, connection) = config.connect(tls).await?;
-            (client, Box::pin(connection))
+            let encoding = connection.parameter(NAME).map(str::to_owned);
+            (client, Box::pin(connection), encoding)
         }
         None => {
             let (client, connection) = config.connect(NoTls).await?;
-            (client, Box::pin(connection))
+            let encoding = connection.parameter(NAME).map(str::to_owned);
+            (client, Box::pin(connection), encoding)
         }
     })
 }
@@ -538,6 +579,7 @@ fn failure(error: tokio_postgres::Error, sql: &str) -> Failure {
         | SqlState::FOREIGN_KEY_VIOLATION
         | SqlState::EXCLUSION_VIOLATION => Error::Constraint(text).into(),
         SqlState::DISK_FULL => Error::Full.into(),
+        SqlState::INSUFFICIENT_PRIVILEGE => Error::Forbidden(text).into(),
         SqlState::QUERY_CANCELED => {
             metrics::counter!("weir_db_statements_stopped_total").increment(1);
             Error::Slow(shortened(sql)).into()

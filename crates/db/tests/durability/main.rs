@@ -1,11 +1,13 @@
 //! What was acknowledged is there: after a power cut, on a full disk, when PostgreSQL goes away.
-//! And what needs a PostgreSQL of the test's own: TLS to it, and one that says nothing.
+//! And what needs a PostgreSQL of the test's own: TLS to it, one that says nothing, and users and
+//! databases that will not do.
 
 mod full_disk;
 mod outage;
 mod power_cut;
 mod silence;
 mod tls;
+mod unfit;
 
 use weir_db::{Class, Db, Error, Migration, Tx, params};
 

@@ -294,7 +294,7 @@ settings! {
 
     /// What is logged, on standard error.
     section log: Log {
-        /// error, warn, info, debug or trace; also by part: `info,weir_http=debug`.
+        /// off, error, warn, info, debug or trace; also by part: `info,weir_http=debug`.
         level: String = "info".to_owned();
         /// `text` for people, `json` for collectors.
         format: LogFormat = LogFormat::Text;

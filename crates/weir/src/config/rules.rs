@@ -20,6 +20,9 @@ pub struct Modes {
 const CHAT_LISTENERS: [&str; 4] =
     ["xmpp.c2s_listen", "xmpp.c2s_tls_listen", "xmpp.s2s_listen", "xmpp.component_listen"];
 
+/// How much is logged.
+const LOG_LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+
 /// A configuration that keeps the rules.
 #[derive(Debug)]
 pub struct Checked {
@@ -103,9 +106,7 @@ pub fn check(loaded: &mut Loaded, modes: Modes) -> Result<Checked, ConfigError> 
         let reason = "expected smtp://HOST:PORT or smtps://HOST:PORT".into();
         return refuse(loaded, "mail.smtp_url", reason);
     }
-    if let Err(error) = tracing_subscriber::EnvFilter::try_new(&config.log.level) {
-        return refuse(loaded, "log.level", error.to_string());
-    }
+    log_level(loaded)?;
     let may_move =
         |key| modes.dev && matches!(loaded.origin(key), Origin::Default | Origin::Mode(_));
     Ok(Checked {
@@ -118,6 +119,23 @@ pub fn check(loaded: &mut Loaded, modes: Modes) -> Result<Checked, ConfigError> 
 
 fn refuse<T>(loaded: &Loaded, key: &str, reason: String) -> Result<T, ConfigError> {
     Err(ConfigError::BadValue { origin: loaded.origin(key).clone(), key: key.to_owned(), reason })
+}
+
+fn log_level(loaded: &Loaded) -> Result<(), ConfigError> {
+    let level = &loaded.config.log.level;
+    // A lone word that is no level would be taken for a part of the program, and all others be
+    // silent.
+    let is_level = |word: &&str| LOG_LEVELS.iter().any(|level| level.eq_ignore_ascii_case(word));
+    let strange = level.split(',').find(|word| !word.contains('=') && !is_level(word));
+    if let Some(word) = strange {
+        let levels = LOG_LEVELS.join(", ");
+        let reason = format!("expected one of {levels}, or PART=LEVEL, found \"{word}\"");
+        return refuse(loaded, "log.level", reason);
+    }
+    match tracing_subscriber::EnvFilter::try_new(level) {
+        Ok(_) => Ok(()),
+        Err(error) => refuse(loaded, "log.level", error.to_string()),
+    }
 }
 
 /// The certificate and its key can be read, and belong together.

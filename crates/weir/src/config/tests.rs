@@ -219,6 +219,20 @@ fn dev_lets_everybody_sign_up_unless_told_otherwise() {
 }
 
 #[test]
+fn a_level_of_the_log_that_nobody_knows_is_refused() {
+    let with =
+        |level: &str| checked(SERVE, &[("domain", "a.test"), ("log.level", level)]).map(|_| ());
+    for level in ["warning", "verbose", "info,weir_http", "weir_http=loud", "info,", ""] {
+        let refused = with(level).unwrap_err();
+        assert!(refused.contains("log.level"), "{level}: {refused}");
+    }
+    assert!(with("warning").unwrap_err().contains("off, error, warn, info, debug, trace"));
+    for level in ["off", "WARN", "info,weir_http=debug", "weir_http=trace"] {
+        assert_eq!(with(level), Ok(()), "{level}");
+    }
+}
+
+#[test]
 fn jobs_on_redis_need_its_address() {
     let with = |flags: &[(&'static str, &str)]| {
         let domain = [("domain", "a.test")];

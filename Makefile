@@ -6,6 +6,8 @@
 
 CARGO ?= cargo
 DATA ?= data/demo
+# Where rustup puts cargo: a shell that was open before does not look there yet.
+export PATH := $(PATH):$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
 
 .PHONY: help serve release test test-long bench lint fmt
 .DEFAULT_GOAL := help

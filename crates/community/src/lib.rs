@@ -67,11 +67,12 @@ impl Community {
     /// Brings the schema up to date and reads what memory holds (who follows whom, settings).
     ///
     /// # Errors
-    /// When the database cannot be migrated or read.
+    /// When the database cannot be migrated or read, or the key beside it not be used.
     pub fn open(setup: Setup) -> Result<Self, Error> {
         let db = setup.db.clone();
         migrate(&db)?;
         let env = Arc::new(Env::new(setup));
+        env.vault.check()?;
         let community = Self { db, env };
         community.env.streams.doubt_with(&community.db);
         let env = community.env.clone();

@@ -21,7 +21,7 @@ use weir_jobs::Jobs;
 
 use crate::command::{self, Command, Told, Unserved};
 use crate::config::Loaded;
-use crate::data_dir::{DataDir, DataDirError};
+use crate::data_dir::DataDir;
 use crate::parts::Parts;
 use crate::{output, site, work};
 
@@ -52,10 +52,7 @@ enum Answer {
 /// # Errors
 /// One line that says what to do.
 pub fn run(loaded: &Loaded, command: Command) -> Result<Value, String> {
-    // Opening it would make it, and a name that was mistyped leaves nothing behind.
-    if loaded.config.data.exists()
-        && let Err(DataDirError::InUse(path)) = DataDir::open(&loaded.config.data)
-    {
+    if let Some(path) = DataDir::in_use(&loaded.config.data) {
         return ask(&path, &command);
     }
     let unserved = match &command {
@@ -90,9 +87,7 @@ pub fn run(loaded: &Loaded, command: Command) -> Result<Value, String> {
 
 /// Whether a server uses the data directory.
 pub fn is_served(loaded: &Loaded) -> bool {
-    let data = &loaded.config.data;
-    // Opening it would make it.
-    data.exists() && matches!(DataDir::open(data), Err(DataDirError::InUse(_)))
+    DataDir::in_use(&loaded.config.data).is_some()
 }
 
 /// Shows how far a command is, or gives its answer.
@@ -118,13 +113,15 @@ fn shown_or_last(answer: Answer, shown: &mut bool) -> Option<Result<Value, Strin
 /// One line that says what to do.
 pub fn open_here(loaded: &Loaded) -> Result<(Parts, DataDir), String> {
     let path = &loaded.config.data;
+    // A name that was mistyped leaves nothing behind.
     if loaded.config.domain.is_empty() && !path.exists() {
         return Err(format!(
-            "there is no data directory {}; name the one that `weir serve` uses with --data",
+            "there is no data directory {}; name the one that `weir serve` uses with --data, or set \
+             `domain` in weir.toml (or WEIR_DOMAIN) to begin one",
             path.display()
         ));
     }
-    let data = DataDir::open(path).map_err(|error| error.to_string())?;
+    let data = DataDir::open_own(path).map_err(|error| error.to_string())?;
     let site = site::recall(&data, &loaded.config).map_err(|error| error.to_string())?;
     let parts = Parts::open(&loaded.config, data.path(), site);
     Ok((parts.map_err(|error| error.to_string())?, data))

@@ -2,7 +2,7 @@
 
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Why the data directory cannot be used.
@@ -18,6 +18,21 @@ pub enum DataDirError {
         path: PathBuf,
         /// What the system said.
         source: io::Error,
+    },
+    /// It is no directory.
+    #[error("the data directory {} is a file; name a directory with --data", .0.display())]
+    File(PathBuf),
+    /// It is another user's, who could not use what this one leaves there.
+    #[error(
+        "the data directory {} belongs to {owner}, who could not read what you leave there; do it \
+         as {owner}: sudo -u {owner} weir …",
+        path.display()
+    )]
+    Foreign {
+        /// The directory.
+        path: PathBuf,
+        /// Its owner.
+        owner: String,
     },
     /// Another process uses it.
     #[error(
@@ -39,6 +54,9 @@ impl DataDir {
     /// # Errors
     /// [`DataDirError::InUse`] when another process has it.
     pub fn open(path: &Path) -> Result<Self, DataDirError> {
+        if path.is_file() {
+            return Err(DataDirError::File(path.to_owned()));
+        }
         let unusable = |source| DataDirError::Unusable { path: path.to_owned(), source };
         DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(unusable)?;
         let path = fs::canonicalize(path).map_err(unusable)?;
@@ -56,8 +74,79 @@ impl DataDir {
         }
     }
 
+    /// As [`open`](Self::open), where what is made there is the owner's, as the server's files are.
+    ///
+    /// # Errors
+    /// [`DataDirError::Foreign`] when this process is another user's; else as `open`.
+    pub fn open_own(path: &Path) -> Result<Self, DataDirError> {
+        refuse_foreign(path, rustix::process::geteuid().as_raw())?;
+        Self::open(path)
+    }
+
+    /// The directory, as an absolute path, where another process uses it. Makes nothing.
+    pub fn in_use(path: &Path) -> Option<PathBuf> {
+        let path = fs::canonicalize(path).ok()?;
+        let lock = File::options().write(true).open(path.join("lock")).ok()?;
+        matches!(lock.try_lock(), Err(TryLockError::WouldBlock)).then_some(path)
+    }
+
     /// The directory, as an absolute path.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+}
+
+fn refuse_foreign(path: &Path, user: u32) -> Result<(), DataDirError> {
+    match fs::metadata(path) {
+        Ok(about) if about.uid() != user => {
+            Err(DataDirError::Foreign { path: path.to_owned(), owner: name(about.uid()) })
+        }
+        // What is not there yet will be this user's.
+        _ => Ok(()),
+    }
+}
+
+/// The name of `user`, or what sudo takes for one.
+fn name(user: u32) -> String {
+    let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let named = users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let (name, id) = (fields.next()?, fields.nth(1)?);
+        (id.parse() == Ok(user)).then(|| name.to_owned())
+    });
+    named.unwrap_or_else(|| format!("'#{user}'"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_belongs_to_another_user_is_left_alone_and_its_owner_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let own = fs::metadata(dir.path()).unwrap().uid();
+        assert!(refuse_foreign(dir.path(), own).is_ok());
+        assert!(refuse_foreign(&dir.path().join("none"), own + 1).is_ok());
+        let refused = refuse_foreign(dir.path(), own + 1).unwrap_err().to_string();
+        assert!(refused.contains(&format!("sudo -u {} weir", name(own))), "{refused}");
+        assert_eq!((name(0).as_str(), name(u32::MAX).as_str()), ("root", "'#4294967295'"));
+    }
+
+    #[test]
+    fn a_file_is_no_data_directory() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("afile");
+        fs::write(&file, "").unwrap();
+        let refused = DataDir::open(&file).map(|_| ()).unwrap_err().to_string();
+        assert!(refused.contains("afile is a file"), "{refused}");
+    }
+
+    #[test]
+    fn looking_whether_it_is_used_makes_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(DataDir::in_use(dir.path()), None);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+        let open = DataDir::open(dir.path()).unwrap();
+        assert_eq!(DataDir::in_use(dir.path()).as_deref(), Some(open.path()));
     }
 }

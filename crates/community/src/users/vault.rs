@@ -9,6 +9,8 @@ use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKe
 use aws_lc_rs::{digest, hmac};
 use weir_base::Random;
 
+use crate::Error;
+
 /// The file in the data directory.
 const FILE: &str = "credentials.key";
 /// The form of what is sealed: this byte, the key's mark, the nonce, what is sealed, its tag.
@@ -33,6 +35,28 @@ impl Vault {
     /// The vault whose key lies in the folder `data`.
     pub(crate) fn new(data: &Path, random: Random) -> Self {
         Self { path: data.join(FILE), random, key: OnceLock::new() }
+    }
+
+    /// Reads the key where there is one already, for without it log-ins would end with this run.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] when it cannot be used.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        match self.kept() {
+            Ok(Some(raw)) => {
+                self.key.get_or_init(|| Key::new(&raw));
+                Ok(())
+            }
+            Ok(None) => Ok(()),
+            Err(error) => {
+                let path = self.path.display();
+                let remedy = match error.kind() {
+                    std::io::ErrorKind::PermissionDenied => "; give it to the user who runs this",
+                    _ => "",
+                };
+                Err(Error::Conflict(format!("cannot use the key {path}: {error}{remedy}")))
+            }
+        }
     }
 
     /// Seals `plain`.
@@ -98,15 +122,20 @@ impl Vault {
         raw
     }
 
+    /// The key on the disk, if there is one.
+    fn kept(&self) -> std::io::Result<Option<[u8; 32]>> {
+        let wrong = "it does not hold 32 bytes; restore it from a backup, or remove it";
+        match std::fs::read(&self.path) {
+            Ok(bytes) => bytes.try_into().map(Some).map_err(|_| std::io::Error::other(wrong)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Reads the key, or makes it; it is on the disk before anything is sealed with it.
     fn read(&self) -> std::io::Result<[u8; 32]> {
-        match std::fs::read(&self.path) {
-            Ok(bytes) => {
-                let wrong = "it does not hold 32 bytes; restore it from a backup, or remove it";
-                return bytes.try_into().map_err(|_| std::io::Error::other(wrong));
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
+        if let Some(raw) = self.kept()? {
+            return Ok(raw);
         }
         let raw = self.fresh();
         let folder = self.path.parent().unwrap_or(Path::new("."));
@@ -166,6 +195,20 @@ mod tests {
         sealed[last] ^= 1;
         assert_eq!((one.open(&sealed), one.is_foreign(&sealed)), (None, false));
         assert_eq!((one.open(&[]), one.open(&[1; 12])), (None, None));
+    }
+
+    #[test]
+    fn a_key_that_cannot_be_used_is_told_before_it_is_needed() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(vault(&folder, 1).check().is_ok());
+        assert!(!folder.path().join(FILE).exists());
+        let sealed = vault(&folder, 1).seal(b"a key");
+        let known = vault(&folder, 2);
+        assert!(known.check().is_ok());
+        std::fs::write(folder.path().join(FILE), "short").unwrap();
+        assert_eq!(known.open(&sealed).as_deref(), Some(&b"a key"[..]));
+        let refused = vault(&folder, 3).check().unwrap_err().to_string();
+        assert!(refused.contains(FILE) && refused.contains("32 bytes"), "{refused}");
     }
 
     #[test]

@@ -57,7 +57,7 @@ pub enum ServeError {
     #[error(transparent)]
     Tls(#[from] TlsError),
     /// A listener.
-    #[error("cannot listen on {address}: {source}; stop what listens there, or set {key}")]
+    #[error("cannot listen on {address}: {source}; {}", listen_remedy(*address, key, source))]
     Listen {
         /// Where.
         address: SocketAddr,
@@ -97,6 +97,18 @@ pub enum ServeError {
     Metrics(String),
 }
 
+/// What to do where `address` cannot be listened on, which `key` says.
+fn listen_remedy(address: SocketAddr, key: &str, source: &io::Error) -> String {
+    match source.kind() {
+        io::ErrorKind::AddrInUse => format!("stop what listens there, or set {key}"),
+        io::ErrorKind::PermissionDenied if address.port() < 1024 => format!(
+            "ports below 1024 need CAP_NET_BIND_SERVICE (systemd: \
+             AmbientCapabilities=CAP_NET_BIND_SERVICE); give Weir that, or set {key}"
+        ),
+        _ => format!("set {key} to another address"),
+    }
+}
+
 /// Serves until a signal ends it.
 ///
 /// # Errors
@@ -127,6 +139,11 @@ fn announce(loaded: &Loaded, checked: &Checked) {
             "DEVELOPMENT MODE (--dev): sign-up is open, nothing is encrypted, no limits hold, and \
              private addresses are fetched. Never serve people like this."
         );
+    }
+    let config = &checked.config;
+    let has_mail = !config.mail.smtp_url.expose().is_empty();
+    if !has_mail && !checked.modes.dev && config.roles.contains(&Role::Jobs) {
+        tracing::warn!("mails go to this log only: set smtp_url under [mail] to send them");
     }
 }
 
@@ -315,7 +332,7 @@ fn connections_max(told: u32, descriptors_max: u64) -> usize {
 
 async fn listen(checked: &Checked) -> Result<Listeners, ServeError> {
     let address = checked.config.http.listen.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 0)));
-    let (http, http_address) = bind(address, "http.listen (--listen)").await?;
+    let (http, http_address) = bind(address, "http.listen (--listen, WEIR_HTTP_LISTEN)").await?;
     let metrics = checked.config.metrics.listen;
     let metrics = bind_any(metrics, "metrics.listen", checked.metrics_port_may_move).await?;
     let (metrics, metrics_address) = metrics.unzip();
@@ -400,5 +417,24 @@ fn reload(tls: Option<&Tls>) {
         Some(Err(error)) => tracing::error!(%error, "the certificate stays as it was"),
         Some(Ok(())) => tracing::info!("the certificate was read again"),
         None => tracing::info!("there is nothing to reload"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_cannot_listen_is_told_what_helps() {
+        let told = |address: &str, kind: io::ErrorKind| {
+            let (address, source) = (address.parse().unwrap(), kind.into());
+            ServeError::Listen { address, key: "http.listen", source }.to_string()
+        };
+        let taken = told("127.0.0.1:443", io::ErrorKind::AddrInUse);
+        assert!(taken.contains("stop what listens there, or set http.listen"), "{taken}");
+        let low = told("0.0.0.0:443", io::ErrorKind::PermissionDenied);
+        assert!(low.contains("CAP_NET_BIND_SERVICE") && !low.contains("stop"), "{low}");
+        let elsewhere = told("192.0.2.1:8080", io::ErrorKind::AddrNotAvailable);
+        assert!(elsewhere.ends_with("set http.listen to another address"), "{elsewhere}");
     }
 }

@@ -63,10 +63,13 @@ pub fn tls(
             Tls::self_made(vec![weir_community::chat::address::domain(community.env()).into()])?
         }
         None => {
-            tracing::warn!(
-                "chat apps can connect only over WebSocket: set cert and key under [tls], for \
-                 the domain itself"
-            );
+            let xmpp = &checked.config.xmpp;
+            if xmpp.c2s_listen.or(xmpp.c2s_tls_listen).or(xmpp.s2s_listen).is_some() {
+                tracing::warn!(
+                    "chat apps can connect only over WebSocket: set cert and key under [tls], for \
+                     the domain itself"
+                );
+            }
             return Ok(None);
         }
     };

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 
@@ -10,6 +11,8 @@ const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 /// A running server, killed when dropped.
 struct Server {
     process: Child,
+    /// What it logged before the line `ready`.
+    before: String,
     ready: String,
     log: BufReader<ChildStderr>,
 }
@@ -20,21 +23,21 @@ impl Server {
     }
 
     fn start_on(database: &str, data: &Path, args: &[&str]) -> Self {
-        let mut process = weir(data)
-            .args(["serve", "--dev", "--listen", "127.0.0.1:0"])
-            .args(args)
-            .env("WEIR_DATABASE_URL", database)
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut command = weir(data);
+        command.args(["serve", "--dev", "--listen", "127.0.0.1:0"]).args(args);
+        command.env("WEIR_DATABASE_URL", database);
+        Self::run(&mut command)
+    }
+
+    fn run(command: &mut Command) -> Self {
+        let mut process = command.stderr(Stdio::piped()).spawn().unwrap();
         let log = BufReader::new(process.stderr.take().unwrap());
-        let mut server = Self { process, ready: String::new(), log };
-        let mut before = String::new();
+        let mut server = Self { process, before: String::new(), ready: String::new(), log };
         while !server.ready.contains("ready") {
-            before.push_str(&server.ready);
+            server.before.push_str(&server.ready);
             server.ready.clear();
             let read = server.log.read_line(&mut server.ready).unwrap();
-            assert_ne!(read, 0, "ended before it was ready: {before}");
+            assert_ne!(read, 0, "ended before it was ready: {}", server.before);
         }
         server
     }
@@ -221,7 +224,62 @@ fn a_command_makes_no_data_directory_of_a_mistyped_name() {
     let answer = run(&mistyped, &["account", "list"]);
     assert_eq!(answer.status.code(), Some(1));
     assert!(stderr(&answer).contains("there is no data directory"), "{}", stderr(&answer));
+    assert!(stderr(&answer).contains("WEIR_DOMAIN"), "{}", stderr(&answer));
     assert!(!mistyped.exists());
+}
+
+#[test]
+fn a_command_leaves_nothing_in_a_data_directory_of_another_user() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    std::fs::create_dir(&data).unwrap();
+    let own = std::fs::metadata(&data).unwrap().uid();
+    // Only root may give it away.
+    if own == 0 {
+        std::os::unix::fs::chown(&data, Some(12_345), None).unwrap();
+        let mut command = weir(&data);
+        let answer = command.args(["account", "list"]).env("WEIR_DOMAIN", "a.test").output();
+        let answer = answer.unwrap();
+        assert_eq!(answer.status.code(), Some(1), "{answer:?}");
+        assert!(stderr(&answer).contains("sudo -u '#12345' weir"), "{answer:?}");
+        assert_eq!(std::fs::read_dir(&data).unwrap().count(), 0);
+    }
+}
+
+#[test]
+fn a_key_that_cannot_be_used_ends_the_start() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    std::fs::create_dir(&data).unwrap();
+    std::fs::write(data.join("credentials.key"), "short").unwrap();
+    let refused = run(&data, &["serve", "--dev", "--listen", "127.0.0.1:0"]);
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    assert!(stderr(&refused).contains("credentials.key: it does not hold 32 bytes"), "{refused:?}");
+}
+
+#[test]
+fn what_is_not_set_up_is_told_at_the_start() {
+    let dir = tempfile::tempdir().unwrap();
+    let told = |name: &str, chat: &str| {
+        let mut command = weir(&dir.path().join(name));
+        command.args(["serve", "--domain", "a.test", "--listen", "127.0.0.1:0"]);
+        for (variable, value) in [
+            ("WEIR_METRICS_LISTEN", ""),
+            ("WEIR_XMPP_C2S_LISTEN", chat),
+            ("WEIR_XMPP_C2S_TLS_LISTEN", chat),
+            ("WEIR_XMPP_S2S_LISTEN", chat),
+        ] {
+            command.env(variable, value);
+        }
+        Server::run(&mut command).before.clone()
+    };
+    let without_chat = told("a", "");
+    assert!(without_chat.contains("set smtp_url under [mail]"), "{without_chat}");
+    assert!(!without_chat.contains("chat apps"), "{without_chat}");
+    let with_chat = told("b", "127.0.0.1:0");
+    assert!(with_chat.contains("chat apps can connect only over WebSocket"), "{with_chat}");
+    let developing = Server::start(&dir.path().join("c"), &[]);
+    assert!(!developing.before.contains("smtp_url"), "{}", developing.before);
 }
 
 #[test]

@@ -177,11 +177,17 @@ async fn serve(
     let base = &parts.community.env().site.base;
     let outside = Outside::open(checked, data.path(), base, extra_ca)?;
     let federation = federation::face(checked, &parts, &outside, beneath.door.handle())?;
-    if checked.modes.demo {
-        demo::populate(&parts.community, data.path()).await?;
-    } else {
-        demo::refuse_other_use(data.path())?;
-    }
+    let words = match checked.modes.demo {
+        true => {
+            demo::populate(&parts.community, data.path()).await?;
+            let url = checked.public_url(bound);
+            Some(demo::words(&parts.community, &url, data.path()).await?)
+        }
+        false => {
+            demo::refuse_other_use(data.path())?;
+            None
+        }
+    };
     let socket = ControlSocket::bind(&data)
         .map_err(|source| ServeError::System { what: "make the control socket", source })?;
 
@@ -243,8 +249,8 @@ async fn serve(
         data = %data.path().display(),
         "ready"
     );
-    if checked.modes.demo {
-        output::text(&demo::words(&checked.public_url(bound), data.path()));
+    if let Some(words) = words {
+        output::text(&words);
     }
     signals.wait().await;
     tracing::info!("stopping");

@@ -210,11 +210,34 @@ fn accounts_are_made_changed_and_given_tokens() {
         run(&data, &["account", "token", "alice", "--scopes", "all"]).status.code(),
         Some(1)
     );
+    assert_eq!(run(&data, &["account", "set", "alice"]).status.code(), Some(2));
     let missing = run(&data, &["account", "show", "nobody"]);
     assert_eq!(
         stderr(&missing),
         "weir: Account not found; `weir account list` shows who is here\n"
     );
+}
+
+#[test]
+fn the_last_admin_is_not_deleted_and_who_is_gone_from_the_demo_is_not_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    let words = || {
+        let mut command = weir(&data);
+        command.args(["serve", "--dev", "--demo", "--listen", "127.0.0.1:0"]);
+        let mut server =
+            Server::run(command.args(["--domain", "localhost"]).stdout(Stdio::piped()));
+        let mut lines = BufReader::new(server.process.stdout.take().unwrap()).lines();
+        lines.find_map(|line| line.ok().filter(|line| line.contains("Log in as"))).unwrap()
+    };
+    assert!(words().contains("Log in as alice (admin), bob, carol"));
+    let last = run(&data, &["account", "delete", "alice"]);
+    assert_eq!(last.status.code(), Some(1), "{last:?}");
+    assert!(stderr(&last).contains("make another one an admin first"), "{last:?}");
+    assert!(run(&data, &["account", "set", "bob", "--role", "admin"]).status.success());
+    let deleted = run(&data, &["account", "delete", "alice"]);
+    assert_eq!(String::from_utf8(deleted.stdout).unwrap(), "deleted  yes\nname     alice\n");
+    assert!(words().contains("Log in as bob (admin), carol"));
 }
 
 #[test]

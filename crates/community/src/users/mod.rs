@@ -270,6 +270,24 @@ pub fn first_admin(tx: &mut Tx) -> Result<Option<Id>, Error> {
     Ok(tx.value(sql, &[])?)
 }
 
+/// Refuses to go on where `account` is the last admin's.
+///
+/// # Errors
+/// [`Error::Conflict`].
+pub fn keep_an_admin(tx: &mut Tx, account: Id) -> Result<(), Error> {
+    if by_account(tx, account)?.role != Role::Admin.name() {
+        return Ok(());
+    }
+    let sql = "SELECT account_id FROM users WHERE role = 'admin' AND disabled = 0
+               AND account_id <> ?1 ORDER BY account_id LIMIT 1";
+    match tx.value::<Id>(sql, params![account])? {
+        Some(_) => Ok(()),
+        None => {
+            Err(Error::Conflict("this is the last admin; make another one an admin first".into()))
+        }
+    }
+}
+
 /// The user who logs in as `name`: a mail address or a username.
 ///
 /// # Errors

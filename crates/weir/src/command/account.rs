@@ -1,6 +1,6 @@
 //! `weir account`
 
-use clap::{Subcommand, ValueEnum};
+use clap::{ArgGroup, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use weir_base::{Id, Secret};
@@ -14,6 +14,9 @@ use crate::parts::Parts;
 
 /// Accounts read in one go when all are listed.
 const PAGE: usize = 500;
+
+/// What can be set, by its names in [`AccountCommand::Set`].
+const CHANGES: [&str; 5] = ["email", "password", "role", "approved", "disabled"];
 
 /// What to do with accounts.
 #[derive(Debug, Clone, Subcommand, Serialize, Deserialize)]
@@ -45,6 +48,7 @@ pub enum AccountCommand {
     },
     /// Change how a person logs in, and what they may do.
     #[command(after_help = "Example:\n  weir account set alice --role admin")]
+    #[command(group(ArgGroup::new("change").args(CHANGES).required(true).multiple(true)))]
     Set {
         /// What stands before the @.
         name: String,
@@ -64,7 +68,7 @@ pub enum AccountCommand {
         #[arg(long)]
         disabled: Option<bool>,
     },
-    /// Delete an account and everything of it.
+    /// Delete an account and everything of it, unless it is the last admin's.
     #[command(after_help = "Example:\n  weir account delete alice")]
     Delete {
         /// What stands before the @.
@@ -233,10 +237,12 @@ async fn set(
 async fn delete(parts: &Parts, name: String) -> Result<Value, Error> {
     let unit = move |tx: &mut Tx, env: &_| {
         let (account, _) = find(tx, &name)?;
-        accounts::delete(tx, env, account.id)
+        users::keep_an_admin(tx, account.id)?;
+        accounts::delete(tx, env, account.id)?;
+        Ok(account.username)
     };
-    parts.community.write(Class::Interactive, unit).await?;
-    Ok(Value::Null)
+    let name = parts.community.write(Class::Interactive, unit).await?;
+    Ok(json!({ "name": name, "deleted": true }))
 }
 
 async fn token(parts: &Parts, name: String, scopes: &str) -> Result<Value, Error> {

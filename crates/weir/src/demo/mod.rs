@@ -122,21 +122,34 @@ impl Past {
     }
 }
 
-/// What to tell who started the demo.
-pub fn words(url: &str, data: &Path) -> String {
-    let name = |person: &DemoPerson| {
-        let role = if person.is_admin { " (the admin)" } else { "" };
-        format!("{}{role}", person.name)
+/// What to tell who started the demo: among other things which of its people are still there.
+///
+/// # Errors
+/// The database's.
+pub async fn words(community: &Community, url: &str, data: &Path) -> Result<String, DemoError> {
+    let unit = |tx: &mut Tx, _: &_| {
+        let mut names = Vec::new();
+        for person in PEOPLE {
+            let account = accounts::by_address(tx, person.name, "")?;
+            if let Some(account) = account.filter(|account| account.deleted_at.is_none()) {
+                let is_admin = users::by_account(tx, account.id)?.role == Role::Admin.name();
+                names.push(format!("{}{}", person.name, if is_admin { " (admin)" } else { "" }));
+            }
+        }
+        Ok(names)
     };
-    let names: Vec<String> = PEOPLE.iter().map(name).collect();
-    format!(
-        "\n  Weir serves a demo community at {url}\n  \
-         Log in as {}; each has the password {PASSWORD}\n  \
+    let names = community.read(Class::Interactive, unit).await?;
+    let log_in = match names.is_empty() {
+        true => String::new(),
+        false => format!("  Log in as {}; each has the password {PASSWORD}\n", names.join(", ")),
+    };
+    Ok(format!(
+        "\n  Weir serves a demo community at {url}\n\
+         {log_in}  \
          The data lies in {}\n  \
          Ctrl-C stops it; the next run finds everything again\n\n",
-        names.join(", "),
         data.display()
-    )
+    ))
 }
 
 fn mail(name: &str) -> String {

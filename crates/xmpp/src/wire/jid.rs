@@ -193,7 +193,8 @@ fn push_domain(domain: &str, all: &mut String) -> Result<(), JidError> {
     } else {
         let (unicode, fine) = idna::domain_to_unicode(domain);
         fine.map_err(|_| JidError)?;
-        if unicode.contains(['@', '/', '\'', '"', '<', '>', '&', ' ']) {
+        // Of ASCII no more than names have: a port, above all, is no part of an address.
+        if unicode.bytes().any(|byte| byte.is_ascii() && !is_plain(byte)) {
             return Err(JidError);
         }
         all.push_str(&unicode);
@@ -244,6 +245,10 @@ mod tests {
             "a'b@a.test",
             "a@a.test/\u{1}",
             "a@[1]",
+            "a@localhost:8080",
+            "a@a.test:5222/r",
+            "a@bücher.test:80",
+            "a@a,test",
             "/r",
             "a\u{0}@a.test",
             "♚@a.test",

@@ -51,8 +51,10 @@ async fn who_writes_elsewhere_learns_what_became_of_it() {
         assert!(write(&place, "bob@weir.test", "you are not here").await.is_ok());
         let nobody = write(&place, "nobody@weir.test", "hi").await;
         assert!(matches!(nobody, Err(Error::NotFound(_))), "{nobody:?}");
-        let no_address = write(&place, "@@", "hi").await;
-        assert!(matches!(no_address, Err(Error::Invalid(_))), "{no_address:?}");
+        for to in ["@@", "bob@weir.test:8080", "bob@we,ir.test"] {
+            let no_address = write(&place, to, "hi").await;
+            assert!(matches!(no_address, Err(Error::Invalid(_))), "{to}: {no_address:?}");
+        }
     }
 }
 

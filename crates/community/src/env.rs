@@ -112,6 +112,11 @@ impl Env {
 }
 
 impl Site {
+    /// Host and port of the web address: what people type into apps and browsers.
+    pub fn authority(&self) -> &str {
+        self.base.split_once("://").map_or(&self.base, |(_, authority)| authority)
+    }
+
     /// The id of a local actor on the network.
     pub fn actor_uri(&self, account: Id) -> String {
         format!("{}/ap/users/{account}", self.base)

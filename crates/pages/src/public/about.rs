@@ -26,6 +26,8 @@ struct AboutPage {
     contact: Option<Face>,
     contact_email: String,
     has_terms: bool,
+    /// What addresses of chat end in; empty where there is no chat.
+    chat_domain: String,
     rooms: Vec<RoomLine>,
 }
 
@@ -88,6 +90,7 @@ pub async fn page(State(pages): State<Pages>, visitor: Visitor) -> Result<Respon
         contact: contact.map(|account| Face::new(&env, &account)),
         contact_email: settings.contact_email.clone(),
         has_terms: !settings.terms_of_service.is_empty(),
+        chat_domain: env.chat.get().map_or_else(String::new, |_| address::domain(&env).to_owned()),
         rooms,
     })
 }

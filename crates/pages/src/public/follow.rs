@@ -92,7 +92,10 @@ pub async fn leave(
     let env = pages.community.env();
     let account = shown(&pages, &name).await?;
     let given = fields.get("address");
-    let home = accounts::parse_address(env, given).map(|(_, domain)| domain);
+    // Elsewhere a name without a server is one of here.
+    let given_name = given.trim().trim_start_matches('@');
+    let is_whole = given_name.split_once('@').is_some_and(|(_, domain)| !domain.is_empty());
+    let home = accounts::parse_address(env, given).filter(|_| is_whole).map(|(_, domain)| domain);
     let problem = match home.as_deref() {
         None => "Write your address like alice@example.social.",
         Some("") => "This is an address of this server: log in here instead.",

@@ -4,6 +4,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use weir_community::accounts::{self, DirectoryPage};
+use weir_community::chat::address;
 use weir_community::instance::Registrations;
 use weir_community::timelines::{self, PublicPage};
 use weir_db::Class;
@@ -26,6 +27,10 @@ struct FrontPage {
     frame: Frame,
     description: String,
     domain: String,
+    /// What apps are told: host and port of this server.
+    server: String,
+    /// The person's address of chat; empty where there is none.
+    chat_address: String,
     registrations: Registrations,
     people: Vec<Face>,
     posts: Vec<Post>,
@@ -59,6 +64,10 @@ pub async fn page(
     if let Some(reader) = reader {
         views = timelines::home(&pages.community, reader, range, |_, _, views| Ok(views)).await?;
     }
+    let chat_address = match &visitor.me {
+        Some(me) if env.chat.get().is_some() => address::of(&env, &me.account.username),
+        _ => String::new(),
+    };
     let mut frame = pages.frame(&visitor, "");
     frame.noindex = false;
     frame.canonical = format!("{}/", env.site.base);
@@ -73,6 +82,8 @@ pub async fn page(
         frame,
         description: settings.short_description.clone(),
         domain: env.site.domain.clone(),
+        server: env.site.authority().to_owned(),
+        chat_address,
         registrations: pages.options.door.registrations(&env),
         people: pages.faces(&people).await?,
         posts: pages.posts(&views).await?,

@@ -2,8 +2,12 @@
 
 use weir_base::Id;
 use weir_community::accounts::{self, ProfileChange};
+use weir_community::chat::carrier::{Carrier, RoomView};
 use weir_community::chat::rooms;
+use weir_community::instance::Registrations;
 use weir_community::statuses::{self, Draft, PollDraft, Visibility};
+use weir_community::users::Door;
+use weir_pages::Options;
 
 use crate::site::Site;
 
@@ -92,6 +96,30 @@ async fn rooms_of_the_community_are_named_where_it_says_what_it_is() {
     assert!(body.contains("href=\"xmpp:tea@conference."), "{body}");
     assert!(!body.contains("attic@") && !body.contains("other@"));
     assert!(!body.contains(HOSTILE));
+}
+
+#[tokio::test]
+async fn apps_are_given_the_server_that_answers_and_chat_the_address_it_takes() {
+    let door = Door { registrations: Registrations::Open, confirm_email: false };
+    let site = Site::with("http://at.weir.test:8080", Options { door, throttle: true });
+    site.person("Alice").await;
+    let mut browser = site.log_in("Alice").await;
+    let body = browser.get("/").await.body;
+    assert!(body.contains("<strong>at.weir.test:8080</strong>"), "{body}");
+    assert!(!body.contains("XMPP"), "chat is not served: {body}");
+    assert!(!browser.get("/about").await.body.contains("name@weir.test"));
+    assert!(site.browser().get("/").await.body.contains("<strong>@weir.test</strong>"));
+    let _ = site.community.env().chat.set(Carrier {
+        send: Box::new(|_| Box::pin(async { Ok(Id::ZERO) })),
+        is_here: Box::new(|_| false),
+        say: Box::new(|_| Box::pin(async { Ok(Id::ZERO) })),
+        room: Box::new(|_| Box::pin(async { Ok(RoomView::default()) })),
+        contact: Box::new(|_, _, _| Box::pin(async { Ok(()) })),
+    });
+    let body = browser.get("/").await.body;
+    assert!(body.contains("<strong>alice@weir.test</strong>"), "{body}");
+    assert!(browser.get("/about").await.body.contains("name@weir.test"));
+    assert!(!site.browser().get("/").await.body.contains("XMPP"), "it is for who is logged in");
 }
 
 #[tokio::test]
@@ -185,6 +213,16 @@ async fn somebody_from_elsewhere_is_sent_home_to_follow() {
     browser.get("/@alice/remote_follow").await;
     for wrong in ["", "bob", "bob@weir.test", "bob@b/../c", "@"] {
         assert_eq!(browser.send(&[("address", wrong)]).await.status, 422, "{wrong}");
+    }
+    for (given, says) in [
+        ("nonsense", "Write your address like"),
+        ("@bob", "Write your address like"),
+        ("bob@", "Write your address like"),
+        ("bob@weir.test", "an address of this server"),
+        ("@bob@weir.test", "an address of this server"),
+    ] {
+        let body = browser.send(&[("address", given)]).await.body;
+        assert!(body.contains(says), "{given}: {body}");
     }
     let answer = browser.send(&[("address", "@bob@b.example")]).await;
     assert_eq!(

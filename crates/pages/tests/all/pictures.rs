@@ -68,6 +68,8 @@ async fn what_is_no_picture_or_too_large_is_refused_beside_its_field() {
     let text = browser.upload(PATH, &fields, &[("header", b"<svg onload=alert(1)>")]).await;
     assert_eq!(text.status, 422);
     beside("header", &text.body);
+    let before = text.body.split("<h1>").next().unwrap_or_default();
+    assert!(before.contains("role=\"alert\""), "it says so at the top: {}", text.body);
     // It begins as a picture does, and is none.
     let broken = browser.upload(PATH, &fields, &[("avatar", b"\x89PNG\r\n\x1a\nnothing")]).await;
     assert_eq!(broken.status, 422);

@@ -74,6 +74,20 @@ pub fn by_address(tx: &mut Tx, username: &str, domain: &str) -> Result<Option<Ac
     )?)
 }
 
+/// Accounts of here and elsewhere whose names begin with `start`, in the order of the names; of the
+/// same name the one of here first. At most `limit`.
+///
+/// # Errors
+/// The database's.
+pub fn by_beginning(tx: &mut Tx, start: &str, limit: usize) -> Result<Vec<Account>, Error> {
+    let key = start.to_lowercase();
+    Ok(tx.records(
+        "SELECT {} FROM accounts WHERE username_key >= ?1 AND username_key < ?2
+         ORDER BY username_key, domain LIMIT ?3",
+        params![key, format!("{key}\u{10FFFF}"), limit],
+    )?)
+}
+
 /// The account with this actor id.
 ///
 /// # Errors

@@ -17,8 +17,8 @@ pub use create::{NewAccount, create, username_problem};
 pub use delete::{EraseAccount, delete, delete_remote, erase_step, register_erasure};
 pub(crate) use find::hold;
 pub use find::{
-    DirectoryPage, Sender, ask_by_ids, by_address, by_id, by_ids, by_uri, by_uris, directory,
-    display_name, lookup, parse_address, senders,
+    DirectoryPage, Sender, ask_by_ids, by_address, by_beginning, by_id, by_ids, by_uri, by_uris,
+    directory, display_name, lookup, parse_address, senders,
 };
 pub use migration::{
     ALIASES_MAX, Alias, COOL_DOWN_MS, Migration, add_alias, migration, move_back, move_out,

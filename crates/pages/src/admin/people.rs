@@ -6,8 +6,8 @@ use axum::response::{IntoResponse, Redirect, Response};
 use weir_base::Id;
 use weir_community::accounts::{self, Account};
 use weir_community::users::{self, User};
-use weir_community::{Error, moderation};
-use weir_db::Class;
+use weir_community::{Env, Error, moderation};
+use weir_db::{Class, Tx};
 
 use super::{frame, staff};
 use crate::Pages;
@@ -29,6 +29,8 @@ struct PeoplePage {
     people: Vec<(Face, Id, String)>,
     asked: String,
     nobody: bool,
+    /// Whether there may be more whom the question fits.
+    more: bool,
     next: String,
 }
 
@@ -46,11 +48,12 @@ pub async fn list(
         .community
         .read(Class::Interactive, move |tx, env| {
             if !wanted.is_empty() {
-                let found = match accounts::parse_address(env, &wanted) {
-                    Some((name, domain)) => accounts::by_address(tx, &name, &domain)?,
-                    None => None,
+                let found = found(tx, env, &wanted)?.into_iter();
+                let pair = |account: Account| {
+                    let user = user_of(tx, &account)?;
+                    Ok((account, user))
                 };
-                return Ok(found.into_iter().map(|account| (account, None)).collect());
+                return found.map(pair).collect();
             }
             let users = users::list(tx, after, PEOPLE)?;
             let pair = |user: User| Ok((accounts::by_id(tx, user.account_id)?, Some(user)));
@@ -58,7 +61,9 @@ pub async fn list(
         })
         .await?;
     let env = pages.community.env();
-    let last = people.last().filter(|_| people.len() == PEOPLE).map(|(account, _)| account.id);
+    let full = people.len() == PEOPLE;
+    let is_list = asked.is_empty();
+    let last = people.last().filter(|_| full && is_list).map(|(account, _)| account.id);
     let line = |(account, user): &(Account, Option<User>)| {
         (Face::new(env, account), account.id, state_in_words(account, user.as_ref()))
     };
@@ -66,11 +71,40 @@ pub async fn list(
         frame: frame(&pages, &visitor, "People", &query),
         section: "people",
         nobody: people.is_empty(),
+        more: full && !is_list,
         people: people.iter().map(line).collect(),
         asked,
         next: last.map(|id| format!("/admin/people?after={id}")).unwrap_or_default(),
     };
     show_form(&pages, &visitor, &page)
+}
+
+/// Those whose name begins so, or whose address, for posts or for mail, it is.
+fn found(tx: &mut Tx, env: &Env, text: &str) -> Result<Vec<Account>, Error> {
+    let name = text.strip_prefix('@').unwrap_or(text);
+    if !name.contains('@') {
+        return accounts::by_beginning(tx, name, PEOPLE);
+    }
+    let by_address = match accounts::parse_address(env, text) {
+        Some((name, domain)) => accounts::by_address(tx, &name, &domain)?,
+        None => None,
+    };
+    let by_mail = match users::by_login(tx, text)? {
+        Some(user) => Some(accounts::by_id(tx, user.account_id)?),
+        None => None,
+    };
+    let mut found: Vec<Account> = by_address.into_iter().chain(by_mail).collect();
+    found.dedup_by_key(|account| account.id);
+    Ok(found)
+}
+
+/// The part of `account` that logs in here, if it has one.
+fn user_of(tx: &mut Tx, account: &Account) -> Result<Option<User>, Error> {
+    match users::by_account(tx, account.id) {
+        Ok(user) => Ok(Some(user)),
+        Err(Error::NotFound(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 fn state_in_words(account: &Account, user: Option<&User>) -> String {
@@ -101,6 +135,8 @@ struct PersonPage {
     user: Option<User>,
     state: String,
     joined: String,
+    /// Why who looks may do nothing here; empty when they may.
+    barred: &'static str,
 }
 
 /// `GET /admin/people/ID`
@@ -110,17 +146,23 @@ pub async fn page(
     Path(id): Path<String>,
     query: Fields,
 ) -> Result<Response, Fault> {
-    staff(&visitor)?;
+    let by = staff(&visitor)?;
     let id: Id = id.parse().map_err(|_| Fault::not_found())?;
-    let (account, user) = pages
+    let (account, user, barred) = pages
         .community
         .read(Class::Interactive, move |tx, _| {
             let account = accounts::by_id(tx, id)?;
-            match users::by_account(tx, id) {
-                Ok(user) => Ok((account, Some(user))),
-                Err(Error::NotFound(_)) => Ok((account, None)),
-                Err(error) => Err(error),
-            }
+            let barred = match moderation::check_rank(tx, by, id) {
+                Ok(()) => "",
+                Err(Error::Forbidden(_)) if by == id => {
+                    "This is you: staff cannot act on themselves."
+                }
+                Err(Error::Forbidden(_)) => "Staff can act only on people below their own rank.",
+                Err(Error::Gone(_)) => "This account is deleted.",
+                Err(error) => return Err(error),
+            };
+            let user = user_of(tx, &account)?;
+            Ok((account, user, barred))
         })
         .await?;
     let page = PersonPage {
@@ -131,6 +173,7 @@ pub async fn page(
         joined: time::date(account.created_at),
         account,
         user,
+        barred,
     };
     show_form(&pages, &visitor, &page)
 }

@@ -1,6 +1,7 @@
 //! Joining, the links that come by mail, settings, and what staff does.
 
 use weir_base::Id;
+use weir_community::accounts;
 use weir_community::instance::Registrations;
 use weir_community::reports::{self, NewReport};
 use weir_community::statuses::{self, Draft};
@@ -206,6 +207,48 @@ async fn staff_works_off_a_report_and_nobody_else_sees_it() {
     assert_eq!(staff.send(&[("action", "suspend")]).await.status, 303);
     assert_eq!(bobs.get("/@bob").await.status, 403);
     assert!(staff.get("/admin/reports?state=closed").await.body.contains("@bob"));
+}
+
+#[tokio::test]
+async fn staff_finds_people_by_the_beginning_of_a_name_by_address_and_by_mail() {
+    let site = Site::new();
+    let (_, mut staff) = site.staff("alice").await;
+    for name in ["bert", "Bertha", "carl"] {
+        site.person(name).await;
+    }
+    for (asked, found) in [
+        ("BERT", vec!["bert", "Bertha"]),
+        ("@bertha", vec!["Bertha"]),
+        ("bert%40weir.test", vec!["bert"]),
+        ("Carl%40mail.test", vec!["carl"]),
+        ("ert", vec![]),
+        ("arl%40mail.test", vec![]),
+    ] {
+        let body = staff.get(&format!("/admin/people?name={asked}")).await.body;
+        let names = ["alice", "bert", "Bertha", "carl"].into_iter();
+        let shown = names.filter(|name| body.contains(&format!("address\">@{name}<")));
+        assert_eq!(shown.collect::<Vec<_>>(), found, "{asked}: {body}");
+        assert_eq!(body.contains("Nobody is found"), found.is_empty(), "{asked}");
+    }
+}
+
+#[tokio::test]
+async fn the_console_offers_only_what_its_reader_may_do() {
+    let site = Site::new();
+    let (alice, mut staff) = site.staff("alice").await;
+    let (other, _) = site.staff("olga").await;
+    let (bob, gone) = (site.person("bob").await, site.person("gone").await);
+    site.write(move |tx, env| accounts::delete(tx, env, gone)).await;
+    for (id, says) in [
+        (alice, "cannot act on themselves"),
+        (other, "below their own rank"),
+        (gone, "is deleted"),
+        (bob, "name=\"action\" value=\"suspend\""),
+    ] {
+        let body = staff.get(&format!("/admin/people/{id}")).await.body;
+        assert!(body.contains(says), "{body}");
+        assert_eq!(body.contains("name=\"action\""), id == bob, "{body}");
+    }
 }
 
 #[tokio::test]

@@ -83,6 +83,8 @@ pub struct Env {
     pub chat: OnceLock<Carrier>,
     /// Messages on their way to the archive.
     pub chat_writing: Writing,
+    /// Whether mails reach people, where this process sends them.
+    pub(crate) mail_reaches_people: OnceLock<bool>,
 }
 
 impl Env {
@@ -94,6 +96,7 @@ impl Env {
             vault: Vault::new(&setup.data, setup.random.clone()),
             chat: OnceLock::new(),
             chat_writing: Writing::default(),
+            mail_reaches_people: OnceLock::new(),
             clock: setup.clock,
             random: setup.random,
             jobs: setup.jobs,

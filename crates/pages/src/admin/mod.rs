@@ -9,6 +9,7 @@ pub mod reports;
 
 use axum::response::{IntoResponse, Redirect, Response};
 use weir_base::Id;
+use weir_community::mail;
 use weir_community::users::Role;
 
 use crate::Pages;
@@ -55,6 +56,9 @@ pub fn frame(pages: &Pages, visitor: &Visitor, title: impl Into<String>, query: 
         "" => "",
         "resolved" => "The report is closed.",
         "reopened" => "The report is open again.",
+        "approved" if !mail::reaches_people(pages.community.env()) => {
+            "The person is let in. Tell them: this server sends no mail."
+        }
         "approved" => "The person is let in and gets a mail.",
         "rejected" => "The request is refused and deleted.",
         "blocked" => "The server is blocked; the accounts from there follow in a moment.",

@@ -32,11 +32,7 @@ pub async fn confirm(
         .await;
     let title = "Your address is confirmed";
     match confirmed {
-        Ok(Standing::Pending) => {
-            let text = "The people who run this server look at what you wrote. You will get a \
-                        mail when they let you in.";
-            say(&pages, &visitor, title, text, Some(("/about", "Read about this place")))
-        }
+        Ok(Standing::Pending) => mailed::waits_for_staff(&pages, &visitor, title),
         Ok(_) if visitor.me.is_some() => {
             let next = Some(("/settings/account", "Back to the settings"));
             say(&pages, &visitor, title, "Mails to you go there from now on.", next)
@@ -81,5 +77,7 @@ pub async fn send(
         .await?;
     let text = "If an account with this address waits for its confirmation, a mail is on its way. \
                 Look among the unwanted mails too if it does not come.";
-    mailed::on_its_way(&pages, &visitor, text)
+    let otherwise = "If an account with this address waits for its confirmation, ask the people \
+                     who run this server for the link.";
+    mailed::asked(&pages, &visitor, text, otherwise)
 }

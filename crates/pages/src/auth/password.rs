@@ -4,7 +4,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use weir_community::{Error, users};
+use weir_community::{Error, mail, users};
 use weir_db::Class;
 use weir_http::ClientIp;
 
@@ -19,8 +19,12 @@ use crate::visitor::Visitor;
 
 /// `GET /auth/password/new`
 pub async fn ask(State(pages): State<Pages>, visitor: Visitor) -> Result<Response, Fault> {
-    let text =
-        "Give the mail address of your account. We send you a link to choose a new password.";
+    let text = if mail::reaches_people(pages.community.env()) {
+        "Give the mail address of your account. We send you a link to choose a new password."
+    } else {
+        "Give the mail address of your account, then ask the people who run this server for the \
+         link to choose a new password: it sends no mail."
+    };
     mailed::ask(&pages, &visitor, "Forgot the password?", text, "/auth/password/new")
 }
 
@@ -37,7 +41,9 @@ pub async fn send(
         .await?;
     let text = "If there is an account with this address, a mail with a link is on its way. The \
                 link works for a day. Look among the unwanted mails too if it does not come.";
-    mailed::on_its_way(&pages, &visitor, text)
+    let otherwise = "If there is an account with this address, ask the people who run this server \
+                     for the link to choose a new password. It works for a day.";
+    mailed::asked(&pages, &visitor, text, otherwise)
 }
 
 #[derive(Template)]

@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use http::StatusCode;
 use weir_community::users::{self, NewSession, Standing};
-use weir_community::{Error, accounts, oauth};
+use weir_community::{Error, accounts, mail, oauth};
 use weir_db::Class;
 use weir_http::ClientIp;
 
@@ -126,13 +126,20 @@ pub async fn submit(
             .await;
     };
     pages.log_ins_by_name.forgive(&key);
+    let mailed = mail::reaches_people(pages.community.env());
     let (problem, unconfirmed) = match user.standing(&account) {
         Standing::Fine => {
             let new = NewSession { ip: ip.0.to_string(), user_agent };
             return start(&pages, &visitor, user.account_id, new, return_to).await;
         }
+        Standing::Unconfirmed if !mailed => {
+            ("Ask the people who run this server for the link that confirms your address.", true)
+        }
         Standing::Unconfirmed => {
             ("Open the link in the mail we sent you first: it confirms your address.", true)
+        }
+        Standing::Pending if !mailed => {
+            ("Your account waits for the staff to look at it. Try again later.", false)
         }
         Standing::Pending => {
             ("Your account waits for the staff to look at it. You will get a mail then.", false)

@@ -6,12 +6,12 @@ use axum::response::Response;
 use http::StatusCode;
 use weir_community::instance::{self, Registrations, Rule};
 use weir_community::users::{self, NewSession, SignUp, Standing};
-use weir_community::{Error, Problem};
+use weir_community::{Error, Problem, mail};
 use weir_db::Class;
 use weir_http::ClientIp;
 
 use crate::Pages;
-use crate::auth::sign_in;
+use crate::auth::{mailed, sign_in};
 use crate::fault::Fault;
 use crate::form::{Fields, Form};
 use crate::frame::{Frame, show, show_form};
@@ -173,6 +173,11 @@ pub async fn submit(
             let new = NewSession { ip: ip.0.to_string(), user_agent };
             sign_in::start(&pages, &visitor, account, new, "/").await
         }
+        Standing::Unconfirmed if !mail::reaches_people(pages.community.env()) => {
+            let text = "Ask the people who run this server for the link by which you confirm your \
+                        address.";
+            say(&pages, &visitor, mailed::NO_MAIL, text, Some(mailed::CONTACT))
+        }
         Standing::Unconfirmed => {
             let text = "We have sent you a mail. Open the link in it to confirm your address. \
                         Look among the unwanted mails too if it does not come.";
@@ -180,9 +185,7 @@ pub async fn submit(
             say(&pages, &visitor, "Look into your mail", text, next)
         }
         Standing::Pending | Standing::Disabled => {
-            let text = "The people who run this server look at what you wrote. You will get a \
-                        mail when they let you in.";
-            say(&pages, &visitor, "Thank you", text, Some(("/about", "Read about this place")))
+            mailed::waits_for_staff(&pages, &visitor, "Thank you")
         }
     }
 }

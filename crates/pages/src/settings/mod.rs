@@ -11,6 +11,7 @@ pub mod sessions;
 
 use axum::response::{IntoResponse, Redirect, Response};
 use http::StatusCode;
+use weir_community::mail;
 
 use crate::Pages;
 use crate::fault::Fault;
@@ -25,6 +26,10 @@ pub fn frame(pages: &Pages, visitor: &Visitor, title: &str, query: &Fields) -> F
         "saved" => "Saved.",
         "password" => "Your password is changed, and other browsers are logged out.",
         "email" => "Saved.",
+        "prove" if !mail::reaches_people(pages.community.env()) => {
+            "Ask the people who run this server for the link by which you confirm the new address: \
+             it sends no mail."
+        }
         "prove" => "Open the link in the mail we sent to the new address: then it is changed.",
         "revoked" => "The app can no longer act for you.",
         "ended" => "That log-in is ended.",

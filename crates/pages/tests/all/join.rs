@@ -3,9 +3,11 @@
 use weir_base::Id;
 use weir_community::accounts;
 use weir_community::instance::Registrations;
+use weir_community::mail::{self, Mailer};
 use weir_community::reports::{self, NewReport};
 use weir_community::statuses::{self, Draft};
 use weir_community::users::{self, Door, Purpose, Role, UserChange};
+use weir_jobs::Registry;
 use weir_pages::Options;
 
 use crate::browser::Browser;
@@ -248,6 +250,35 @@ async fn the_console_offers_only_what_its_reader_may_do() {
         let body = staff.get(&format!("/admin/people/{id}")).await.body;
         assert!(body.contains(says), "{body}");
         assert_eq!(body.contains("name=\"action\""), id == bob, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn who_gets_no_mail_is_told_whom_to_ask() {
+    for (sends, confirm_email) in [(false, true), (false, false), (true, false)] {
+        let site = site(Registrations::Approval, confirm_email);
+        let folder = site.community.env().data.clone();
+        let mailer = match sends {
+            true => Mailer::to_files(folder, "weir@weir.test"),
+            false => Mailer::to_log("weir@weir.test"),
+        };
+        mail::register(&mut Registry::new(), &site.community, &mailer.unwrap());
+        let mut browser = site.browser();
+        browser.get("/auth/sign_up").await;
+        let mut card = CARD.to_vec();
+        card.push(("reason", "I like rivers"));
+        let mut said = vec![browser.send(&card).await.body];
+        browser.get("/auth/sign_in").await;
+        said.push(browser.send(&[("login", "carol"), ("password", PASSWORD)]).await.body);
+        for path in ["/auth/password/new", "/auth/confirmation/new"] {
+            browser.get(path).await;
+            said.push(browser.send(&[("email", "carol@mail.test")]).await.body);
+        }
+        for body in said {
+            let promised = ["get a mail", "sent you", "on its way"];
+            let promises = promised.iter().any(|words| body.contains(words));
+            assert_eq!(promises, sends, "{body}");
+        }
     }
 }
 

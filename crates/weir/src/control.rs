@@ -116,8 +116,8 @@ pub fn open_here(loaded: &Loaded) -> Result<(Parts, DataDir), String> {
     // A name that was mistyped leaves nothing behind.
     if loaded.config.domain.is_empty() && !path.exists() {
         return Err(format!(
-            "there is no data directory {}; name the one that `weir serve` uses with --data, or set \
-             `domain` in weir.toml (or WEIR_DOMAIN) to begin one",
+            "there is no data directory {}; name the one that `weir serve` uses with --data, or \
+             set `domain` in weir.toml (or WEIR_DOMAIN) to begin one",
             path.display()
         ));
     }

@@ -15,7 +15,7 @@ use weir_community::statuses::{
     self, Cause, Draft, Receipt, RemoteMedia, RemoteMention, RemotePoll, RemoteStatus, Visibility,
 };
 use weir_community::{Env, tags};
-use weir_db::{Class, Tx, params};
+use weir_db::{Tx, params};
 
 use crate::place::{Place, places};
 

@@ -86,6 +86,11 @@ impl ReaderSets {
         timelines::comes_to_list(view, reader, &self.bonds, replies)
     }
 
+    /// Whether the reader finds a post of somebody in their profile.
+    pub fn comes_to_profile(&self, view: &View) -> bool {
+        timelines::comes_to_profile(view, self.id, &self.bonds)
+    }
+
     /// Whether a public post is shown to the reader where everybody's are.
     pub fn is_public_for(&self, view: &View) -> bool {
         !self.bonds.keep_out(self.id, &view.account)

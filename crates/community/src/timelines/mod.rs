@@ -13,5 +13,6 @@ pub(crate) use feeds::Here;
 pub(crate) use home::comes_to_list;
 pub use home::{comes_home, home, list};
 pub(crate) use newest::Source;
+pub(crate) use public::comes_to_profile;
 pub use public::{AccountPage, PublicPage, account, direct, link, public, tag};
 pub use range::Range;

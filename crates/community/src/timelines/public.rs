@@ -169,10 +169,14 @@ pub fn account(
     let sql = format!(
         "SELECT s.id FROM statuses s WHERE {filter} AND {bounds} ORDER BY s.id {order} LIMIT ?3"
     );
-    pages(tx, env, reader, range, &sql, &more, |view, bonds| {
-        let boosted = view.boost.as_ref().map(|boosted| &boosted.account);
-        reader == Some(of) || !boosted.is_some_and(|author| bonds.keep_out(reader, author))
-    })
+    pages(tx, env, reader, range, &sql, &more, |view, bonds| comes_to_profile(view, reader, bonds))
+}
+
+/// Whether `reader` finds a post of somebody in their profile, once they may see it.
+pub(crate) fn comes_to_profile(view: &View, reader: Option<Id>, bonds: &Bonds) -> bool {
+    let boosted = view.boost.as_ref().map(|boosted| &boosted.account);
+    let is_own = reader == Some(view.account.id);
+    is_own || !boosted.is_some_and(|author| bonds.keep_out(reader, author))
 }
 
 /// As [`pages`], leaving out whom the reader blocks or mutes, and silenced people not followed.

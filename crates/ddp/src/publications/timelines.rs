@@ -237,9 +237,10 @@ impl Timeline {
                 let to_others =
                     status.in_reply_to_account_id.is_some_and(|to| to != view.account.id)
                         || (status.in_reply_to_uri.is_some() && status.in_reply_to_id.is_none());
-                !(*only_media && (view.media.is_empty() || is_boost)
-                    || *exclude_reblogs && is_boost
-                    || *exclude_replies && to_others)
+                sets.comes_to_profile(view)
+                    && !(*only_media && (view.media.is_empty() || is_boost)
+                        || *exclude_reblogs && is_boost
+                        || *exclude_replies && to_others)
             }
         }
     }

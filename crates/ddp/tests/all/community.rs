@@ -14,7 +14,7 @@ use weir_community::{Env, Error, lists, tags};
 use weir_db::{Class, Tx};
 
 use crate::client::Ddp;
-use crate::deeds::{self, Other, PEOPLE, REMOTE, STAFF};
+use crate::deeds::{self, Other, PEOPLE, REMOTE, STAFF, STRANGER};
 use crate::place::{Place, places};
 
 /// Something somebody does; numbers are taken modulo what there is.
@@ -309,5 +309,13 @@ async fn after_any_history_a_view_is_what_a_fresh_subscription_gives() {
                 panic!("{error}\nafter {deeds:#?}");
             }
         }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_boost_of_whom_the_reader_mutes_comes_to_no_profile() {
+    for place in places().await {
+        let deeds = [Deed::Mute(1, STRANGER), Deed::Boost(2, 0)];
+        run(&place, &deeds, 0).await.unwrap();
     }
 }

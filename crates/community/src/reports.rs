@@ -18,6 +18,8 @@ const STATUSES_MAX: usize = 50;
 pub const PER_SERVER_A_DAY_MAX: usize = 200;
 /// … as far as the newest reports tell, which are so many: a look at more would cost too much.
 const NEWEST: usize = 1_000;
+/// Where those are all of one day, a server may have so many among them.
+const OF_VERY_MANY_MAX: usize = 10;
 const DAY_MS: i64 = 24 * 3_600 * 1_000;
 /// What a report can be about.
 const CATEGORIES: [&str; 4] = ["spam", "legal", "violation", "other"];
@@ -166,12 +168,14 @@ fn named(tx: &mut Tx, env: &Env, by: &Account, new: &NewReport) -> Result<Vec<Id
 pub(crate) fn are_too_many(tx: &mut Tx, env: &Env, domain: &str) -> Result<bool, Error> {
     let since = Id::first_at(env.clock.now().plus_ms(-DAY_MS));
     let sql = format!(
-        "SELECT count(*) FROM (SELECT account_id FROM reports WHERE id >= ?1
-           ORDER BY id DESC LIMIT {NEWEST}) lately
-         JOIN accounts a ON a.id = lately.account_id WHERE a.domain = ?2"
+        "SELECT count(*), count(CASE WHEN a.domain = ?2 THEN 1 END) FROM (
+           SELECT account_id FROM reports WHERE id >= ?1 ORDER BY id DESC LIMIT {NEWEST}) lately
+         JOIN accounts a ON a.id = lately.account_id"
     );
-    let own: Option<usize> = tx.value(&sql, params![since, domain])?;
-    Ok(own.unwrap_or(0) >= PER_SERVER_A_DAY_MAX)
+    let (all, own): (usize, usize) =
+        tx.query_one(&sql, params![since, domain], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let most = if all < NEWEST { PER_SERVER_A_DAY_MAX } else { OF_VERY_MANY_MAX };
+    Ok(own >= most)
 }
 
 /// Report `id`.

@@ -63,7 +63,7 @@ pub enum Error {
     /// PostgreSQL does not permit its user what a statement does.
     #[error(
         "PostgreSQL does not permit it ({0}); make the user of database.url the owner of the \
-         database: ALTER DATABASE name OWNER TO user"
+         database and of what is in it: ALTER DATABASE name OWNER TO user; REASSIGN OWNED"
     )]
     Forbidden(String),
     /// A unit that only reads held its snapshot while the log grew past its limit.

@@ -82,7 +82,9 @@ impl Slots {
         let is_kept = |slots: &Self, at: usize| waited(slots, at).is_some_and(|it| it < KEPT_FOR);
         let kept = each(self.mask(Slot::Held)).filter(|at| is_kept(self, *at)).count();
         let is_late = |at: &usize| waited(self, *at).is_some_and(|it| it >= patience);
-        let late: Vec<usize> = each(self.mask(Slot::Leaving)).filter(is_late).collect();
+        let mut late: Vec<usize> = each(self.mask(Slot::Leaving)).filter(is_late).collect();
+        // None of them waits for ever while others have their turn again and again.
+        late.sort_by_key(|at| self.to_go_at[*at]);
         late.iter().take(KEPT_MAX - kept.min(KEPT_MAX)).for_each(|at| {
             (self.states[*at], self.to_go_at[*at]) = (Slot::Held, Some(now));
         });
@@ -213,5 +215,11 @@ mod tests {
         }
         assert_eq!(slots.mask(Slot::Leaving).count_ones(), 32);
         assert_eq!(slots.mask(Slot::Leaving) >> 40, u64::MAX >> 40, "others went for those kept");
+        let mut had_a_turn = slots.mask(Slot::Held);
+        for round in 1..8 {
+            slots.shed(32, PATIENCE, now + 20 * PATIENCE + round * KEPT_FOR);
+            had_a_turn |= slots.mask(Slot::Held);
+        }
+        assert_eq!(had_a_turn, u64::MAX, "nobody's jobs stand still until all others have ended");
     }
 }

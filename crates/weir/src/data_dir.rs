@@ -74,7 +74,7 @@ impl DataDir {
         }
     }
 
-    /// As [`open`](Self::open), where what is made there is the owner's, as the server's files are.
+    /// As [`open`](Self::open), where what is made there belongs to the user of the server.
     ///
     /// # Errors
     /// [`DataDirError::Foreign`] when this process is another user's; else as `open`.
@@ -96,8 +96,13 @@ impl DataDir {
     }
 }
 
+/// Refuses `path` where `user` is not the server's. That one made the lock; before its first start
+/// it may be anybody to whom the directory was given, whoever owns it, but hardly root.
 fn refuse_foreign(path: &Path, user: u32) -> Result<(), DataDirError> {
-    match fs::metadata(path) {
+    let is_root = user == 0;
+    let made = fs::metadata(path.join("lock"));
+    let about = if is_root { made.or_else(|_| fs::metadata(path)) } else { made };
+    match about {
         Ok(about) if about.uid() != user => {
             Err(DataDirError::Foreign { path: path.to_owned(), owner: name(about.uid()) })
         }
@@ -125,6 +130,8 @@ mod tests {
     fn what_belongs_to_another_user_is_left_alone_and_its_owner_named() {
         let dir = tempfile::tempdir().unwrap();
         let own = fs::metadata(dir.path()).unwrap().uid();
+        assert!(refuse_foreign(dir.path(), own + 1).is_ok(), "a volume that was given to it");
+        drop(DataDir::open(dir.path()).unwrap());
         assert!(refuse_foreign(dir.path(), own).is_ok());
         assert!(refuse_foreign(&dir.path().join("none"), own + 1).is_ok());
         let refused = refuse_foreign(dir.path(), own + 1).unwrap_err().to_string();

@@ -1,7 +1,7 @@
 //! What a server hands on of another one's people: not believed, but asked about where it is from.
 
 use weir_community::Error;
-use weir_community::federation::{self, Absence, AskOrigin, Hearsay};
+use weir_community::federation::{self, Absence, AskOrigin, Hearsay, host_of};
 use weir_db::{Class, Tx};
 use weir_jobs::{Claimed, Failure, Registry};
 
@@ -47,6 +47,7 @@ impl ActivityPub {
         let uri: Uri =
             ask.object.parse().map_err(|error: WireError| Failure::Discard(error.to_string()))?;
         let is_account = ask.object == ask.actor;
+        let is_own_word = host_of(&ask.actor) == Some(ask.told_by.as_str());
         let asked = match ask.said {
             // That it is not there, or is no post, takes nothing away.
             Hearsay::Create => return Ok(self.post(&uri, DEPTH).await.map(drop)?),
@@ -59,7 +60,7 @@ impl ActivityPub {
             Err(RemoteError::Missing(_)) if ask.said == Hearsay::Delete => Absence::Missing,
             // Who edits something says that it is there.
             Err(error @ (RemoteError::Missing(_) | RemoteError::Unfit(..)))
-                if ask.said == Hearsay::Update =>
+                if ask.said == Hearsay::Update && is_own_word =>
             {
                 return Err(Failure::retry(error));
             }

@@ -249,13 +249,12 @@ impl Peer {
                 state.failures = before.max(row.failures);
             }
             None if state.is_unwritten(row, now) => {}
-            None => {
-                state.failing_until = None;
+            None if state.failing_until.is_some() => {
                 // Another node saw it answer.
-                if state.is_over(row) {
-                    state.failures = 0;
-                }
+                state.failing_until = None;
+                state.failures = 0;
             }
+            None => {}
         }
         if state.form.is_none() {
             state.form = row.and_then(|row| of_word(&row.signature_form));

@@ -55,3 +55,18 @@ async fn a_server_reports_so_much_in_a_day_and_another_one_still_may() {
         assert!(matches!(report(&place, loud, alice, 2).await, Receipt::New(_)), "the next day");
     }
 }
+
+#[tokio::test]
+async fn where_many_servers_report_very_much_one_that_seldom_does_is_heard() {
+    for place in places() {
+        let alice = place.person("alice").await;
+        let (loud, calm) = (actor(&place, "loud").await, actor(&place, "calm").await);
+        for name in ["a", "b", "c", "d", "e"] {
+            let by = actor(&place, name).await;
+            made(&place, by, alice, PER_SERVER_A_DAY_MAX - 2).await;
+        }
+        made(&place, loud, alice, 10).await;
+        assert_eq!(report(&place, loud, alice, 1).await, TOO_MANY, "{}", place.name());
+        assert!(matches!(report(&place, calm, alice, 1).await, Receipt::New(_)));
+    }
+}

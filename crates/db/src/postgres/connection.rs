@@ -31,8 +31,9 @@ const MANY_MIN: usize = 2;
 /// Sets of parameters in one statement.
 const MANY_MAX: usize = 1_000;
 const NONE_AHEAD: Ahead = Ahead::new();
-/// What the database has to be in.
+/// What the database has to be in, or in one that takes every byte as it comes.
 const ENCODING: &str = "UTF8";
+const NO_ENCODING: &str = "SQL_ASCII";
 /// How long closing may take.
 const CLOSE_TIME_MAX: Duration = Duration::from_secs(1);
 /// After this much silence within a transaction the server ends it, so that a process that stands
@@ -176,7 +177,8 @@ impl PgConnection {
             writes: false,
         };
         // Others hold only some of what people write, and refuse the rest as it comes.
-        if let Some(encoding) = encoding.filter(|encoding| encoding != ENCODING) {
+        let unfit = encoding.filter(|encoding| encoding != ENCODING && encoding != NO_ENCODING);
+        if let Some(encoding) = unfit {
             let reason = format!(
                 "its encoding is {encoding}, not {ENCODING}; make one with `createdb --owner weir \
                  --encoding UTF8 --template template0 weir`"

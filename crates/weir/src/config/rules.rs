@@ -125,8 +125,9 @@ fn log_level(loaded: &Loaded) -> Result<(), ConfigError> {
     let level = &loaded.config.log.level;
     // A lone word that is no level would be taken for a part of the program, and all others be
     // silent.
-    let is_level = |word: &&str| LOG_LEVELS.iter().any(|level| level.eq_ignore_ascii_case(word));
-    let strange = level.split(',').find(|word| !word.contains('=') && !is_level(word));
+    let is_level = |word: &str| LOG_LEVELS.iter().any(|level| level.eq_ignore_ascii_case(word));
+    let is_known = |word: &str| word.contains('=') || word.starts_with('[') || is_level(word);
+    let strange = level.split(',').find(|word| !is_known(word));
     if let Some(word) = strange {
         let levels = LOG_LEVELS.join(", ");
         let reason = format!("expected one of {levels}, or PART=LEVEL, found \"{word}\"");

@@ -63,7 +63,9 @@ fn a_migration_may_take_longer_than_any_other_statement() {
 #[test]
 fn a_server_that_stands_still_holds_no_unit_for_ever_and_is_used_again_when_it_goes_on() {
     let Some(server) = PostgresServer::start() else { return };
-    let db = server.open_with(&impatient(1));
+    // Long enough that only the server that stands still is given up.
+    let options = Options { statement_time_max: Duration::from_secs(2), ..impatient(1) };
+    let db = server.open_with(&options);
     make_table(&db);
     let pid = |tx: &mut Tx| tx.column::<i64>("SELECT CAST(pg_backend_pid() AS BIGINT)", &[]);
     let pid = db.read_blocking(CLASS, pid).unwrap()[0].to_string();

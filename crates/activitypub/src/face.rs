@@ -23,7 +23,7 @@ pub struct Setup {
     pub fetch: Fetch,
     /// Whether only servers that staff allowed are spoken with.
     pub allowlist: bool,
-    /// Whether others must sign what they fetch.
+    /// Whether others must sign what they fetch; where there is an allowlist they must anyway.
     pub require_signed_fetch: bool,
     /// Who may sign up, where staff has not set it.
     pub registrations: Registrations,
@@ -171,8 +171,10 @@ impl ActivityPub {
         &self.inner.usage
     }
 
+    /// Whether others must sign what they fetch: who is not listed could else read without saying
+    /// who they are.
     pub(crate) fn requires_signed_fetch(&self) -> bool {
-        self.inner.require_signed_fetch
+        self.inner.require_signed_fetch || self.inner.allowlist
     }
 
     /// Whether people may sign up, as staff or else the configuration says.

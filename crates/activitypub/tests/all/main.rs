@@ -1,5 +1,6 @@
 //! The face to other servers, against a fake one.
 
+mod allowlist;
 mod any_order;
 mod backlog;
 mod deliveries;

@@ -59,9 +59,23 @@ pub fn databases() -> Vec<Fixture> {
     })
 }
 
+/// What is other than usual about a community.
+#[derive(Default, Clone)]
+struct Ways {
+    options: Options,
+    inbox_limits: InboxLimits,
+    require_signed_fetch: bool,
+    allowlist: bool,
+}
+
 /// A community on each database, with a clock that stands still.
 pub fn places() -> Vec<Place> {
-    databases().into_iter().map(|fixture| Place::on(fixture, false)).collect()
+    places_of(&Ways::default())
+}
+
+/// The same, which speak only with servers that are listed.
+pub fn allowlist_places() -> Vec<Place> {
+    places_of(&Ways { allowlist: true, ..Ways::default() })
 }
 
 /// The same, which give up no request before a test does.
@@ -89,32 +103,26 @@ pub fn narrow_places() -> Vec<Place> {
 }
 
 /// Ones whose inboxes take no more than this.
-pub fn small_places(limits: InboxLimits) -> Vec<Place> {
-    let on = |fixture| Place::with(fixture, false, Options::default(), limits);
-    databases().into_iter().map(on).collect()
+pub fn small_places(inbox_limits: InboxLimits) -> Vec<Place> {
+    places_of(&Ways { inbox_limits, ..Ways::default() })
 }
 
 fn places_with(options: &Options) -> Vec<Place> {
-    let on = |fixture| Place::with(fixture, false, options.clone(), InboxLimits::default());
-    databases().into_iter().map(on).collect()
+    places_of(&Ways { options: options.clone(), ..Ways::default() })
+}
+
+fn places_of(ways: &Ways) -> Vec<Place> {
+    databases().into_iter().map(|fixture| Place::on(fixture, ways.clone())).collect()
 }
 
 /// One on SQLite, that wants what is fetched to be signed.
 pub fn strict_place() -> Place {
-    Place::on(fixture::sqlite(), true)
+    Place::on(fixture::sqlite(), Ways { require_signed_fetch: true, ..Ways::default() })
 }
 
 impl Place {
-    fn on(fixture: Fixture, require_signed_fetch: bool) -> Self {
-        Self::with(fixture, require_signed_fetch, Options::default(), InboxLimits::default())
-    }
-
-    fn with(
-        fixture: Fixture,
-        require_signed_fetch: bool,
-        options: Options,
-        inbox_limits: InboxLimits,
-    ) -> Self {
+    fn on(fixture: Fixture, ways: Ways) -> Self {
+        let Ways { options, inbox_limits, require_signed_fetch, allowlist } = ways;
         let clock = Clock::manual(Timestamp::from_ms(1_700_000_000_000));
         let random = Random::seeded(7);
         let jobs = Jobs::open(fixture.db.clone(), clock.clone(), random.clone()).unwrap();
@@ -134,7 +142,7 @@ impl Place {
         let face = ActivityPub::new(FaceSetup {
             community: community.clone(),
             fetch: fetch.clone(),
-            allowlist: false,
+            allowlist,
             require_signed_fetch,
             registrations: Registrations::Open,
             free_disk: Box::new(|| None),

@@ -214,7 +214,8 @@ settings! {
         /// open: with everybody who is not blocked. allowlist: with those that
         /// `weir federation allow` lists. off: with nobody.
         mode: FederationMode = FederationMode::Open;
-        /// Whether others must sign what they fetch, so that blocked servers can be refused.
+        /// Whether others must sign what they fetch, so that blocked servers can be refused. With
+        /// an allowlist they must anyway.
         require_signed_fetch: bool = false;
         /// Names that resolve to given addresses, for tests and private networks, like
         /// { "other.test" = "127.0.0.2" }.

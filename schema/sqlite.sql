@@ -654,7 +654,7 @@ CREATE TABLE payloads (
   body TEXT NOT NULL,
   -- Whether it is another server's message that is only passed on.
   passed_on BIGINT NOT NULL DEFAULT 0
-);
+, is_count BIGINT NOT NULL DEFAULT 0);
 CREATE TABLE pins (
   account_id BIGINT NOT NULL,
   status_id BIGINT NOT NULL,

@@ -13,6 +13,7 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration { number: 7, name: "waits of a message", sql: include_str!("schema/007.sql") },
     Migration { number: 8, name: "places of events", sql: include_str!("schema/008.sql") },
     Migration { number: 9, name: "conversations and reports", sql: include_str!("schema/009.sql") },
+    Migration { number: 10, name: "counts of polls", sql: include_str!("schema/010.sql") },
 ];
 
 /// How the database would run `sql` with these values.

@@ -48,9 +48,11 @@ async fn plan(face: &ActivityPub, claim: Claimed<Distribute>) -> Result<Option<P
     let about = match claim.job.message {
         Message::Create { status }
         | Message::UpdateStatus { status }
+        | Message::CountVotes { status }
         | Message::Boost { status } => Some(status),
         _ => None,
     };
+    let is_count = matches!(claim.job.message, Message::CountVotes { .. });
     let read = face.community().read(Class::Inbound, move |tx: &mut Tx, env| {
         let composed = compose::compose(tx, env, this.urls(), &claim, key.as_ref())?;
         let mut all = Vec::new();
@@ -61,7 +63,8 @@ async fn plan(face: &ActivityPub, claim: Claimed<Distribute>) -> Result<Option<P
             }
             let (id, body) = (env.ids.next(), write::activity(&activity).to_string());
             let subject = subject::of(&activity).to_owned();
-            let shipment = Shipment { id, by, body, subject, passed_on: false, about };
+            let passed_on = false;
+            let shipment = Shipment { id, by, body, subject, passed_on, is_count, about };
             all.push(Sent { shipment, reach });
         }
         Ok(Some(Plan(all)).filter(|plan| !plan.0.is_empty()))

@@ -104,8 +104,15 @@ async fn plan(face: &ActivityPub, job: Forward) -> Result<Plan, Error> {
             });
             if !reach.inboxes.is_empty() {
                 let (id, body) = (env.ids.next(), body.clone());
-                let (by, subject) = (*speaker, subject.clone());
-                let shipment = Shipment { id, by, body, subject, passed_on: true, about: None };
+                let shipment = Shipment {
+                    id,
+                    by: *speaker,
+                    body,
+                    subject: subject.clone(),
+                    passed_on: true,
+                    is_count: false,
+                    about: None,
+                };
                 hands.push(Sent { shipment, reach });
             }
         }

@@ -42,6 +42,7 @@ impl Asked {
 /// Writes the body, a row for each inbox, and a job for each host that is to be tried now.
 fn write(tx: &mut Tx, env: &Env, sent: &Sent, asked: &mut Asked) -> Result<(), Error> {
     let Sent { shipment, reach } = sent;
+    outgoing::replace_counts(tx, shipment, reach)?;
     // A new post may overtake what still waits for a host; its edits and its deletion not the post.
     let waiting = outgoing::waiting_for(tx, shipment, reach)?;
     let held = |inbox: &Inbox| {

@@ -363,6 +363,7 @@ fn shipped(tx: &mut Tx, env: &Env, alice: Id) -> Result<(Id, usize), Error> {
         body: "{}".into(),
         subject: "http://weir.test/posts/1".into(),
         passed_on: false,
+        is_count: false,
         about: None,
     };
     let inbox = Inbox { url: "https://other.test/inbox".into(), domain: "other.test".into() };

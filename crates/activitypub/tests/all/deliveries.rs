@@ -6,7 +6,7 @@ use weir_community::federation::order::Version;
 use weir_community::federation::outgoing::{self, End, FIRST_TRY_MS, Tried};
 use weir_community::federation::{self, Deed, Incoming, Message, Senders, send};
 use weir_community::relationships::{self, FollowWish};
-use weir_community::statuses::{self, Visibility};
+use weir_community::statuses::{self, Draft, PollDraft, Visibility};
 use weir_community::{Env, accounts, hosts};
 use weir_db::Tx;
 
@@ -423,6 +423,56 @@ async fn a_failing_server_is_asked_in_turn_with_what_is_for_its_own_people() {
         let probes = far.delivered().split_off(tried);
         let own = probes.iter().filter(|it| !it.path.contains('!')).count();
         assert_eq!((own, probes.len()), (3, 6));
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_back_is_told_how_a_poll_stands_and_not_how_it_stood_before() {
+    for place in places() {
+        let peer = Peer::start().await;
+        let alice = place.person("alice").await;
+        let bob = place.stranger(&peer, "bob").await;
+        follows(&place, bob, alice).await;
+        let running = place.start();
+        came(&peer, "Accept").await;
+        silence(&place, &peer, alice, 3).await;
+        let ask = move |tx: &mut Tx, env: &Env| {
+            let poll = PollDraft {
+                options: vec!["yes".into(), "no".into()],
+                expires_in_s: 24 * 3_600,
+                multiple: false,
+                hide_totals: false,
+            };
+            let draft = Draft { text: "?".into(), poll: Some(poll), ..Draft::default() };
+            let post = statuses::publish(tx, env, alice, &draft)?;
+            Ok((post, statuses::by_id(tx, post)?.poll_id.unwrap()))
+        };
+        let (post, poll) = place.write(ask).await.unwrap();
+        for (number, name) in (1..).zip(["carol", "dave", "erin"]) {
+            let voter = place.person(name).await;
+            let vote = move |tx: &mut Tx, env: &Env| statuses::vote(tx, env, voter, poll, &[0]);
+            place.write(vote).await.unwrap();
+            place.pass(6_000);
+            let counts = "payloads WHERE is_count = 1";
+            until("it is counted", async || place.count(counts).await == number).await;
+        }
+        let counts = "deliveries WHERE payload_id IN (SELECT id FROM payloads WHERE is_count = 1)";
+        assert_eq!(place.count(counts).await, 1);
+        peer.answer(|_| StatusCode::ACCEPTED);
+        next_try(&place, &peer).await;
+        until_tried(&place, "all is taken", async || {
+            place.pass(1_000);
+            place.count("deliveries").await == 0
+        })
+        .await;
+        let updates = peer.activities("Update");
+        let votes: Vec<&Value> =
+            updates.iter().map(|it| &it["object"]["oneOf"][0]["replies"]["totalItems"]).collect();
+        assert_eq!(votes, [3]);
+        let told = place.read(move |tx, env| outgoing::arrivals(tx, env, post)).await.unwrap();
+        let told = told.unwrap();
+        assert_eq!((told.inboxes, told.delivered), (2, 2), "the post and the last count");
         running.stop().await;
     }
 }

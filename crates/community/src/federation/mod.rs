@@ -59,9 +59,14 @@ pub enum Message {
         /// Which.
         status: Id,
     },
-    /// A post was edited, or its poll changed.
+    /// A post was edited.
     UpdateStatus {
         /// Which.
+        status: Id,
+    },
+    /// People voted in the poll of a post, or it ended.
+    CountVotes {
+        /// Which post.
         status: Id,
     },
     /// A post was deleted.

@@ -81,8 +81,7 @@ fn quiet_ms(voters: i64) -> i64 {
 pub(super) fn tell(tx: &mut Tx, env: &Env, author: Id, post: Id, voters: i64) -> Result<(), Error> {
     env.streams.status_edited(tx, post);
     let at = env.clock.now().plus_ms(quiet_ms(voters));
-    let job =
-        federation::Distribute { by: author, message: Message::UpdateStatus { status: post } };
+    let job = federation::Distribute { by: author, message: Message::CountVotes { status: post } };
     env.jobs.enqueue_unique(tx, &format!("poll {post}"), at, &job)?;
     Ok(())
 }

@@ -140,7 +140,7 @@ fn end(tx: &mut Tx, env: &Env, job: &EndPoll) -> Result<(), Error> {
     let post = super::by_id(tx, status)?;
     env.streams.status_edited(tx, status);
     if post.local {
-        federation::send(tx, env, author, Message::UpdateStatus { status })?;
+        federation::send(tx, env, author, Message::CountVotes { status })?;
     }
     Ok(())
 }

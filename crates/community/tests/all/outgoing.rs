@@ -16,12 +16,20 @@ const HOUR_MS: i64 = 3_600 * 1_000;
 
 /// A message of `by` about `post` goes out to one inbox on each of `hosts`.
 fn ship(tx: &mut Tx, env: &Env, by: Id, post: Id, hosts: &[&str]) -> Result<Id, Error> {
+    ship_as(tx, env, &shipment(env, by, post), hosts)
+}
+
+/// The same, whatever waits.
+fn ship_as(tx: &mut Tx, env: &Env, shipment: &Shipment, hosts: &[&str]) -> Result<Id, Error> {
+    outgoing::ship(tx, env, shipment, &reach(hosts), |_| false)?;
+    Ok(shipment.id)
+}
+
+/// One inbox on each of `hosts`.
+fn reach(hosts: &[&str]) -> Reach {
     let inbox =
         |host: &&str| Inbox { url: format!("https://{host}/inbox"), domain: (*host).to_owned() };
-    let reach = Reach { inboxes: hosts.iter().map(inbox).collect(), ..Reach::default() };
-    let shipment = shipment(env, by, post);
-    outgoing::ship(tx, env, &shipment, &reach, |_| false)?;
-    Ok(shipment.id)
+    Reach { inboxes: hosts.iter().map(inbox).collect(), ..Reach::default() }
 }
 
 /// A message of `by` about `post`.
@@ -32,8 +40,24 @@ fn shipment(env: &Env, by: Id, post: Id) -> Shipment {
         body: "{}".into(),
         subject: format!("https://weir.test/posts/{post}"),
         passed_on: false,
+        is_count: false,
         about: Some(post),
     }
+}
+
+/// The same as the face sends it: behind what waits for the same inboxes.
+fn follow_up(tx: &mut Tx, env: &Env, shipment: Shipment, hosts: &[&str]) -> Result<Id, Error> {
+    let reach = reach(hosts);
+    outgoing::replace_counts(tx, &shipment, &reach)?;
+    let waiting = outgoing::waiting_for(tx, &shipment, &reach)?;
+    outgoing::ship(tx, env, &shipment, &reach, |inbox| waiting.contains_key(&inbox.url))?;
+    Ok(shipment.id)
+}
+
+/// `host` has taken message `payload`.
+fn taken(tx: &mut Tx, env: &Env, host: &str, payload: Id) -> Result<(), Error> {
+    let inbox = format!("https://{host}/inbox");
+    outgoing::settle(tx, env, host, &[Tried { payload, inbox, end: End::Taken }])
 }
 
 #[tokio::test]
@@ -200,16 +224,95 @@ async fn who_is_told_what_follows_waits_for_what_is_for_the_same_inboxes_and_for
             for _ in 0..3 {
                 ship(tx, env, alice, Id(1), &["far.test", "near.test"])?;
             }
-            let inbox = |host: &str| Inbox {
-                url: format!("https://{host}/inbox"),
-                domain: host.to_owned(),
-            };
-            let inboxes = ["near.test", "new.test"].map(inbox).to_vec();
-            let reach = Reach { inboxes, ..Reach::default() };
+            let reach = reach(&["near.test", "new.test"]);
             outgoing::waiting_for(tx, &shipment(env, alice, Id(1)), &reach)
         };
         let waiting = place.write(say).await.unwrap();
         let near = ("https://near.test/inbox".to_owned(), "near.test".to_owned());
         assert_eq!(waiting.into_iter().collect::<Vec<_>>(), [near], "{}", place.name());
+    }
+}
+
+#[tokio::test]
+async fn of_all_counts_of_a_poll_the_last_waits_and_one_that_may_be_on_its_way() {
+    for place in places() {
+        let alice = place.person("alice").await;
+        let post = place.post(alice, "Which of these?", Visibility::Public).await;
+        let everywhere = &["far.test", "near.test"];
+        let count = move |tx: &mut Tx, env: &Env| {
+            let count = Shipment { is_count: true, ..shipment(env, alice, post) };
+            let id = follow_up(tx, env, count, everywhere)?;
+            taken(tx, env, "near.test", id)?;
+            Ok::<_, Error>(id)
+        };
+        let waiting = async || {
+            let sql = "SELECT payload_id FROM deliveries WHERE host = 'far.test' ORDER BY 1";
+            place.read(move |tx, _| Ok(tx.column::<Id>(sql, &[])?)).await.unwrap()
+        };
+        let say = move |tx: &mut Tx, env: &Env| {
+            let create = follow_up(tx, env, shipment(env, alice, post), everywhere)?;
+            taken(tx, env, "near.test", create)?;
+            let counts: Vec<Id> = (0..30).map(|_| count(tx, env)).collect::<Result<_, _>>()?;
+            Ok((create, counts[29]))
+        };
+        let (create, last) = place.write(say).await.unwrap();
+        assert_eq!(waiting().await, [create, last], "{}", place.name());
+        let told = async || {
+            let read = place.read(move |tx, env| outgoing::arrivals(tx, env, post)).await;
+            read.unwrap().expect("it went out")
+        };
+        let hosts = |told: &outgoing::Arrivals| -> Vec<(String, Arrival, usize)> {
+            told.hosts.iter().map(|it| (it.host.clone(), it.arrival, it.inboxes)).collect()
+        };
+        // The newest 20 and the first: near has each of these, far two of them.
+        let known = told().await;
+        assert_eq!((known.inboxes, known.delivered, known.waiting), (23, 21, 2));
+        let [near, far] = ["near.test", "far.test"].map(str::to_owned);
+        let both = [(far.clone(), Arrival::Waiting, 2), (near.clone(), Arrival::Delivered, 21)];
+        assert_eq!(hosts(&known), both);
+        // The last may be on its way once nothing is before it; an edit is always told.
+        let more = move |tx: &mut Tx, env: &Env| {
+            taken(tx, env, "far.test", create)?;
+            count(tx, env)?;
+            let edit = follow_up(tx, env, shipment(env, alice, post), everywhere)?;
+            taken(tx, env, "near.test", edit)?;
+            count(tx, env)?;
+            Ok((edit, count(tx, env)?))
+        };
+        let (edit, newest) = place.write(more).await.unwrap();
+        assert_eq!(waiting().await, [last, edit, newest], "{}", place.name());
+        let all = move |tx: &mut Tx, env: &Env| {
+            [last, edit, newest].iter().try_for_each(|id| taken(tx, env, "far.test", *id))
+        };
+        place.write(all).await.unwrap();
+        let known = told().await;
+        assert_eq!((known.inboxes, known.delivered, known.waiting), (25, 25, 0));
+        let both = [(far, Arrival::Delivered, 4), (near, Arrival::Delivered, 21)];
+        assert_eq!(hosts(&known), both, "{}", place.name());
+    }
+}
+
+#[tokio::test]
+async fn a_count_replaces_none_that_may_be_on_its_way_or_goes_where_it_does_not() {
+    for place in places() {
+        let alice = place.person("alice").await;
+        let say = move |tx: &mut Tx, env: &Env| {
+            let count = |env: &Env| Shipment { is_count: true, ..shipment(env, alice, Id(1)) };
+            let ids = [
+                follow_up(tx, env, shipment(env, alice, Id(1)), &["far.test", "left.test"])?,
+                // It has a first try of its own, whatever it stands behind.
+                ship_as(tx, env, &count(env), &["far.test"])?,
+                follow_up(tx, env, count(env), &["far.test", "left.test"])?,
+                follow_up(tx, env, count(env), &["far.test"])?,
+            ];
+            let waits = |tx: &mut Tx, host: &str| {
+                let sql = "SELECT payload_id FROM deliveries WHERE host = ?1 ORDER BY 1";
+                tx.column::<Id>(sql, params![host])
+            };
+            Ok((ids, waits(tx, "far.test")?, waits(tx, "left.test")?))
+        };
+        let ([create, tried, both, last], far, left) = place.write(say).await.unwrap();
+        assert_eq!(far, [create, tried, last], "{}", place.name());
+        assert_eq!(left, [create, both], "{}", place.name());
     }
 }

@@ -77,7 +77,9 @@ pub fn compose(
     let composed = match message {
         Message::Vote { poll, choices } => return desk.votes(*poll, choices),
         Message::Create { status } => desk.create(*status)?,
-        Message::UpdateStatus { status } => desk.update_status(*status)?,
+        Message::UpdateStatus { status } | Message::CountVotes { status } => {
+            desk.update_status(*status)?
+        }
         Message::DeleteStatus { uri, visibility, concerned } => {
             desk.delete_status(uri, *visibility, concerned)?
         }

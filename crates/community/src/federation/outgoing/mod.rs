@@ -7,8 +7,10 @@
 //!              └───┴── not yet ── refused, gone or a week old ──▶ undelivered row
 //! ```
 //!
-//! What has arrived leaves no row behind: it is all that was shipped but what waits or failed.
+//! What has arrived leaves no row behind: it is all that was shipped but what waits or failed. A
+//! count of a poll that a later one replaces was not shipped to that inbox.
 
+mod counts;
 mod report;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -19,6 +21,7 @@ use weir_db::{Tx, Value, ids, params};
 use super::{Inbox, Reach, order};
 use crate::{Env, Error, slices};
 
+pub use counts::replace_counts;
 pub use report::{
     Arrival, Arrivals, HostArrival, HostBacklog, Overview, Totals, arrivals, arrivals_for, backlog,
     backlogs, overview, totals,
@@ -54,6 +57,8 @@ pub struct Shipment {
     pub subject: String,
     /// Whether it is another server's message that is only passed on.
     pub passed_on: bool,
+    /// Whether it only tells how many voted in a poll: a later one tells more.
+    pub is_count: bool,
     /// The post that it is about, whose author may ask what became of it.
     pub about: Option<Id>,
 }
@@ -70,11 +75,11 @@ pub fn ship(
     reach: &Reach,
     held: impl Fn(&Inbox) -> bool,
 ) -> Result<(), Error> {
-    let Shipment { id, by, body, subject, passed_on, about } = shipment;
+    let Shipment { id, by, body, subject, passed_on, is_count, about } = shipment;
     tx.run(
-        "INSERT INTO payloads (id, account_id, subject, body, passed_on)
-         VALUES (?1, ?2, ?3, ?4, ?5)",
-        params![id, by, number(subject), body, passed_on],
+        "INSERT INTO payloads (id, account_id, subject, body, passed_on, is_count)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        params![id, by, number(subject), body, passed_on, is_count],
     )?;
     let first_try_till = env.clock.now().plus_ms(FIRST_TRY_MS);
     let waiting = reach.inboxes.iter().map(|inbox| {

@@ -134,7 +134,8 @@ impl Jobs {
         Ok(moved)
     }
 
-    /// The same of these jobs of `queue` alone, whatever else was put off in their lanes.
+    /// The same of these jobs of `queue` alone, whatever else was put off in their lanes; and of
+    /// those among them that failed and wait for their next try.
     ///
     /// # Errors
     /// The database's.
@@ -153,7 +154,7 @@ impl Jobs {
         // By the ids, and not through all that is scheduled, as the rows' key begins: so the `+`.
         let moved = tx.execute_all(
             "UPDATE jobs_later SET due_at = ?1
-             WHERE id = ?2 AND queue = ?3 AND +state = 0 AND reason IS NOT NULL AND due_at > ?1",
+             WHERE id = ?2 AND queue = ?3 AND +state < 2 AND reason IS NOT NULL AND due_at > ?1",
             list.iter().map(each),
         )?;
         if moved > 0 {

@@ -16,6 +16,7 @@ use weir_community::{Env, Error};
 use weir_db::{Class, Tx};
 use weir_jobs::{Jobs, Outcome};
 
+use super::again::Again;
 use super::unknown::QUEUE;
 use crate::ActivityPub;
 use crate::resolver::{FAILURE_LIFE_MS, RemoteError, for_key};
@@ -83,7 +84,7 @@ pub(super) struct Wanted {
 
 /// A key, and the actor whose it is to be: what is fetched is the actor, and who names another one
 /// with somebody's key does not speak for that key.
-type Name = (String, String);
+pub(super) type Name = (String, String);
 
 /// How a fetch went that got no key.
 #[derive(Debug, Clone)]
@@ -145,6 +146,7 @@ pub(crate) struct Meetings {
     running: Arc<Semaphore>,
     state: Mutex<State>,
     ends: Cache<Name, End>,
+    again: Again,
 }
 
 #[derive(Default)]
@@ -227,6 +229,7 @@ impl Default for Meetings {
             running: Arc::new(Semaphore::new(RUNNING_MAX)),
             state: Mutex::default(),
             ends: Cache::builder().max_capacity(ENDS_MAX).time_to_live(ENDS_LIFE).build(),
+            again: Again::default(),
         }
     }
 }
@@ -235,6 +238,11 @@ impl Meetings {
     /// How the fetch of a key went that is not to be asked for again now; none if it is.
     pub(super) fn end(&self, wanted: &Wanted, now: Timestamp) -> Option<End> {
         self.ends.get(&wanted.name()).filter(|end| end.lasts(now))
+    }
+
+    /// A message whose key could not be had waits for its next try.
+    pub(super) fn comes_again(&self, wanted: &Wanted) {
+        self.again.add(&wanted.name(), wanted.message);
     }
 
     /// What there is for a message that wants a key.
@@ -315,14 +323,20 @@ pub(super) struct Flight {
 }
 
 impl Flight {
-    /// The fetch is over; the messages that waited for it.
+    /// The fetch is over; the messages that waited for it, and where the key is here those that
+    /// did so before.
     fn ended(mut self, end: Option<End>) -> BTreeSet<Id> {
         let Some(name) = self.name.take() else { return BTreeSet::new() };
+        let is_here = end.is_none();
         match end {
             Some(end) => self.meetings.ends.insert(name.clone(), end),
             None => self.meetings.ends.invalidate(&name),
         }
-        self.meetings.over(&name)
+        let mut messages = self.meetings.over(&name);
+        if is_here {
+            messages.extend(self.meetings.again.take(&name).iter());
+        }
+        messages
     }
 }
 
@@ -447,7 +461,7 @@ impl ActivityPub {
         for_key(host, Box::pin(self.fetch_key(wanted))).await
     }
 
-    /// Has `messages` that were put off judged again now.
+    /// Has `messages` that were put off, or wait for their next try, judged again now.
     async fn call_strangers(&self, messages: &[Id]) {
         for some in messages.chunks(CALLED_MAX) {
             let some = some.to_vec();
@@ -537,6 +551,23 @@ mod tests {
         assert!(first(&meetings, &key, 1).is_some(), "it can be asked again");
         drop(other);
         assert_eq!(meetings.state.lock().messages, 0);
+    }
+
+    #[test]
+    fn who_waits_for_the_next_try_is_called_back_once_the_key_is_here_and_not_before() {
+        let meetings = meetings();
+        let (key, other_key) = (wanted("a.example", 1, 7), wanted("a.example", 1, 8));
+        meetings.comes_again(&Wanted { message: Id(5), ..key.clone() });
+        meetings.comes_again(&Wanted { message: Id(6), ..other_key });
+        let ended = |end| -> Vec<Id> {
+            let flight = first(&meetings, &key, 1).unwrap();
+            assert!(meetings.joins(&Wanted { message: Id(7), ..key.clone() }));
+            flight.ended(end).into_iter().collect()
+        };
+        let absent = End::Absent { at: Timestamp::default(), reason: "404".into() };
+        assert_eq!(ended(Some(absent)), [Id(7)]);
+        assert_eq!(ended(None), [Id(5), Id(7)]);
+        assert_eq!(ended(None), [Id(7)], "the other was called");
     }
 
     #[test]

@@ -14,6 +14,7 @@
 //!   signature does not fit.
 //! - Too much waits: 429 or 503 with `Retry-After`.
 
+mod again;
 mod backlog;
 mod bodies;
 mod callers;

@@ -322,8 +322,10 @@ impl ActivityPub {
         }
         let is_spent = source.is_some_and(|source| sources.is_spent(source, now));
         let outcome = end.outcome(now.since_ms(wanted.since).max(0), is_spent, now);
-        if matches!(outcome, Outcome::Discard(_)) {
-            dropped("no_key");
+        match outcome {
+            Outcome::Discard(_) => dropped("no_key"),
+            Outcome::Retry { .. } => self.inbox().meetings.comes_again(wanted),
+            _ => {}
         }
         outcome
     }

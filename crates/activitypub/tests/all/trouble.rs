@@ -78,6 +78,36 @@ async fn what_somebody_wrote_waits_while_their_server_does_not_find_them_and_not
 }
 
 #[tokio::test]
+async fn a_key_that_is_there_at_last_calls_those_back_who_waited_long_for_it() {
+    for place in places() {
+        let peer = Peer::start().await;
+        let alice = place.person("alice").await;
+        let alice = actor_of(&place, alice).await;
+        peer.withhold("/users/carol", StatusCode::NOT_FOUND);
+        let write = async |number: usize| {
+            let note = create(&peer, "carol", number, &alice);
+            assert_eq!(send(&place, &peer, Form::Cavage, "carol", &note).await, 202);
+        };
+        write(1).await;
+        let running = place.start();
+        // The third look is after twenty minutes, and the next one twenty minutes later.
+        for looks in 1..=3 {
+            until("it is not there", async || retried(&place).await == looks).await;
+            if looks < 3 {
+                place.pass(600_000);
+            }
+        }
+        peer.put("/users/carol", peer.actor_with("carol", &peer.public_pem()));
+        place.pass(660_000);
+        write(2).await;
+        until("both", async || place.count("statuses").await == 2).await;
+        assert_eq!(retried(&place).await, 3, "it was not its time");
+        assert_eq!(peer.fetched().iter().filter(|path| *path == "/users/carol").count(), 4);
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
 async fn a_move_waits_for_a_server_that_does_not_believe_who_asks_and_for_one_that_failed_before() {
     for place in places() {
         let (old, new) = (Peer::start().await, Peer::start().await);

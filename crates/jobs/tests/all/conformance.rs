@@ -252,6 +252,26 @@ async fn of_what_was_put_off_in_a_lane_only_that_comes_which_is_called() {
 }
 
 #[tokio::test]
+async fn what_failed_comes_at_once_when_it_is_called_by_its_number() {
+    for place in places() {
+        let (running, mut runs) = place.at_work();
+        let called = place.add(1, Does::FailFirst).await;
+        assert_eq!(soon(runs.recv()).await, Some((1, 1)), "{}", place.name());
+        place.sets(0, 1, 0).await;
+        let jobs = place.house.jobs.clone();
+        let moved = place.house.write(move |tx| jobs.hasten_each(tx, Deed::QUEUE, &[called])).await;
+        if place.redis.is_some() {
+            assert_eq!(moved, 0, "there it waits for its time");
+            place.house.advance(1_000);
+        } else {
+            assert_eq!(moved, 1, "{}", place.name());
+        }
+        assert_eq!(soon(runs.recv()).await, Some((1, 2)), "{}", place.name());
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
 async fn what_fails_too_often_or_for_good_is_dead_and_what_is_not_worth_it_is_gone() {
     for place in places() {
         let (running, mut runs) = place.at_work();

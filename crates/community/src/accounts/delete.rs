@@ -14,6 +14,7 @@ use crate::statuses::Status;
 use crate::streams::Noun;
 use crate::{
     Community, Env, Error, chat, done_or_retry, media, oauth, relationships, slices, statuses,
+    users,
 };
 
 /// Rows that are taken at a time.
@@ -71,12 +72,14 @@ const REMAINS: &[&str] = &[
 /// Deletes the local account `id` for good.
 ///
 /// # Errors
-/// [`Error::NotFound`] when it is not local, or deleted already.
+/// [`Error::NotFound`] when it is not local, or deleted already; [`Error::Conflict`] when it is the
+/// last admin's.
 pub fn delete(tx: &mut Tx, env: &Env, id: Id) -> Result<(), Error> {
     let account = by_id(tx, id)?;
     if !account.is_local() || account.deleted_at.is_some() || account.kind == "application" {
         return Err(Error::NotFound("Account"));
     }
+    users::keep_an_admin(tx, id)?;
     federation::send(tx, env, id, Message::DeleteActor { actor: account.uri.clone() })?;
     env.streams.people_changed(tx, id);
     tx.run(

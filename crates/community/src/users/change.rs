@@ -4,7 +4,7 @@ use weir_base::Id;
 use weir_db::{Tx, params};
 
 use super::credentials::end_links;
-use super::{KeptPassword, Role, User, by_account, check_email, forget_chat_tokens};
+use super::{KeptPassword, Role, User, by_account, check_email, forget_chat_tokens, keep_an_admin};
 use crate::streams::Event;
 use crate::{Env, Error, oauth};
 
@@ -34,12 +34,28 @@ pub struct UserChange {
     pub disabled: Option<bool>,
 }
 
+impl UserChange {
+    /// Whether it leaves `user`, who could act as an admin, unable to.
+    fn ends_admin(&self, user: &User) -> bool {
+        let admin = Role::Admin.name();
+        let was = user.role == admin && user.approved && !user.disabled;
+        let lost = self.role.is_some_and(|role| role.name() != admin)
+            || self.approved == Some(false)
+            || self.disabled == Some(true);
+        was && lost
+    }
+}
+
 /// Changes the user of the local account `account`.
 ///
 /// # Errors
-/// [`Error::Invalid`] when the address is not acceptable or taken; [`Error::NotFound`].
+/// [`Error::Invalid`] when the address is not acceptable or taken; [`Error::Conflict`] when no
+/// admin would be left; [`Error::NotFound`].
 pub fn change(tx: &mut Tx, env: &Env, account: Id, change: &UserChange) -> Result<(), Error> {
     let user = by_account(tx, account)?;
+    if change.ends_admin(&user) {
+        keep_an_admin(tx, account)?;
+    }
     match change {
         UserChange {
             email: None,

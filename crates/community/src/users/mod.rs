@@ -270,21 +270,22 @@ pub fn first_admin(tx: &mut Tx) -> Result<Option<Id>, Error> {
     Ok(tx.value(sql, &[])?)
 }
 
-/// Refuses to go on where `account` is the last admin's.
-///
-/// # Errors
-/// [`Error::Conflict`].
-pub fn keep_an_admin(tx: &mut Tx, account: Id) -> Result<(), Error> {
-    if by_account(tx, account)?.role != Role::Admin.name() {
+/// Refuses to go on where `account`, which is about to go or to lose the role, is the last admin's.
+pub(crate) fn keep_an_admin(tx: &mut Tx, account: Id) -> Result<(), Error> {
+    let sql = "SELECT role FROM users WHERE account_id = ?1";
+    if tx.value::<String>(sql, params![account])?.as_deref() != Some(Role::Admin.name()) {
         return Ok(());
     }
-    let sql = "SELECT account_id FROM users WHERE role = 'admin' AND disabled = 0
-               AND account_id <> ?1 ORDER BY account_id LIMIT 1";
+    // Of two who go in the same moment one finds the row changed that it counts on.
+    let sql = "SELECT account_id FROM users WHERE role = 'admin' AND approved = 1 AND disabled = 0
+               AND account_id <> ?1 ORDER BY account_id LIMIT 1 FOR UPDATE";
     match tx.value::<Id>(sql, params![account])? {
         Some(_) => Ok(()),
-        None => {
-            Err(Error::Conflict("this is the last admin; make another one an admin first".into()))
-        }
+        None => Err(Error::Conflict(
+            "this is the last admin; make another one an admin first: \
+             `weir account set NAME --role admin`"
+                .into(),
+        )),
     }
 }
 

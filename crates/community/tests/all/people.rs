@@ -389,6 +389,38 @@ async fn a_deleted_account_is_gone_at_once_and_its_traces_soon() {
 }
 
 #[tokio::test]
+async fn the_last_admin_neither_leaves_nor_loses_the_role() {
+    for place in places() {
+        let admin = place.staff("olga", Role::Admin).await;
+        place.staff("bob", Role::Moderator).await;
+        let no_change = UserChange::default;
+        let ends = [
+            UserChange { role: Some(Role::Moderator), ..no_change() },
+            UserChange { approved: Some(false), ..no_change() },
+            UserChange { disabled: Some(true), ..no_change() },
+        ];
+        let refused = |ended: Result<(), Error>| {
+            let Err(Error::Conflict(why)) = ended else { panic!("{ended:?}") };
+            assert!(why.contains("weir account set NAME --role admin"), "{why}");
+        };
+        for change in ends.clone() {
+            refused(place.write(move |tx, env| users::change(tx, env, admin, &change)).await);
+        }
+        refused(place.write(move |tx, env| accounts::delete(tx, env, admin)).await);
+        let stays = UserChange { role: Some(Role::Admin), disabled: Some(false), ..no_change() };
+        place.write(move |tx, env| users::change(tx, env, admin, &stays)).await.unwrap();
+        // One who is shut out can do nothing, and so does not count.
+        let other = place.staff("alice", Role::Admin).await;
+        let [demote, _, shut_out] = ends;
+        place.write(move |tx, env| users::change(tx, env, other, &shut_out)).await.unwrap();
+        refused(place.write(move |tx, env| accounts::delete(tx, env, admin)).await);
+        place.staff("carol", Role::Admin).await;
+        place.write(move |tx, env| users::change(tx, env, admin, &demote)).await.unwrap();
+        place.write(move |tx, env| accounts::delete(tx, env, admin)).await.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn staff_acts_only_below_its_rank_and_what_it_does_can_be_taken_back() {
     for place in places() {
         let admin = place.staff("root_1", Role::Admin).await;

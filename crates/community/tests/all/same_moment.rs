@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
 
 use weir_base::Id;
-use weir_community::{Env, Error, housekeeping, statuses, tags};
+use weir_community::users::{self, Role, UserChange};
+use weir_community::{Env, Error, accounts, housekeeping, statuses, tags};
 use weir_db::{Class, Tx};
 
 use crate::housekeeping::{DAY_MS, KEEP, actor, agrees, chore, count, learn, left};
@@ -60,6 +61,31 @@ async fn a_mark_made_in_the_same_moment_is_not_lost() {
         let there = left(&place).await.contains(&post);
         assert_eq!(marked, there, "marked and gone, or neither");
         agrees(&place).await;
+    }
+}
+
+#[tokio::test]
+async fn of_two_admins_who_leave_in_the_same_moment_one_stays() {
+    for place in of_many_writers() {
+        let admins = [place.person("alice").await, place.person("bob").await];
+        for id in admins {
+            let change = UserChange { role: Some(Role::Admin), ..UserChange::default() };
+            place.write(move |tx, env| users::change(tx, env, id, &change)).await.unwrap();
+        }
+        let both = Arc::new(Barrier::new(2));
+        let leave = |id: Id| {
+            let (both, met) = (both.clone(), AtomicBool::new(false));
+            place.community.write(Class::Interactive, move |tx, env| {
+                tx.value::<i64>("SELECT count(*) FROM users", &[])?;
+                if !met.swap(true, Ordering::Relaxed) {
+                    both.wait();
+                }
+                accounts::delete(tx, env, id)
+            })
+        };
+        let (one, other) = tokio::join!(leave(admins[0]), leave(admins[1]));
+        let left = [one, other].into_iter().filter(Result::is_ok).count();
+        assert_eq!(left, 1);
     }
 }
 

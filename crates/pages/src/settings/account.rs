@@ -3,8 +3,8 @@
 use askama::Template;
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
-use weir_community::{accounts, users};
-use weir_db::Class;
+use weir_community::{Env, Error, accounts, users};
+use weir_db::{Class, Tx};
 
 use super::{again, done, frame};
 use crate::Pages;
@@ -141,7 +141,14 @@ pub async fn delete(
         return again(leave_form(&pages, &visitor, wrong));
     }
     let id = me.account.id;
-    pages.community.write(Class::Interactive, move |tx, env| accounts::delete(tx, env, id)).await?;
+    let unit = move |tx: &mut Tx, env: &Env| accounts::delete(tx, env, id);
+    match pages.community.write(Class::Interactive, unit).await {
+        // The last admin does not leave.
+        Err(Error::Conflict(why)) => {
+            return again(leave_form(&pages, &visitor, Problems::one("account", &why)));
+        }
+        deleted => deleted?,
+    }
     let mut response = Redirect::to("/").into_response();
     add_cookie(&mut response, &no_session_cookie(&pages));
     Ok(response)

@@ -156,6 +156,19 @@ async fn one_leaves_only_with_the_password() {
 }
 
 #[tokio::test]
+async fn the_last_admin_is_told_in_place_what_to_do_before_leaving() {
+    let site = Site::new();
+    let (_, mut browser) = site.staff("olga").await;
+    browser.get("/settings/delete").await;
+    let refused = browser.send(&[("password", PASSWORD)]).await;
+    assert_eq!(refused.status, 422);
+    assert!(refused.body.contains("weir account set NAME --role admin"), "{}", refused.body);
+    site.staff("alice").await;
+    assert_eq!(browser.send(&[("password", PASSWORD)]).await.status, 303);
+    assert_eq!(browser.get("/@olga").await.status, 410);
+}
+
+#[tokio::test]
 async fn the_settings_are_there_and_the_profile_is_changed() {
     let site = Site::new();
     site.person("alice").await;

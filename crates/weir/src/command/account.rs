@@ -237,7 +237,6 @@ async fn set(
 async fn delete(parts: &Parts, name: String) -> Result<Value, Error> {
     let unit = move |tx: &mut Tx, env: &_| {
         let (account, _) = find(tx, &name)?;
-        users::keep_an_admin(tx, account.id)?;
         accounts::delete(tx, env, account.id)?;
         Ok(account.username)
     };

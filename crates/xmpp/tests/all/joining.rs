@@ -1,10 +1,11 @@
 //! Joining by chat (XEP-0077, XEP-0445), passwords, and leaving.
 
 use weir_community::instance::{self, Registrations};
-use weir_community::users::{self, NewInvite};
+use weir_community::users::{self, NewInvite, Role};
 use weir_db::Class;
 use weir_xmpp::wire::Element;
 
+use super::commands::is_staff;
 use super::dialogue::play;
 use super::place::{App, Place, places};
 
@@ -136,6 +137,21 @@ async fn a_password_is_changed_by_its_owner_only() {
         let new = "<query xmlns='jabber:iq:register'><username>alice</username>\
                    <password>a quite new one</password></query>";
         let done = ask(&mut app, "set", new).await;
+        assert_eq!(done.attr("type"), Some("result"), "{done:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_last_admin_does_not_leave() {
+    for mut place in places().await {
+        is_staff(&mut place, "olga", Role::Admin).await;
+        let mut app = place.logged_in("olga", "home").await;
+        let remove = "<query xmlns='jabber:iq:register'><remove/></query>";
+        let refused = ask(&mut app, "set", remove).await;
+        assert_eq!(condition(&refused), "conflict");
+        assert!(format!("{refused:?}").contains("weir account set NAME --role admin"));
+        is_staff(&mut place, "alice", Role::Admin).await;
+        let done = ask(&mut app, "set", remove).await;
         assert_eq!(done.attr("type"), Some("result"), "{done:?}");
     }
 }

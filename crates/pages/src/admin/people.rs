@@ -107,6 +107,17 @@ fn user_of(tx: &mut Tx, account: &Account) -> Result<Option<User>, Error> {
     }
 }
 
+/// Why `by` may do nothing about the account `id`; empty when they may.
+pub(super) fn barred(tx: &mut Tx, by: Id, id: Id) -> Result<&'static str, Error> {
+    match moderation::check_rank(tx, by, id) {
+        Ok(()) => Ok(""),
+        Err(Error::Forbidden(_)) if by == id => Ok("This is you: staff cannot act on themselves."),
+        Err(Error::Forbidden(_)) => Ok("Staff can act only on people below their own rank."),
+        Err(Error::Gone(_)) => Ok("This account is deleted."),
+        Err(error) => Err(error),
+    }
+}
+
 fn state_in_words(account: &Account, user: Option<&User>) -> String {
     let mut words = Vec::new();
     if let Some(user) = user {
@@ -152,17 +163,8 @@ pub async fn page(
         .community
         .read(Class::Interactive, move |tx, _| {
             let account = accounts::by_id(tx, id)?;
-            let barred = match moderation::check_rank(tx, by, id) {
-                Ok(()) => "",
-                Err(Error::Forbidden(_)) if by == id => {
-                    "This is you: staff cannot act on themselves."
-                }
-                Err(Error::Forbidden(_)) => "Staff can act only on people below their own rank.",
-                Err(Error::Gone(_)) => "This account is deleted.",
-                Err(error) => return Err(error),
-            };
             let user = user_of(tx, &account)?;
-            Ok((account, user, barred))
+            Ok((account, user, barred(tx, by, id)?))
         })
         .await?;
     let page = PersonPage {

@@ -10,6 +10,7 @@ use weir_community::timelines::Range;
 use weir_community::{Env, Error, instance, moderation, statuses};
 use weir_db::{Class, Tx};
 
+use super::people::barred;
 use super::{frame, staff};
 use crate::Pages;
 use crate::face::Face;
@@ -100,6 +101,8 @@ struct ReportPage {
     posts: Vec<Post>,
     forwarded: bool,
     closed: bool,
+    /// Why who looks may do nothing about the account; empty when they may.
+    barred: &'static str,
 }
 
 /// `GET /admin/reports/ID`
@@ -109,9 +112,9 @@ pub async fn page(
     Path(id): Path<String>,
     query: Fields,
 ) -> Result<Response, Fault> {
-    staff(&visitor)?;
+    let by = staff(&visitor)?;
     let id: Id = id.parse().map_err(|_| Fault::not_found())?;
-    let (report, line, target, views, rules) = pages
+    let (line, report, target, views, rules, barred) = pages
         .community
         .read(Class::Interactive, move |tx, env| {
             let report = reports::get(tx, id)?;
@@ -119,10 +122,10 @@ pub async fn page(
             // Staff sees what was reported, whoever could see it.
             let views = statuses::load_for_all(tx, env, &report.status_ids.0)?;
             let rules = instance::rules(tx)?;
-            Ok((line(tx, env, &report)?, report, target, views, rules))
+            let barred = barred(tx, by, target.id)?;
+            Ok((line(tx, env, &report)?, report, target, views, rules, barred))
         })
-        .await
-        .map(|(line, report, target, views, rules)| (report, line, target, views, rules))?;
+        .await?;
     let broken = rules.into_iter().filter(|rule| report.rule_ids.0.contains(&rule.id));
     let page = ReportPage {
         frame: frame(&pages, &visitor, format!("Report on @{}", line.target.acct), &query),
@@ -134,6 +137,7 @@ pub async fn page(
         posts: pages.posts(&views).await?,
         forwarded: report.forwarded,
         closed: report.action_taken_at.is_some(),
+        barred,
     };
     show_form(&pages, &visitor, &page)
 }

@@ -267,6 +267,29 @@ async fn the_console_offers_only_what_its_reader_may_do() {
 }
 
 #[tokio::test]
+async fn a_report_offers_only_what_its_reader_may_do() {
+    let site = Site::new();
+    let (_, mut staff) = site.staff("alice").await;
+    let (olga, mut other) = site.staff("olga").await;
+    let carol = site.person("carol").await;
+    let draft = Draft { text: "by staff".into(), ..Draft::default() };
+    let post = site.write(move |tx, env| statuses::publish(tx, env, olga, &draft)).await;
+    let new = NewReport { target_id: olga, status_ids: vec![post], ..NewReport::default() };
+    let report = site.write(move |tx, env| reports::create(tx, env, carol, &new, "")).await.id;
+    let page = format!("/admin/reports/{report}");
+    for (browser, says) in
+        [(&mut staff, "below their own rank"), (&mut other, "cannot act on themselves")]
+    {
+        let body = browser.get(&page).await.body;
+        assert!(body.contains("by staff") && body.contains(says), "{body}");
+        assert_eq!(body.matches("name=\"action\"").count(), 1, "{body}");
+        assert_eq!(browser.send(&[("action", "suspend")]).await.status, 403);
+    }
+    assert_eq!(staff.send(&[("action", "resolve")]).await.status, 303);
+    assert!(staff.get(&page).await.body.contains("value=\"reopen\""));
+}
+
+#[tokio::test]
 async fn who_gets_no_mail_is_told_whom_to_ask() {
     for (sends, confirm_email) in [(false, true), (false, false), (true, false)] {
         let site = site(Registrations::Approval, confirm_email);

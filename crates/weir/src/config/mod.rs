@@ -281,7 +281,7 @@ settings! {
     section mail: Mail {
         /// smtp://USER:PASSWORD@HOST:PORT, or smtps:// for TLS from the first byte. With smtp://
         /// TLS is turned on where it is offered, and must be before a password is sent. Empty:
-        /// no mail goes out; what would have stands in the log.
+        /// no mail goes out; what would have stands in the log, as warnings.
         smtp_url: Secret<String> = Secret::new(String::new());
         /// The sender. Empty: `Weir <weir@DOMAIN>`.
         from: String = String::new();

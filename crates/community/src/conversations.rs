@@ -190,11 +190,15 @@ pub(crate) fn status_removed(tx: &mut Tx, env: &Env, status: Id, of: Id) -> Resu
     let Some((owner, others)) = owned else { return Ok(()) };
     let people: BTreeSet<Id> = others.into_iter().chain([owner]).collect();
     let owners: Vec<Id> = match last_among(tx, status, of, &people)? {
-        Some(before) => tx.column(
-            "UPDATE conversations SET last_status_id = ?2
-             WHERE conversation_id = ?3 AND last_status_id = ?1 RETURNING account_id",
-            params![status, before, of],
-        )?,
+        Some(before) => {
+            // That one may be deleted in the same moment, by who does not see yet what it becomes.
+            statuses::hold(tx, before)?;
+            tx.column(
+                "UPDATE conversations SET last_status_id = ?2
+                 WHERE conversation_id = ?3 AND last_status_id = ?1 RETURNING account_id",
+                params![status, before, of],
+            )?
+        }
         None => tx.column(
             "DELETE FROM conversations WHERE conversation_id = ?2 AND last_status_id = ?1
              RETURNING account_id",

@@ -1,15 +1,28 @@
-//! What people do in the moment in which housekeeping removes what they do it to.
+//! What people do in the same moment: beside each other, and beside housekeeping that removes what
+//! they do it to.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
 
 use weir_base::Id;
+use weir_community::statuses::{self, Draft, Visibility};
 use weir_community::users::{self, Role, UserChange};
-use weir_community::{Env, Error, accounts, housekeeping, statuses, tags};
+use weir_community::{Env, Error, accounts, housekeeping, tags};
 use weir_db::{Class, Tx};
 
 use crate::housekeeping::{DAY_MS, KEEP, actor, agrees, chore, count, learn, left};
 use crate::place::{Place, places};
+
+/// A look at what there is: the first time it waits until another has looked as well.
+fn meet(both: Arc<Barrier>) -> impl FnMut(&mut Tx) -> Result<(), Error> + Send + 'static {
+    let mut met = false;
+    move |tx: &mut Tx| {
+        let seen = tx.value::<i64>("SELECT count(*) FROM statuses", &[]);
+        if !std::mem::replace(&mut met, true) {
+            both.wait();
+        }
+        Ok(seen.map(|_| ())?)
+    }
+}
 
 /// Runs `act` beside a run of the chore `name`, once both have seen what there is before either
 /// writes; tells whether it succeeded.
@@ -19,17 +32,7 @@ async fn beside(
     act: impl Fn(&mut Tx, &Env) -> Result<(), Error> + Send + 'static,
 ) -> bool {
     let both = Arc::new(Barrier::new(2));
-    let meet = |both: Arc<Barrier>| {
-        let met = AtomicBool::new(false);
-        move |tx: &mut Tx| {
-            let seen = tx.value::<i64>("SELECT count(*) FROM statuses", &[]);
-            if !met.swap(true, Ordering::Relaxed) {
-                both.wait();
-            }
-            seen.map(|_| ())
-        }
-    };
-    let (one, other) = (meet(both.clone()), meet(both));
+    let (mut one, mut other) = (meet(both.clone()), meet(both));
     let acts = place.community.write(Class::Interactive, move |tx, env| {
         one(tx)?;
         act(tx, env)
@@ -41,6 +44,22 @@ async fn beside(
     let (acted, pruned) = tokio::join!(acts, prune);
     pruned.unwrap();
     acted.is_ok()
+}
+
+/// Runs both acts once both have seen what there is before either writes.
+async fn together(
+    place: &Place,
+    acts: [impl Fn(&mut Tx, &Env) -> Result<(), Error> + Send + 'static; 2],
+) -> [Result<(), Error>; 2] {
+    let both = Arc::new(Barrier::new(2));
+    let [one, other] = acts.map(|act| {
+        let mut meet = meet(both.clone());
+        place.community.write(Class::Interactive, move |tx, env| {
+            meet(tx)?;
+            act(tx, env)
+        })
+    });
+    tokio::join!(one, other).into()
 }
 
 /// SQLite has one writer: there it cannot happen.
@@ -72,20 +91,33 @@ async fn of_two_admins_who_leave_in_the_same_moment_one_stays() {
             let change = UserChange { role: Some(Role::Admin), ..UserChange::default() };
             place.write(move |tx, env| users::change(tx, env, id, &change)).await.unwrap();
         }
-        let both = Arc::new(Barrier::new(2));
-        let leave = |id: Id| {
-            let (both, met) = (both.clone(), AtomicBool::new(false));
-            place.community.write(Class::Interactive, move |tx, env| {
-                tx.value::<i64>("SELECT count(*) FROM users", &[])?;
-                if !met.swap(true, Ordering::Relaxed) {
-                    both.wait();
-                }
-                accounts::delete(tx, env, id)
-            })
+        let leave = |id| move |tx: &mut Tx, env: &Env| accounts::delete(tx, env, id);
+        let left = together(&place, admins.map(leave)).await;
+        assert_eq!(left.iter().filter(|left| left.is_ok()).count(), 1, "{left:?}");
+    }
+}
+
+#[tokio::test]
+async fn of_the_newest_two_posts_deleted_in_the_same_moment_a_conversation_names_neither() {
+    for place in of_many_writers() {
+        let (alice, bob) = (place.person("alice").await, place.person("bob").await);
+        let first = place.post(alice, "@bob one", Visibility::Direct).await;
+        let answer = async |by, text: &str| {
+            let (text, in_reply_to) = (text.into(), Some(first));
+            let visibility = Visibility::Direct;
+            let draft = Draft { text, in_reply_to, visibility, ..Draft::default() };
+            place.write(move |tx, env| statuses::publish(tx, env, by, &draft)).await.unwrap()
         };
-        let (one, other) = tokio::join!(leave(admins[0]), leave(admins[1]));
-        let left = [one, other].into_iter().filter(Result::is_ok).count();
-        assert_eq!(left, 1);
+        let two = answer(alice, "@bob two").await;
+        let three = answer(bob, "@alice three").await;
+        let delete =
+            |(by, id)| move |tx: &mut Tx, env: &Env| statuses::delete(tx, env, by, id).map(|_| ());
+        for deleted in together(&place, [(alice, two), (bob, three)].map(delete)).await {
+            deleted.unwrap();
+        }
+        let sql = "SELECT last_status_id FROM conversations";
+        let named: Vec<Id> = place.read(move |tx, _| Ok(tx.column(sql, &[])?)).await.unwrap();
+        assert_eq!(named, [first, first]);
     }
 }
 

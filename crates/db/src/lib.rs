@@ -112,7 +112,7 @@ impl Default for Options {
     }
 }
 
-/// A handle on the database; clones share it. The last one dropped stops its threads.
+/// A handle on the database; clones share it. The last one dropped closes it.
 #[derive(Clone)]
 pub struct Db {
     shared: Arc<Shared>,
@@ -134,11 +134,17 @@ struct Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Shared {
+    fn close(&self) {
         self.reads.close();
         if let Some(log) = &self.log {
             log.close();
         }
-        let mut threads = std::mem::take(self.threads.get_mut());
+        let mut threads = std::mem::take(&mut *self.threads.lock());
         let (follower, writer) = (threads.pop(), threads.pop());
         // SQLite's writer closes last: the last connection empties the log, and of two that close
         // at the same moment neither is the last.
@@ -222,6 +228,13 @@ impl Db {
             return Err(Error::Url);
         };
         Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// Does what waits and ends, whoever else has a handle still: from then on each unit fails with
+    /// [`Error::Closed`]. SQLite's log is copied into the database before, and goes. Blocks; where
+    /// it is cut off, nothing is lost.
+    pub fn close(&self) {
+        self.shared.close();
     }
 
     /// Which database this is.

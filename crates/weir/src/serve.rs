@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use weir_base::{Random, Turns};
 use weir_community::{Community, Site, streams};
-use weir_db::Dialect;
+use weir_db::{Db, Dialect};
 use weir_http::{Limits, Serving, Tls, TlsError};
 
 use crate::beneath::Beneath;
@@ -127,7 +127,12 @@ pub fn run(loaded: &Loaded, checked: &Checked, extra_ca: Option<&Path>) -> Resul
     runtime.shutdown_timeout(Duration::from_secs(1));
     beneath.door.shutdown_timeout(Duration::from_secs(1));
     beneath.jobs.shutdown_timeout(Duration::from_secs(1));
-    served
+    // Nobody else may have the data directory before the database is closed; and parts that are
+    // kept for ever have handles on it.
+    let (_data, db) = served?;
+    db.close();
+    tracing::info!("stopped");
+    Ok(())
 }
 
 fn announce(loaded: &Loaded, checked: &Checked) {
@@ -155,11 +160,12 @@ struct Listeners {
     chat: xmpp::Doors,
 }
 
+/// Serves until a signal ends it; what is left to do then is to close the database.
 async fn serve(
     checked: &Checked,
     extra_ca: Option<&Path>,
     beneath: &Beneath,
-) -> Result<(), ServeError> {
+) -> Result<(DataDir, Db), ServeError> {
     let config = &checked.config;
     let descriptors_max = process::raise_descriptor_limit();
     let data = DataDir::open(&config.data)?;
@@ -234,6 +240,7 @@ async fn serve(
     let telling =
         tokio::spawn(streams::run_among(parts.community.clone(), nodes, committed.clone()));
     tasks.spawn(drain(parts.community.clone(), shutdown.clone()));
+    let db = parts.db.clone();
     drop(parts);
 
     let metrics_address = listeners.metrics_address.map(|address| address.to_string());
@@ -266,8 +273,7 @@ async fn serve(
     if let Err(error) = telling.await {
         tracing::error!(%error, "the other nodes may not know what was done last");
     }
-    tracing::info!("stopped");
-    Ok(())
+    Ok((data, db))
 }
 
 /// The other nodes on the same database, where there can be some.

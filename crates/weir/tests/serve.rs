@@ -125,6 +125,8 @@ fn sigterm_ends_it_with_status_0_and_frees_the_data_directory() {
         assert_eq!(server.process.wait().unwrap().code(), Some(0));
         drop(idle);
         assert!(!data.join("control.sock").exists());
+        // All is in the database, which alone is then a whole copy.
+        assert!(data.join("weir.db").exists() && !data.join("weir.db-wal").exists());
     }
 }
 

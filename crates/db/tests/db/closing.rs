@@ -46,6 +46,21 @@ fn closing_does_what_waits_and_ends_every_thread() {
 }
 
 #[test]
+fn a_database_that_is_closed_has_no_log_whoever_has_a_handle_still() {
+    for fixture in fixture::databases() {
+        make_table(&fixture.db);
+        let kept = fixture.db.clone();
+        kept.write_blocking(CLASS, |tx| insert(tx, 1)).unwrap();
+        fixture.db.close();
+        fixture.db.close();
+        let late = kept.write_blocking(CLASS, |tx| insert(tx, 2));
+        assert!(matches!(late, Err(Error::Closed)), "{}: {late:?}", fixture.name);
+        assert!(!fixture.directory().join("weir.db-wal").exists(), "{}", fixture.name);
+        assert_eq!(marks(&fixture.open_again()), [1], "{}", fixture.name);
+    }
+}
+
+#[test]
 fn the_last_handle_may_be_dropped_by_a_unit_on_a_thread_of_the_database() {
     struct Tell(std::sync::mpsc::Sender<()>);
     impl Drop for Tell {

@@ -127,10 +127,12 @@ pub fn run(loaded: &Loaded, checked: &Checked, extra_ca: Option<&Path>) -> Resul
     runtime.shutdown_timeout(Duration::from_secs(1));
     beneath.door.shutdown_timeout(Duration::from_secs(1));
     beneath.jobs.shutdown_timeout(Duration::from_secs(1));
-    // Nobody else may have the data directory before the database is closed; and parts that are
-    // kept for ever have handles on it.
+    // Nobody else may have the data directory before SQLite is closed; and parts that are kept for
+    // ever have handles on it. PostgreSQL needs no farewell.
     let (_data, db) = served?;
-    db.close();
+    if db.dialect() == Dialect::Sqlite {
+        db.close();
+    }
     tracing::info!("stopped");
     Ok(())
 }

@@ -259,7 +259,7 @@ impl Message<'_> {
             return self.unknown(key, activity).await;
         };
         let Err(error) = checked.verify(&known.key) else {
-            return Ok(self.take(checked, key, activity, &known).await);
+            return self.take(checked, key, activity, &known).await;
         };
         let (source, now) = (self.client.source(), self.face.now());
         let sources = &self.face.inbox().sources;
@@ -271,7 +271,7 @@ impl Message<'_> {
         let was_refetched = self.face.was_refetched(key.as_str());
         let fresh = self.face.key_owner(key.as_str()).await?;
         if let Some(fresh) = fresh.filter(|fresh| checked.verify(&fresh.key).is_ok()) {
-            return Ok(self.take(checked, key, activity, &fresh).await);
+            return self.take(checked, key, activity, &fresh).await;
         }
         if was_refetched {
             sources.forged(source, now);
@@ -287,23 +287,27 @@ impl Message<'_> {
         key: &Uri,
         activity: &Arc<Activity>,
         known: &Signer,
-    ) -> Verdict {
-        let face = self.face;
+    ) -> Result<Verdict, Error> {
+        let (face, host) = (self.face, key.authority());
         if activity.actor != known.uri.as_str() {
-            return forbidden("forged", "the key is another actor's");
+            return Ok(forbidden("forged", "the key is another actor's"));
         }
-        if known.suspended && !is_farewell(activity.kind) {
-            return forbidden("suspended", "the actor is suspended here");
+        if !is_farewell(activity.kind) {
+            if known.suspended {
+                return Ok(forbidden("suspended", "the actor is suspended here"));
+            }
+            if face.is_barred(known, host).await? {
+                return Ok(forbidden("blocked", "the server of the actor's name is blocked here"));
+            }
         }
         let Ok(body) = std::str::from_utf8(self.body) else {
-            return WireError::Json("it is not UTF-8".into()).into();
+            return Ok(WireError::Json("it is not UTF-8".into()).into());
         };
         let body = Compact::of(body);
         let (jobs, now) = (&face.community().env().jobs, face.now());
-        let host = key.authority();
         let bytes = ROW_BYTES + 2 * host.len() + known.uri.len() + body.len_bytes();
         if let Some(refusal) = face.inbox().full.lock().inbound(jobs, now, host, bytes) {
-            return Verdict::Later(refusal);
+            return Ok(Verdict::Later(refusal));
         }
         let inbound = Inbound {
             host: host.to_owned(),
@@ -320,13 +324,13 @@ impl Message<'_> {
             true => Admitted::Late(Late(inbound)),
             false => Admitted::Known(inbound),
         };
-        match face.inbox().admitted.ask(face.community(), admitted).await {
+        Ok(match face.inbox().admitted.ask(face.community(), admitted).await {
             Some(()) => {
                 face.heard_from(host);
                 Verdict::Accepted
             }
             None => Verdict::Failed,
-        }
+        })
     }
 
     /// A message that another server hands on: it proves nothing but who says so, and is reason

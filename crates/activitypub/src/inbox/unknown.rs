@@ -5,6 +5,7 @@
 //! to messages of those who are known: to get to know a sender costs as much as several of these.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
@@ -12,7 +13,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
 use weir_base::Timestamp;
-use weir_community::Env;
+use weir_community::{Env, Error as CommunityError};
 use weir_db::{Class, Error as DbError, Tx};
 use weir_jobs::{Claimed, Delay, Failure, Job, Last, Outcome, Prepared, Queue, Registry, Retry};
 
@@ -194,7 +195,7 @@ impl ActivityPub {
             .collect();
         let keys: Vec<String> =
             jobs.iter().map(|(claimed, _)| claimed.job.key_id.clone()).collect();
-        let known = match self.known_signers(keys).await {
+        let known = match self.known_and_spoken_with(keys).await {
             Ok(known) => known,
             Err(error) => return again(unread(&error)),
         };
@@ -217,6 +218,21 @@ impl ActivityPub {
             jobs.into_iter().map(one).collect()
         };
         beside(judge).await.unwrap_or_else(again)
+    }
+
+    /// Whose keys these are, as far as they are known; those whose names are of servers that are
+    /// not spoken with as if they were suspended.
+    async fn known_and_spoken_with(
+        &self,
+        keys: Vec<String>,
+    ) -> Result<HashMap<String, Signer>, CommunityError> {
+        let mut known = self.known_signers(keys).await?;
+        for (key, signer) in &mut known {
+            let key: Option<Uri> = key.parse().ok();
+            let host = key.as_ref().map_or("", Uri::authority);
+            signer.suspended |= self.is_barred(signer, host).await?;
+        }
+        Ok(known)
     }
 
     fn judge(&self, job: &Unverified, known: Option<&Signer>) -> Judged {

@@ -5,7 +5,7 @@ use weir_base::Timestamp;
 use weir_community::{Error, hosts};
 use weir_db::Class;
 
-use crate::ActivityPub;
+use crate::{ActivityPub, Signer};
 
 /// Servers remembered.
 const HOSTS_MAX: usize = 20_000;
@@ -65,5 +65,11 @@ impl ActivityPub {
             .await?;
         self.finder().policies.0.insert(authority.to_owned(), (decisions, now, standing));
         Ok(standing)
+    }
+
+    /// Whether the name of whose key this is, which came from `host`, is of another server, with
+    /// which this one does not speak.
+    pub(crate) async fn is_barred(&self, signer: &Signer, host: &str) -> Result<bool, Error> {
+        Ok(signer.domain != host && self.standing(&signer.domain).await? == Standing::Refused)
     }
 }

@@ -44,8 +44,14 @@ pub async fn send(
     status: Id,
     reader: &Reader,
 ) -> Result<Response, Refusal> {
-    let (kept, view) = seen(face, account, status, reader).await?;
-    if wants_page(reader.headers()) {
+    let found = find(face, account, status).await?;
+    let is_page = wants_page(reader.headers());
+    // A visitor's browser signs nothing.
+    if is_page && found.visibility.is_open() {
+        return Err(Refusal::Page(found.url));
+    }
+    let (kept, view) = read(face, &found, reader).await?;
+    if is_page {
         return Err(Refusal::Page(view.status.url.clone()));
     }
     let loaded = loaded(face, view).await?;
@@ -75,6 +81,11 @@ pub async fn seen(
     status: Id,
     reader: &Reader,
 ) -> Result<(Kept, View), Refusal> {
+    let found = find(face, account, status).await?;
+    read(face, &found, reader).await
+}
+
+async fn find(face: &ActivityPub, account: Id, status: Id) -> Result<Status, Refusal> {
     let uri = face.urls().post(account, status);
     let text = uri.as_str().to_owned();
     let found = face.community().read(Class::Interactive, move |tx: &mut Tx, _| {
@@ -83,12 +94,20 @@ pub async fn seen(
         let found = statuses::by_id(tx, status).ok();
         Ok((found.filter(|found| found.account_id == account && found.local), buried))
     });
-    let found = match found.await? {
-        (Some(found), _) => found,
-        (None, Some(at)) => return Err(Refusal::gone(uri, Some(at))),
-        (None, None) => return Err(Refusal::NotFound),
-    };
-    let (kept, who) = admitted(face, &found, reader).await?;
+    match found.await? {
+        (Some(found), _) => Ok(found),
+        (None, Some(at)) => Err(Refusal::gone(uri, Some(at))),
+        (None, None) => Err(Refusal::NotFound),
+    }
+}
+
+async fn read(
+    face: &ActivityPub,
+    found: &Status,
+    reader: &Reader,
+) -> Result<(Kept, View), Refusal> {
+    let (kept, who) = admitted(face, found, reader).await?;
+    let status = found.id;
     let view = face
         .community()
         .read(Class::Interactive, move |tx: &mut Tx, env| statuses::load_one(tx, env, who, status));

@@ -1,6 +1,7 @@
 //! A community that speaks only with servers that are listed.
 
-use http::HeaderMap;
+use http::header::ACCEPT;
+use http::{HeaderMap, HeaderValue};
 use serde_json::json;
 use weir_activitypub::signature::Form;
 use weir_community::federation::Resolver;
@@ -41,7 +42,11 @@ async fn who_is_not_listed_is_not_heard_not_looked_up_and_sent_nothing() {
             assert_eq!(read, if status == 202 { 200 } else { 403 }, "{name}");
         }
         until("it is there", async || place.count("statuses").await == 1).await;
-        place.post(alice, "For who is listed", Visibility::Public).await;
+        let post = place.post(alice, "For who is listed", Visibility::Public).await;
+        let mut browser = HeaderMap::new();
+        browser.insert(ACCEPT, HeaderValue::from_static("text/html"));
+        let page = place.get(&format!("{path}/statuses/{post}"), browser).await;
+        assert_eq!(page.status, 303, "a visitor signs nothing");
         came(&listed, "Create").await;
         until("nothing waits", async || place.waiting().await == 0).await;
         assert!(other.delivered().is_empty() && other.fetched().is_empty());
@@ -77,5 +82,18 @@ async fn whose_name_is_of_a_server_that_is_not_listed_comes_in_under_no_other() 
         allow(&place, &named).await;
         place.pass(600_000);
         place.face.address(&bob).await.unwrap();
+        // What he writes comes in while both are listed.
+        let alice = place.person("alice").await;
+        let (alice, running) = (actor_of(&place, alice).await, place.start());
+        let write = async |number: usize| {
+            let note = create(&host, "bob", number, &alice);
+            send(&place, &host, Form::Cavage, "bob", &note).await
+        };
+        assert_eq!(write(1).await, 202);
+        until("it is there", async || place.count("statuses").await == 1).await;
+        let domain = named.domain();
+        place.write(move |tx, env| hosts::disallow(tx, env, &domain)).await.unwrap();
+        assert_eq!(write(2).await, 403);
+        running.stop().await;
     }
 }

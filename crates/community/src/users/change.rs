@@ -38,7 +38,8 @@ impl UserChange {
     /// Whether it leaves `user`, who could act as an admin, unable to.
     fn ends_admin(&self, user: &User) -> bool {
         let admin = Role::Admin.name();
-        let was = user.role == admin && user.approved && !user.disabled;
+        let can_log_in = user.approved && !user.disabled && user.confirmed_at.is_some();
+        let was = user.role == admin && can_log_in;
         let lost = self.role.is_some_and(|role| role.name() != admin)
             || self.approved == Some(false)
             || self.disabled == Some(true);

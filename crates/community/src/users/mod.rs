@@ -276,9 +276,13 @@ pub(crate) fn keep_an_admin(tx: &mut Tx, account: Id) -> Result<(), Error> {
     if tx.value::<String>(sql, params![account])?.as_deref() != Some(Role::Admin.name()) {
         return Ok(());
     }
-    // Of two who go in the same moment one finds the row changed that it counts on.
+    // Of two who go in the same moment one finds the row changed that it counts on. Who cannot log
+    // in does not count.
     let sql = "SELECT account_id FROM users WHERE role = 'admin' AND approved = 1 AND disabled = 0
-               AND account_id <> ?1 ORDER BY account_id LIMIT 1 FOR UPDATE";
+                 AND confirmed_at IS NOT NULL AND account_id <> ?1
+                 AND NOT EXISTS (SELECT 1 FROM accounts a
+                   WHERE a.id = users.account_id AND a.suspended_at IS NOT NULL)
+               ORDER BY account_id LIMIT 1 FOR UPDATE";
     match tx.value::<Id>(sql, params![account])? {
         Some(_) => Ok(()),
         None => Err(Error::Conflict(

@@ -409,10 +409,13 @@ async fn the_last_admin_neither_leaves_nor_loses_the_role() {
         refused(place.write(move |tx, env| accounts::delete(tx, env, admin)).await);
         let stays = UserChange { role: Some(Role::Admin), disabled: Some(false), ..no_change() };
         place.write(move |tx, env| users::change(tx, env, admin, &stays)).await.unwrap();
-        // One who is shut out can do nothing, and so does not count.
+        // Those who cannot log in can do nothing, and so do not count.
         let other = place.staff("alice", Role::Admin).await;
         let [demote, _, shut_out] = ends;
         place.write(move |tx, env| users::change(tx, env, other, &shut_out)).await.unwrap();
+        let suspended = place.staff("dave", Role::Admin).await;
+        let sql = "UPDATE accounts SET suspended_at = 1 WHERE id = ?1";
+        place.write(move |tx, _| Ok(tx.run(sql, params![suspended])?)).await.unwrap();
         refused(place.write(move |tx, env| accounts::delete(tx, env, admin)).await);
         place.staff("carol", Role::Admin).await;
         place.write(move |tx, env| users::change(tx, env, admin, &demote)).await.unwrap();

@@ -46,7 +46,7 @@ pub enum AccountCommand {
         /// What stands before the @.
         name: String,
     },
-    /// Change how a person logs in, and what they may do.
+    /// Change how a person logs in, and what they may do; the last admin stays one.
     #[command(after_help = "Example:\n  weir account set alice --role admin")]
     #[command(group(ArgGroup::new("change").args(CHANGES).required(true).multiple(true)))]
     Set {

@@ -1,12 +1,12 @@
 //! Counts of a poll that wait: an inbox gets the last of them only, for it tells all that those
 //! before it do.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use weir_base::Id;
 use weir_db::{Tx, params};
 
-use super::{Shipment, ended, named, names, number};
+use super::{Shipment, ended, hold, named, names, number};
 use crate::Error;
 use crate::federation::Reach;
 
@@ -19,9 +19,8 @@ const WAITING: &str = "SELECT d.payload_id, d.host, d.inbox,
 
 /// Where `shipment` is a count, takes back those before it from the inboxes in `reach`, as far as
 /// nobody can have begun to deliver them: they wait behind something about the same post. So of all
-/// counts two wait for an inbox at most: one that may be on its way, and the last. To be called
-/// before [`waiting_for`](super::waiting_for), which holds what stays: whoever ends that wait at
-/// the same time begins again.
+/// counts two wait for an inbox at most: one that may be on its way, and the last. What they wait
+/// behind is held, so that whoever ends that wait at the same time begins again, or this does.
 ///
 /// # Errors
 /// The database's.
@@ -34,13 +33,16 @@ pub fn replace_counts(tx: &mut Tx, shipment: &Shipment, reach: &Reach) -> Result
             Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get::<i64>(3)? == 1))
         })?;
     let goes_to: HashSet<&str> = reach.inboxes.iter().map(|inbox| &*inbox.url).collect();
-    let (mut ahead, mut replaced) = (HashSet::new(), Vec::new());
+    let mut first: HashMap<&str, Id> = HashMap::new();
+    let (mut ahead, mut replaced) = (BTreeSet::new(), Vec::new());
     for (payload, host, inbox, is_held) in &waiting {
-        let is_behind = !ahead.insert(&**inbox);
-        if is_behind && *is_held && goes_to.contains(&**inbox) {
+        let before = *first.entry(inbox).or_insert(*payload);
+        if before != *payload && *is_held && goes_to.contains(&**inbox) {
+            ahead.insert((before, &**host, &**inbox));
             replaced.push((*payload, &**host, &**inbox));
         }
     }
+    hold(tx, ahead)?;
     ended(tx, replaced.iter().copied())?;
     let mut of_count: BTreeMap<Id, BTreeMap<&str, usize>> = BTreeMap::new();
     for (payload, host, _) in replaced {

@@ -168,19 +168,24 @@ pub fn waiting_for(
     )?;
     let goes_to: HashSet<&str> = reach.inboxes.iter().map(|inbox| &*inbox.url).collect();
     newest.retain(|(_, _, inbox)| goes_to.contains(&**inbox));
-    // In the order in which they are ended, so that no two transactions wait for each other.
-    newest.sort_unstable();
-    // On PostgreSQL a row that was only locked could still be ended by who began before and does
-    // not see this message; a row that was changed has them begin again.
-    let row = |(payload, host, inbox): &'_ (Id, String, String)| {
-        [Value::Text(host.clone().into()), Value::Int(payload.0), Value::Text(inbox.clone().into())]
+    hold(tx, newest.iter().map(|(payload, host, inbox)| (*payload, &**host, &**inbox)).collect())?;
+    Ok(newest.into_iter().map(|(_, host, inbox)| (inbox, host)).collect())
+}
+
+/// Has whoever ends these waits at the same time begin again: on PostgreSQL a row that was only
+/// locked could still be ended by who began before and does not see this message; not so one that
+/// was changed. In the order in which they are ended, so that no two transactions wait for each
+/// other.
+fn hold<'t>(tx: &mut Tx, rows: BTreeSet<(Id, &'t str, &'t str)>) -> Result<(), Error> {
+    let row = |(payload, host, inbox): (Id, &'t str, &'t str)| {
+        [Value::Text(host.into()), Value::Int(payload.0), Value::Text(inbox.into())]
     };
     tx.run_all(
         "UPDATE deliveries SET tries = tries
          WHERE host = ?1 AND payload_id = ?2 AND inbox = ?3",
-        newest.iter().map(row),
+        rows.into_iter().map(row),
     )?;
-    Ok(newest.into_iter().map(|(_, host, inbox)| (inbox, host)).collect())
+    Ok(())
 }
 
 /// Of the messages `payloads` those after which something was said about the same things, that may

@@ -71,7 +71,7 @@ pub enum JobsCommand {
     #[command(after_help = "Example:\n  weir jobs delete --all ready --lane spam.example")]
     Delete(Which),
     /// Move jobs that do not run to the dead set: one, or those of a set.
-    #[command(after_help = "Example:\n  weir jobs kill --all retries --kind link_crawl")]
+    #[command(after_help = "Example:\n  weir jobs kill --all retries --kind fetch_card")]
     Kill(Which),
     /// Take back a job that waits, or cut off a task that runs.
     #[command(after_help = "Example:\n  weir jobs cancel 113482910221926400")]

@@ -52,7 +52,10 @@ pub fn lines(title: &str, x: &str, y: &str, lines: &[Line<'_>]) -> String {
     }
     for (at, line) in lines.iter().enumerate() {
         let step = line.points.len().div_ceil(POINTS_MAX).max(1);
-        let points = line.points.iter().step_by(step);
+        // Of each part the highest: what hurts is not to be thinned out.
+        let points = line.points.chunks(step);
+        let points =
+            points.filter_map(|part| part.iter().max_by(|one, two| one.1.total_cmp(&two.1)));
         let points: Vec<String> =
             points.map(|(x, y)| format!("{:.1},{:.1}", right(*x), up(*y))).collect();
         let _ = write!(
@@ -156,6 +159,17 @@ mod tests {
         let svg = lines("a & b", "s", "jobs/s", &[line]);
         assert!(svg.contains("&lt;b&gt;") && svg.contains("a &amp; b") && !svg.contains("<b>"));
         assert!(svg.contains("<polyline") && !svg.contains("NaN"));
+    }
+
+    #[test]
+    fn a_peak_is_seen_however_many_points_there_are() {
+        let point = |at: u32| (f64::from(at), if at == 7_777 { 100.0 } else { 1.0 });
+        let line = Line { name: "waits", points: (0..10_000).map(point).collect() };
+        let svg = lines("t", "s", "ms", &[line]);
+        let line = svg.split("points=\"").nth(1).unwrap().split('"').next().unwrap();
+        let heights: Vec<&str> = line.split(' ').map(|it| it.split(',').nth(1).unwrap()).collect();
+        assert!(heights.len() <= POINTS_MAX);
+        assert_eq!(heights.iter().filter(|height| **height != heights[0]).count(), 1);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::{Env, Error, statuses};
 /// Pages of one list that are read.
 pub const REPLIES_PAGES_MAX: usize = 5;
 /// Answers that are fetched of one list: of the post that was wanted, of its answers, and of
-/// theirs. So one thread costs 1,430 fetches at most, each from the budget of its host.
+/// theirs. So one thread brings 1,250 answers at most; its lists are fetched besides.
 const ANSWERS_MAX: [usize; 3] = [50, 8, 2];
 /// Answers of one list that are fetched from one server which is not the list's own: who writes a
 /// list cannot have this server ask a third for more.

@@ -22,6 +22,8 @@ const HOMES: usize = 4;
 const HOME_PAGES: usize = 400;
 /// Pages read of the home timeline of who follows everybody: each is a merge of very many.
 const LARGE_HOME_PAGES: usize = 25;
+/// Servers keep at least so much of a home timeline: one that ends before has to have everything.
+const HOME_LEAST: usize = 400;
 
 /// What is to be seen, given what was accepted.
 pub(super) struct Truth {
@@ -409,6 +411,11 @@ impl Check<'_> {
         };
         let token = &self.arranged.people[person].token;
         self.api.pages(token, "/api/v1/timelines/home?limit=40", page).await?;
+        // What people wrote themselves before is newer than all of the flood: by the last that is
+        // shown an empty timeline would have no holes.
+        if pages < pages_max && ids.len() < HOME_LEAST {
+            oldest.clear();
+        }
         let known = &self.arranged.cast.known;
         let follows = &self.arranged.follows[person];
         let authors: HashSet<usize> = follows.iter().map(|place| known[*place]).collect();

@@ -88,13 +88,12 @@ pub(super) async fn run(probe: Probe, began: Instant, stop: CancellationToken) -
 async fn write(probe: Arc<Probe>, open: Open, stop: CancellationToken) {
     let mut ticks = tokio::time::interval(EACH);
     for number in 0_u64.. {
-        tokio::select! {
-            _ = ticks.tick() => {}
+        let due = tokio::select! {
+            due = ticks.tick() => due.into_std(),
             () = stop.cancelled() => return,
-        }
+        };
         let (probe, open) = (probe.clone(), open.clone());
         tokio::spawn(async move {
-            let due = Instant::now();
             let place = number as usize % probe.authors.len().max(1);
             let Some(actor) = probe.authors.get(place).copied() else { return };
             if let Ok(mut open) = open.lock() {

@@ -154,7 +154,7 @@ impl Options {
     /// How many activities are sent in all.
     fn count(&self) -> u64 {
         match self.minutes {
-            Some(minutes) => ((minutes * 60.0 * self.rate as f64) as u64).clamp(1, COUNT_MAX),
+            Some(minutes) => ((minutes * 60.0 * self.rate as f64) as u64).max(1),
             None => self.activities,
         }
     }
@@ -178,7 +178,8 @@ impl Sample {
 /// Runs the scenario, says on standard error how it goes, and prints and writes what it measured.
 ///
 /// # Errors
-/// When the server cannot be used, or a file cannot be written.
+/// When the server cannot be used, or a file cannot be written; and, once that is done, when
+/// something good was not accepted, is missing, or could not be checked.
 #[allow(clippy::print_stdout)]
 pub async fn run(options: Options) -> Result<()> {
     let is_possible = |minutes: f64| minutes > 0.0 && minutes <= MINUTES_MAX && options.rate > 0;
@@ -186,6 +187,9 @@ pub async fn run(options: Options) -> Result<()> {
         bail!(
             "--minutes and --rate have to be more than nothing, and --minutes {MINUTES_MAX} at most"
         );
+    }
+    if options.count() > COUNT_MAX {
+        bail!("that would be {} activities, and {COUNT_MAX} are the most", options.count());
     }
     let actors = arrange::actors(&options);
     let names = options.named.names(actors.hosts)?;
@@ -197,8 +201,13 @@ pub async fn run(options: Options) -> Result<()> {
     let make = move || Fediverse::on(names, count, hosts);
     let fediverse = Arc::new(tokio::task::spawn_blocking(make).await??);
     let storm = Storm::new(options, fediverse)?;
-    let measured = storm.run(actors).await?;
+    let (measured, unchecked) = storm.run(actors).await?;
     report::give(&storm.options, &measured)?;
+    let mut faults = measured.faults();
+    faults.extend(unchecked.map(|error| format!("what it did could not be checked: {error:#}")));
+    if !faults.is_empty() {
+        bail!("{}", faults.join("; "));
+    }
     Ok(())
 }
 
@@ -232,7 +241,8 @@ impl Storm {
         self.address.ip().is_loopback().then_some(self.address.port())
     }
 
-    async fn run(&self, actors: arrange::Actors) -> Result<Measured> {
+    /// What was measured, and why it could not be checked, if so.
+    async fn run(&self, actors: arrange::Actors) -> Result<(Measured, Option<anyhow::Error>)> {
         let plan: Arc<std::sync::OnceLock<Arc<Plan>>> = Arc::default();
         let (fediverse, told) = (self.fediverse.clone(), plan.clone());
         let note = move |host: usize, path: &str| {
@@ -249,7 +259,7 @@ impl Storm {
         let arranged = arrange::arrange(self, &servers, actors).await?;
         let herald = outward::arrange(self, &courier, &servers, &arranged.cast.known).await?;
         let inbox = courier.inbox_of(&self.fediverse, &arranged.people[0].uri).await?;
-        let idle = self.idle(&arranged).await;
+        let idle = self.idle(&arranged).await?;
         let plan = plan.get_or_init(|| Arc::new(self.plan(&arranged)));
         let flood = Arc::new(self.sign(&arranged, plan, &inbox)?);
         let arranged = Arc::new(arranged);
@@ -261,10 +271,16 @@ impl Storm {
         measured.idle = idle;
         measured.fetches = servers.fetches();
         measured.answers = report::answers(plan, &measured.sent.statuses);
-        if !self.options.no_check {
-            measured.settled = Some(self.settle(&arranged, plan, &measured).await?);
+        if self.options.no_check {
+            return Ok((measured, None));
         }
-        Ok(measured)
+        let settled = self.settle(&arranged, plan, &measured).await;
+        let (settled, unchecked) = match settled {
+            Ok(settled) => (Some(settled), None),
+            Err(error) => (None, Some(error)),
+        };
+        measured.settled = settled;
+        Ok((measured, unchecked))
     }
 
     /// What is sent.
@@ -333,7 +349,7 @@ impl Storm {
     }
 
     /// What people feel when nothing else happens.
-    async fn idle(&self, arranged: &Arranged) -> Vec<(&'static str, Vec<Sample>)> {
+    async fn idle(&self, arranged: &Arranged) -> Result<Vec<(&'static str, Vec<Sample>)>> {
         let stop = CancellationToken::new();
         let guests = self.guests(arranged, Instant::now(), &stop);
         if !guests.is_empty() {
@@ -376,6 +392,7 @@ impl Storm {
             port: self.local_port(),
             patience,
         };
+        watch.check_empty().await?;
         let pid = self.local_port().and_then(machine::listener);
         let processor_s = || pid.map_or(0.0, machine::processor_s_of);
         let rss_before_bytes = pid.map_or(0, machine::resident_bytes_of);
@@ -402,7 +419,13 @@ impl Storm {
         let used_s = (processor_s() - before_s).max(0.0);
         let own_s = machine::processor_s() - own_before_s;
         stop.cancel();
-        let guests = ended(guests).await;
+        // After the flood nobody has anything to notice.
+        let over_at = watched.visible_at.unwrap_or(watched.changed_at);
+        let over_s = over_at.saturating_duration_since(began).as_secs_f64();
+        let mut guests = ended(guests).await?;
+        for (_, samples) in &mut guests {
+            samples.retain(|sample| sample.at_s <= over_s);
+        }
         let fresh = match probing {
             Some(probing) => probing.await?,
             None => Vec::new(),
@@ -412,6 +435,9 @@ impl Storm {
             None => Vec::new(),
         };
         let visible_s = watched.visible_at.map(|at| (at - began).as_secs_f64());
+        let left = |(awaited, status): (&bool, &u16)| *awaited && !send::is_taken(*status);
+        let not_accepted = flood.awaited.iter().zip(&sent.statuses).filter(|one| left(*one));
+        let not_accepted = not_accepted.count() as u64;
         Ok(Measured {
             sent,
             looks: watched.looks,
@@ -424,6 +450,7 @@ impl Storm {
             delivered: outgoing.came.load(std::sync::atomic::Ordering::Relaxed),
             undelivered: outgoing.missing(),
             signed_late: flood.requests.late(),
+            not_accepted,
             settled: None,
             rss_before_bytes,
             used_s,
@@ -450,7 +477,16 @@ impl Storm {
         let mut better = Instant::now();
         let mut least = u64::MAX;
         loop {
-            let misses = check.run().await?;
+            let misses = match check.run().await {
+                Ok(misses) => misses,
+                // One of thousands of requests: that says little.
+                Err(error) if better.elapsed().as_secs() < self.options.patience => {
+                    eprintln!("checked again: {error:#}");
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
             let total = misses.total();
             if total < least {
                 (least, better) = (total, Instant::now());
@@ -467,10 +503,10 @@ impl Storm {
 
 async fn ended(
     guests: Vec<(&'static str, tokio::task::JoinHandle<Vec<Sample>>)>,
-) -> Vec<(&'static str, Vec<Sample>)> {
+) -> Result<Vec<(&'static str, Vec<Sample>)>> {
     let mut all = Vec::new();
     for (name, guest) in guests {
-        all.push((name, guest.await.unwrap_or_default()));
+        all.push((name, guest.await?));
     }
-    all
+    Ok(all)
 }

@@ -33,6 +33,8 @@ pub(super) struct Measured {
     pub(super) undelivered: u64,
     /// Activities that this tool had not signed when they were due.
     pub(super) signed_late: u64,
+    /// Activities that are to have an effect, or repeat one that is, and were not accepted.
+    pub(super) not_accepted: u64,
     /// None where not everything was looked at.
     pub(super) settled: Option<Settled>,
     pub(super) rss_before_bytes: u64,
@@ -54,10 +56,15 @@ pub(super) struct Settled {
     pub(super) after_s: f64,
 }
 
+/// A request that failed counts as if it had been waited for so long, in ms, however soon it was
+/// refused: who refuses is not fast.
+const FAILED_MS: f64 = 30_000.0;
+
 pub(super) fn latencies(samples: &[Sample]) -> Latencies {
     let mut latencies = Latencies::default();
     for sample in samples {
-        latencies.record(Duration::from_secs_f64(sample.ms / 1e3), sample.fine);
+        let ms = if sample.fine { sample.ms } else { sample.ms.max(FAILED_MS) };
+        latencies.record(Duration::from_secs_f64(ms / 1e3), sample.fine);
     }
     latencies
 }
@@ -119,10 +126,14 @@ impl Measured {
                 }
             }
         }
-        put("interactive_p99_ms", rounded(worst));
+        if !self.guests.is_empty() {
+            put("interactive_p99_ms", rounded(worst));
+        }
         let fresh = latencies(&self.fresh);
         for (label, percent) in [("p50", 50.0), ("p99", 99.0), ("max", 100.0)] {
-            put(&format!("fresh_{label}_ms"), rounded(fresh.percentile_ms(percent)));
+            if fresh.count() > 0 {
+                put(&format!("fresh_{label}_ms"), rounded(fresh.percentile_ms(percent)));
+            }
         }
         put("fresh_count", json!(fresh.count()));
         put("fresh_never_seen", json!(fresh.failed()));
@@ -132,6 +143,7 @@ impl Measured {
         let each = 1e6 / accepted.max(1) as f64;
         put("server_processor_us", rounded(self.used_s * each));
         put("load_processor_us", rounded(self.own_s * each));
+        put("not_accepted", json!(self.not_accepted));
         put("turned_away", json!(self.turned_away));
         put("unanswered", json!(self.unanswered));
         put("documents_fetched", json!(self.fetches));
@@ -143,6 +155,24 @@ impl Measured {
             put("missing", json!(misses.total()));
         }
         results
+    }
+}
+
+impl Measured {
+    /// What the server did not do that it should have; nothing where all is well.
+    pub(super) fn faults(&self) -> Vec<String> {
+        let mut faults = Vec::new();
+        if self.not_accepted > 0 {
+            faults.push(format!("{} activities were not accepted", self.not_accepted));
+        }
+        match &self.settled {
+            Some(Settled { misses, .. }) if misses.total() > 0 => {
+                faults.push(format!("{} things are missing or wrong", misses.total()));
+            }
+            None if self.visible_s.is_none() => faults.push("not all became visible".to_owned()),
+            _ => {}
+        }
+        faults
     }
 }
 
@@ -223,4 +253,18 @@ fn page(plots: &str, object: &Value) -> String {
     let tables = ["results", "answers", "parameters", "machine"]
         .map(|name| format!("<h2>{name}</h2>{}", table(&object[name])));
     plot::page("weir storm inbox", &format!("{plots}{}", tables.concat()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_refuses_at_once_is_not_fast() {
+        let sample = |ms: f64, fine: bool| Sample { at_s: 0.0, ms, fine };
+        let times = latencies(&[sample(5.0, true), sample(1.0, false), sample(60_000.0, false)]);
+        assert_eq!((times.count(), times.failed()), (3, 2));
+        assert!(times.percentile_ms(50.0) > 29_000.0 && times.percentile_ms(100.0) > 59_000.0);
+        assert!(times.percentile_ms(10.0) < 6.0);
+    }
 }

@@ -59,6 +59,8 @@ pub(super) struct Progress {
     pub(super) turned_away: AtomicU64,
     /// Not answered at all, counted each time.
     pub(super) unanswered: AtomicU64,
+    /// When something was accepted last, in ms since the first was sent.
+    accepted_ms: AtomicU64,
     /// Nothing more is sent.
     pub(super) is_over: AtomicBool,
 }
@@ -67,9 +69,10 @@ pub(super) struct Progress {
 pub(super) struct Sent {
     /// The last answer to each; 0 where there was none.
     pub(super) statuses: Vec<u16>,
-    /// How long it took until those that were accepted were, from the moment each was due.
+    /// How long it took until those that were accepted were, from the moment each was due, or, as
+    /// fast as it goes, from the first time that it was sent.
     pub(super) latencies: Latencies,
-    /// From the first to the last accepted.
+    /// From the first to the last accepted; at a rate until the last was due, if that is later.
     pub(super) took: Duration,
 }
 
@@ -77,7 +80,8 @@ pub(super) struct Sent {
 #[derive(Default)]
 struct Group {
     next: VecDeque<usize>,
-    later: VecDeque<(Instant, usize)>,
+    /// What was turned away: when it is sent again, and from when on its time counts.
+    later: VecDeque<(Instant, usize, Instant)>,
 }
 
 /// Sends everything.
@@ -100,7 +104,6 @@ pub(super) async fn send(flood: Arc<Flood>, progress: Arc<Progress>) -> Sent {
             progress: progress.clone(),
             began,
             lines: HashMap::new(),
-            last_progress: began,
             latencies: Latencies::default(),
             statuses: Vec::new(),
             last_accepted: began,
@@ -120,9 +123,20 @@ pub(super) async fn send(flood: Arc<Flood>, progress: Arc<Progress>) -> Sent {
             }
         }
     }
-    latencies.set_elapsed(last - began);
     progress.is_over.store(true, Ordering::Relaxed);
-    Sent { statuses, latencies, took: last - began }
+    let took = (last - began).max(flood.due(statuses.len().saturating_sub(1)));
+    latencies.set_elapsed(took);
+    Sent { statuses, latencies, took }
+}
+
+impl Flood {
+    /// When what is at `place` is to be sent, after the first.
+    fn due(&self, place: usize) -> Duration {
+        match self.rate {
+            0 => Duration::ZERO,
+            rate => Duration::from_secs_f64(place as f64 / rate as f64),
+        }
+    }
 }
 
 /// Whether an answer says that the message was taken.
@@ -138,7 +152,6 @@ struct Worker {
     began: Instant,
     /// A connection from each host.
     lines: HashMap<usize, Line>,
-    last_progress: Instant,
     latencies: Latencies,
     statuses: Vec<(usize, u16)>,
     last_accepted: Instant,
@@ -146,7 +159,8 @@ struct Worker {
 
 /// What a worker is to do next.
 enum Turn {
-    Send(usize, Bytes),
+    /// With the moment from which on its time counts.
+    Send(usize, Bytes, Instant),
     Wait(Instant),
     Done,
 }
@@ -157,7 +171,7 @@ impl Worker {
             match self.turn() {
                 Turn::Done => return self,
                 Turn::Wait(until) => tokio::time::sleep_until(until.into()).await,
-                Turn::Send(place, request) => self.one(place, &request).await,
+                Turn::Send(place, request, since) => self.one(place, &request, since).await,
             }
         }
     }
@@ -167,49 +181,54 @@ impl Worker {
         let now = Instant::now();
         let mut wait = None;
         if let Some(place) = group.next.front().copied() {
-            let due = self.due(place);
+            let due = self.began + self.flood.due(place);
             if due > now {
                 return Turn::Wait(due);
             }
+            // Else each would be waited for in turn, and that for hours.
+            if self.is_out_of_patience(now, due) {
+                group.next.clear();
+                return Turn::Done;
+            }
             if let Some(request) = self.flood.requests.get(place) {
                 group.next.pop_front();
-                return Turn::Send(place, request);
+                let since = if self.flood.rate > 0 { due } else { now };
+                return Turn::Send(place, request, since);
             }
             // There may be no room to sign it before something goes that was turned away.
             wait = Some(now + UNSIGNED);
         }
         match group.later.front().copied() {
             None => wait.map_or(Turn::Done, Turn::Wait),
-            Some((at, _)) if at > now => Turn::Wait(wait.unwrap_or(at)),
-            Some((_, place)) => {
+            Some((at, ..)) if at > now => Turn::Wait(wait.unwrap_or(at)),
+            Some((_, place, since)) => {
                 group.later.pop_front();
-                Turn::Send(place, self.flood.requests.get(place).unwrap_or_default())
+                Turn::Send(place, self.flood.requests.get(place).unwrap_or_default(), since)
             }
         }
     }
 
-    fn due(&self, place: usize) -> Instant {
-        match self.flood.rate {
-            0 => self.began,
-            rate => self.began + Duration::from_secs_f64(place as f64 / rate as f64),
-        }
+    /// Whether nothing was accepted for too long, by any worker, since something was `due`.
+    fn is_out_of_patience(&self, now: Instant, due: Instant) -> bool {
+        let accepted_ms = self.progress.accepted_ms.load(Ordering::Relaxed);
+        let last = self.began + Duration::from_millis(accepted_ms);
+        now.saturating_duration_since(last.max(due)) > self.flood.patience
     }
 
     /// Sends what is at `place` until it is answered, and forgets it then; what is turned away is
     /// kept for later.
-    async fn one(&mut self, place: usize, request: &Bytes) {
-        if !self.is_for_later(place, request).await {
+    async fn one(&mut self, place: usize, request: &Bytes, since: Instant) {
+        if !self.is_for_later(place, request, since).await {
             self.flood.requests.done(place);
         }
     }
 
-    async fn is_for_later(&mut self, place: usize, request: &Bytes) -> bool {
+    async fn is_for_later(&mut self, place: usize, request: &Bytes, since: Instant) -> bool {
         if request.is_empty() {
             return false;
         }
         let flood = self.flood.clone();
         let source = flood.sources[place];
-        let began = if flood.rate > 0 { self.due(place) } else { Instant::now() };
         let is_large = request.len() > LARGE_BYTES;
         loop {
             let answer = self.exchange(source, request).await;
@@ -218,10 +237,10 @@ impl Worker {
                 Ok(answer) if matches!(answer.status, 429 | 503) => {
                     self.progress.turned_away.fetch_add(1, Ordering::Relaxed);
                     self.statuses.push((place, answer.status));
-                    if now - self.last_progress < flood.patience {
+                    if !self.is_out_of_patience(now, self.began) {
                         let after = answer.retry_after.unwrap_or(RETURN_MAX).min(RETURN_MAX);
                         if let Ok(mut group) = self.groups[self.group].lock() {
-                            group.later.push_back((now + after, place));
+                            group.later.push_back((now + after, place, since));
                             return true;
                         }
                     }
@@ -230,18 +249,20 @@ impl Worker {
                 Ok(answer) => {
                     self.statuses.push((place, answer.status));
                     if is_taken(answer.status) {
-                        self.latencies.record(now - began, true);
+                        self.latencies.record(now - since, true);
                         self.progress.accepted.fetch_add(1, Ordering::Relaxed);
                         let awaited = u64::from(flood.awaited[place]);
                         self.progress.awaited.fetch_add(awaited, Ordering::Relaxed);
-                        (self.last_accepted, self.last_progress) = (now, now);
+                        self.last_accepted = now;
+                        let ms = (now - self.began).as_millis() as u64;
+                        self.progress.accepted_ms.fetch_max(ms, Ordering::Relaxed);
                     }
                     return false;
                 }
                 Err(_) => {
                     self.lines.remove(&source);
                     self.progress.unanswered.fetch_add(1, Ordering::Relaxed);
-                    if is_large || now - self.last_progress > flood.patience {
+                    if is_large || self.is_out_of_patience(now, self.began) {
                         return false;
                     }
                     tokio::time::sleep(AGAIN).await;

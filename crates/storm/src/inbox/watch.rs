@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use serde::Serialize;
 use tokio::time::MissedTickBehavior;
 
@@ -77,6 +77,8 @@ pub(super) struct Watched {
     pub(super) looks: Vec<Look>,
     /// When everything was visible, if it ever was.
     pub(super) visible_at: Option<Instant>,
+    /// When something was sent, or became visible, for the last time.
+    pub(super) changed_at: Instant,
 }
 
 /// Looks until everything is visible, or nothing more becomes so.
@@ -129,17 +131,34 @@ pub(super) async fn run(mut watch: Watch, began: Instant) -> Watched {
             eprintln!("{at_s:>6.1} s  accepted {accepted:>8}  visible {visible:>8.0}  {mib} MiB");
         }
         if is_complete {
-            let at = Instant::now();
             match watch.shown(&watch.accounts).await {
                 Ok(shown) if watch.is_complete(&watch.accounts, &shown) => {
-                    visible_at = Some(at);
+                    // Not when it began: some may have become complete while it was looked.
+                    visible_at = Some(Instant::now());
                     break;
                 }
                 _ => tokio::time::sleep(LOOK_AT_ALL).await,
             }
         }
     }
-    Watched { looks, visible_at }
+    Watched { looks, visible_at, changed_at: changed }
+}
+
+impl Watch {
+    /// Refuses accounts that have posts before the first is sent: these would count as its own.
+    ///
+    /// # Errors
+    /// That, or when they cannot be looked at.
+    pub(super) async fn check_empty(&self) -> Result<()> {
+        let shown = self.shown(&self.accounts).await?;
+        if let Some((id, count)) = shown.iter().find(|(_, count)| **count > 0) {
+            bail!(
+                "account {id} of the fake fediverse has {count} posts already, of a load before \
+                 this: take another --port, or a server that does not know it"
+            );
+        }
+        Ok(())
+    }
 }
 
 /// Says which of `accounts` have another number of posts and boosts than they are to have.

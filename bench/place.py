@@ -13,6 +13,7 @@ import urllib.request
 WEIR = os.environ.get("WEIR_BIN",
                       str(pathlib.Path(__file__).resolve().parent.parent / "target/release/weir"))
 START_S = 120
+STOP_S = 60
 
 
 def free_port():
@@ -107,7 +108,11 @@ class Server:
     def stop(self):
         if self.process and self.process.poll() is None:
             self.process.terminate()
-            self.process.wait()
+            try:
+                self.process.wait(STOP_S)
+            except subprocess.TimeoutExpired:
+                print(f"the server did not stop within {STOP_S} s, and is killed", flush=True)
+                self.kill()
         self.process = None
 
     def bytes(self):

@@ -250,6 +250,8 @@ async fn the_hats_of_staff_follow_their_role_while_they_are_in_the_room() {
     };
     let (moderator, admin) = (hat("Moderator"), hat("Admin"));
     for mut place in places().await {
+        // Carol is not to be the last admin, who cannot be made less.
+        is_staff(&mut place, "olga", Role::Admin).await;
         is_staff(&mut place, "carol", Role::Moderator).await;
         play_at(
             &mut place,

@@ -156,11 +156,11 @@ impl Api {
     }
 
     /// Accounts `names`, made where they do not exist yet: for servers for development, where
-    /// whoever asks may join.
+    /// whoever asks may join. `instead` says what to do where nobody may.
     ///
     /// # Errors
     /// When the server lets nobody in so.
-    pub async fn people(&self, names: &[String]) -> Result<Vec<Person>> {
+    pub async fn people(&self, names: &[String], instead: &str) -> Result<Vec<Person>> {
         let (id, secret) = self.app().await?;
         let ask = json!({ "grant_type": "client_credentials", "client_id": id,
                           "client_secret": secret, "scope": SCOPES });
@@ -179,8 +179,8 @@ impl Api {
             } else {
                 self.success("/api/v1/accounts", answer).await
             };
-            let why = "nobody can join here by an app: give --tokens with a token a line";
-            let token = token.context(why)?;
+            let token =
+                token.with_context(|| format!("nobody can join here by an app: {instead}"))?;
             people.push(self.person(token["access_token"].as_str().unwrap_or_default()).await?);
         }
         Ok(people)

@@ -139,7 +139,8 @@ impl Storm {
         let person = match &self.options.token {
             Some(token) => self.api.person(token).await?,
             None => {
-                let mut people = self.api.people(&["herald".to_owned()]).await?;
+                let instead = "give --token with the token of one who writes";
+                let mut people = self.api.people(&["herald".to_owned()], instead).await?;
                 people.pop().context("nobody can write on this server")?
             }
         };

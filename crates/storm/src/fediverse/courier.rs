@@ -15,6 +15,8 @@ use super::{Fediverse, SignedRequest};
 /// again; each further time a little later.
 const AGREES_MAX: u32 = 6;
 const AGAIN_AFTER: Duration = Duration::from_millis(200);
+/// How long an answer is waited for.
+const ANSWER_MAX: Duration = Duration::from_secs(30);
 
 /// Carries activities to the inboxes of people.
 #[derive(Clone)]
@@ -30,7 +32,8 @@ impl Courier {
     /// # Errors
     /// When the system lacks what a client needs.
     pub fn new() -> Result<Self> {
-        let client = reqwest::Client::builder().pool_max_idle_per_host(64).build()?;
+        let client =
+            reqwest::Client::builder().timeout(ANSWER_MAX).pool_max_idle_per_host(64).build()?;
         Ok(Self { client, inboxes: Arc::default() })
     }
 
@@ -49,7 +52,12 @@ impl Courier {
         for (name, value) in headers {
             request = request.header(name, value);
         }
-        let document: Value = request.send().await?.error_for_status()?.json().await?;
+        let document = match request.send().await.and_then(reqwest::Response::error_for_status) {
+            Ok(answer) => answer.json().await,
+            Err(error) => Err(error),
+        };
+        let document: Value =
+            document.with_context(|| format!("the document of {person} cannot be had"))?;
         let inbox = document["endpoints"]["sharedInbox"].as_str().or(document["inbox"].as_str());
         let inbox = inbox.with_context(|| format!("{person} has no inbox"))?;
         let inbox = Url::parse(inbox).with_context(|| format!("{inbox} is no address"))?;
@@ -62,7 +70,7 @@ impl Courier {
     /// Signs an activity of `actor` and takes it to `person`; the status of the answer.
     ///
     /// # Errors
-    /// When nothing is answered.
+    /// When nothing is answered in time.
     pub async fn tell(
         &self,
         fediverse: &Fediverse,
@@ -79,13 +87,15 @@ impl Courier {
     /// Sends what is signed already; the status of the answer.
     ///
     /// # Errors
-    /// When nothing is answered.
+    /// When nothing is answered in time.
     pub async fn send(&self, inbox: Url, signed: SignedRequest) -> Result<u16> {
-        let mut request = self.client.post(inbox).body(signed.body);
+        let mut request = self.client.post(inbox.clone()).body(signed.body);
         for (name, value) in signed.headers {
             request = request.header(name, value);
         }
-        Ok(request.send().await?.status().as_u16())
+        let answer = request.send().await;
+        let answer = answer.with_context(|| format!("what is sent to {inbox} is not answered"))?;
+        Ok(answer.status().as_u16())
     }
 
     /// Agrees to a Follow, in the background; sends the answer again where it was not taken, as

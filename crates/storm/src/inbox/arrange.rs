@@ -105,7 +105,7 @@ async fn people(options: &Options, api: &Api) -> Result<Vec<Person>> {
     let Some(file) = &options.tokens else {
         let name = |number| format!("storm{}x{number}", options.seed);
         let names: Vec<String> = (0..options.people).map(name).collect();
-        return api.people(&names).await;
+        return api.people(&names, "give --tokens with a token a line").await;
     };
     let text = std::fs::read_to_string(file)
         .with_context(|| format!("{} cannot be read", file.display()))?;

@@ -71,7 +71,8 @@ pub(super) async fn arrange(
         return Ok(None);
     }
     let (fediverse, api) = (&storm.fediverse, &storm.api);
-    let mut people = api.people(&[format!("herald{}", options.seed)]).await?;
+    let mut people =
+        api.people(&[format!("herald{}", options.seed)], "leave out --outward").await?;
     let person = people.pop().context("nobody can write on this server")?;
     // Actors live on the hosts in turn.
     let followers: Vec<usize> = known.iter().copied().take(options.hosts as usize).collect();

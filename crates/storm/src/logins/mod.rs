@@ -172,7 +172,7 @@ async fn logins(options: &Options, target: &Url) -> Result<Vec<Login>> {
     let api = Api::trusting(base.as_str(), options.insecure)?;
     let names: Vec<String> = (0..options.people).map(|at| format!("arrival{at}")).collect();
     eprintln!("making {} people with {} posts each", options.people, options.documents);
-    let people = api.people(&names).await?;
+    let people = api.people(&names, "give --token").await?;
     for one in &people {
         for other in &people {
             let path = format!("/api/v1/accounts/{}/follow", other.id);

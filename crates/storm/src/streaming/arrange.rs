@@ -112,7 +112,7 @@ fn tokens(options: &Options) -> Result<Vec<String>> {
 async fn people(api: &Api, options: &Options, count: u64) -> Result<Vec<Person>> {
     let names: Vec<String> =
         (0..count).map(|number| format!("listener_{}_{number}", options.seed)).collect();
-    api.people(&names).await
+    api.people(&names, "give --tokens with a token a line").await
 }
 
 /// The tokens of somebody who writes and of others who follow them and have filters.

@@ -51,7 +51,7 @@ use self::arrange::Arranged;
 use self::check::{Check, Truth};
 use self::gauges::Gauges;
 use self::mix::Wanted;
-use self::outward::{Herald, Outgoing};
+use self::outward::{Herald, Outgoing, Outward};
 use self::plan::Plan;
 use self::report::{Measured, Settled};
 use self::send::{Flood, Progress, Sent};
@@ -432,7 +432,7 @@ impl Storm {
         };
         let outward = match delivering {
             Some(delivering) => delivering.await?,
-            None => Vec::new(),
+            None => Outward::default(),
         };
         let visible_s = watched.visible_at.map(|at| (at - began).as_secs_f64());
         let left = |(awaited, status): (&bool, &u16)| *awaited && !send::is_taken(*status);

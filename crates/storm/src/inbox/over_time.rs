@@ -91,13 +91,17 @@ pub(super) fn results(measured: &Measured) -> Map<String, Value> {
         results.insert(format!("{name}_late"), late.map_or(Value::Null, rounded));
     }
     results.insert("delivered".into(), json!(measured.delivered));
-    let per_s = measured.delivered as f64 / all_s.max(1e-9);
+    let outward = &measured.outward;
+    // It goes on for as long as anything is waited for, not only while activities come in.
+    let per_s = measured.delivered as f64 / outward.took.as_secs_f64().max(1e-9);
     results.insert("delivered_per_s".into(), rounded(per_s));
-    let outward = latencies(&measured.outward);
+    let times = latencies(&outward.samples);
     for (label, percent) in [("p50", 50.0), ("p99", 99.0), ("max", 100.0)] {
-        results.insert(format!("delivered_{label}_ms"), rounded(outward.percentile_ms(percent)));
+        results.insert(format!("delivered_{label}_ms"), rounded(times.percentile_ms(percent)));
     }
     results.insert("undelivered".into(), json!(measured.undelivered));
+    results.insert("outward_repeated".into(), json!(outward.repeated));
+    results.insert("outward_failed".into(), json!(outward.failed));
     results.insert("signed_late".into(), json!(measured.signed_late));
     results
 }
@@ -146,7 +150,7 @@ pub(super) fn plots(measured: &Measured) -> String {
         plots += &plot::lines(title, "s", "ms", &lines);
     }
     let fresh = line("seen, p99", by_part(&measured.fresh, all_s, 99.0));
-    let outward = line("on all hosts, p99", by_part(&measured.outward, all_s, 99.0));
+    let outward = line("on all hosts, p99", by_part(&measured.outward.samples, all_s, 99.0));
     plots + &plot::lines("Posts that came in and went out", "s", "ms", &[fresh, outward])
 }
 

@@ -7,6 +7,7 @@ use anyhow::Result;
 use serde_json::{Map, Value, json};
 
 use super::check::{KINDS, Misses};
+use super::outward::Outward;
 use super::plan::{Deed, Plan};
 use super::send::Sent;
 use super::watch::Look;
@@ -26,8 +27,8 @@ pub(super) struct Measured {
     pub(super) guests: Vec<(&'static str, Vec<Sample>)>,
     pub(super) idle: Vec<(&'static str, Vec<Sample>)>,
     pub(super) fresh: Vec<Sample>,
-    /// Posts that went to every host: until the last one had each.
-    pub(super) outward: Vec<Sample>,
+    /// Posts that went to every host.
+    pub(super) outward: Outward,
     /// Deliveries that came of them, and those that did not.
     pub(super) delivered: u64,
     pub(super) undelivered: u64,

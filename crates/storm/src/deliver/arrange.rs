@@ -150,7 +150,6 @@ mod tests {
             seconds: None,
             token: None,
             named: Named::default(),
-            seed: 1,
             files: Files::default(),
         };
         let kinds = kinds(&options);

@@ -1,4 +1,4 @@
-//! What came where, and when.
+//! What came where, and when; of slow hosts only whether it came.
 
 use std::collections::HashSet;
 use std::time::Instant;
@@ -9,7 +9,8 @@ use crate::fediverse::Arrival;
 /// Deliveries of some posts to the hosts that answer.
 pub(super) struct Count {
     posts: Vec<Post>,
-    live: Vec<bool>,
+    kinds: Vec<Kind>,
+    live_hosts: usize,
     expected: u64,
     came: u64,
     repeated: u64,
@@ -21,6 +22,7 @@ struct Post {
     hosts: Vec<Host>,
     seen: HashSet<(usize, String)>,
     left: u64,
+    slow_left: u64,
 }
 
 #[derive(Clone, Default)]
@@ -37,17 +39,24 @@ impl Count {
         inboxes: Vec<u64>,
         kinds: &[Kind],
     ) -> Self {
-        let live: Vec<bool> = kinds.iter().map(|kind| *kind == Kind::Live).collect();
-        let host = |(left, live): (&u64, &bool)| Host {
-            left: if *live { *left } else { 0 },
-            ..Host::default()
+        let of = |kind: Kind| {
+            let only = move |(inboxes, its): (&u64, &Kind)| if *its == kind { *inboxes } else { 0 };
+            inboxes.iter().zip(kinds).map(only)
         };
-        let hosts: Vec<Host> = inboxes.iter().zip(&live).map(host).collect();
-        let each: u64 = hosts.iter().map(|host| host.left).sum();
-        let post = |words| Post { words, hosts: hosts.clone(), seen: HashSet::new(), left: each };
+        let hosts: Vec<Host> =
+            of(Kind::Live).map(|left| Host { left, ..Host::default() }).collect();
+        let each: u64 = of(Kind::Live).sum();
+        let post = |words| Post {
+            words,
+            hosts: hosts.clone(),
+            seen: HashSet::new(),
+            left: each,
+            slow_left: of(Kind::Slow).sum(),
+        };
         Self {
             posts: words.into_iter().map(post).collect(),
-            live,
+            kinds: kinds.to_vec(),
+            live_hosts: hosts.iter().filter(|host| host.left > 0).count(),
             expected: each * N as u64,
             came: 0,
             repeated: 0,
@@ -62,13 +71,20 @@ impl Count {
             arrival.body.windows(words.len()).any(|part| part == words)
         };
         let Some(post) = self.posts.iter_mut().find(says) else { return false };
-        if !self.live.get(arrival.host).copied().unwrap_or(false) {
-            self.elsewhere += 1;
+        let kind = self.kinds.get(arrival.host).copied();
+        let is_live = kind == Some(Kind::Live);
+        self.elsewhere += u64::from(!is_live);
+        if !is_live && kind != Some(Kind::Slow) {
             return false;
         }
         if !post.seen.insert((arrival.host, arrival.path.clone())) {
-            self.repeated += 1;
+            // Who waits too short for a slow host rightly tries it again.
+            self.repeated += u64::from(is_live);
             return false;
+        }
+        if !is_live {
+            post.slow_left = post.slow_left.saturating_sub(1);
+            return true;
         }
         let host = &mut post.hosts[arrival.host];
         host.first.get_or_insert(arrival.at);
@@ -79,22 +95,32 @@ impl Count {
         true
     }
 
-    /// Deliveries that came, of those that are waited for.
+    /// Deliveries that came to live hosts.
     pub(super) fn came(&self) -> u64 {
         self.came
     }
 
-    /// How many are waited for in all.
+    /// How many are to come to them in all.
     pub(super) fn expected(&self) -> u64 {
         self.expected
     }
 
-    /// Whether everything came.
+    /// Live hosts that a post should come to.
+    pub(super) fn live_hosts(&self) -> usize {
+        self.live_hosts
+    }
+
+    /// Whether everything came to live hosts.
     pub(super) fn is_complete(&self) -> bool {
         self.posts.iter().all(|post| post.left == 0)
     }
 
-    /// Deliveries that came twice.
+    /// Whether everything came to slow ones.
+    pub(super) fn is_slow_complete(&self) -> bool {
+        self.posts.iter().all(|post| post.slow_left == 0)
+    }
+
+    /// Deliveries that came to live hosts twice.
     pub(super) fn repeated(&self) -> u64 {
         self.repeated
     }
@@ -104,7 +130,8 @@ impl Count {
         self.elsewhere
     }
 
-    /// Of post `number`, how long after `due` each live host had it first, in ms, in order.
+    /// Of post `number`, how long after `due` each live host that has it had it first, in ms, in
+    /// order.
     pub(super) fn first_ms(&self, number: usize, due: Instant) -> Vec<f64> {
         self.times(number, due, |host| host.first)
     }
@@ -114,7 +141,7 @@ impl Count {
         self.times(number, due, |host| host.last.filter(|_| host.left == 0))
     }
 
-    /// When the last delivery of any post came.
+    /// When the last delivery of any post came to a live host.
     pub(super) fn last_came(&self) -> Option<Instant> {
         self.posts.iter().flat_map(|post| &post.hosts).filter_map(|host| host.last).max()
     }
@@ -132,9 +159,14 @@ impl Count {
         times
     }
 
-    /// Deliveries of post `number` that never came.
+    /// Deliveries of post `number` that never came to live hosts.
     pub(super) fn missing(&self, number: usize) -> u64 {
         self.posts.get(number).map_or(0, |post| post.left)
+    }
+
+    /// Those that never came to slow ones.
+    pub(super) fn slow_missing(&self, number: usize) -> u64 {
+        self.posts.get(number).map_or(0, |post| post.slow_left)
     }
 }
 
@@ -149,12 +181,12 @@ mod tests {
 
     #[test]
     fn each_inbox_of_a_host_that_answers_counts_once_for_each_post() {
-        let kinds = [Kind::Live, Kind::Slow];
+        let kinds = [Kind::Live, Kind::Failing];
         let mut count = Count::new(["one", "two"], vec![2, 1], &kinds);
         assert_eq!(count.expected(), 4);
         assert!(count.add(&arrival(0, "/a", b"this is one")));
         assert!(!count.add(&arrival(0, "/a", b"this is one")), "the same again");
-        assert!(!count.add(&arrival(1, "/a", b"this is one")), "it is slow");
+        assert!(!count.add(&arrival(1, "/a", b"this is one")), "it fails");
         assert!(!count.add(&arrival(0, "/a", b"this is neither")));
         let due = Instant::now();
         assert_eq!((count.first_ms(0, due).len(), count.last_ms(0, due).len()), (1, 0));
@@ -166,5 +198,21 @@ mod tests {
         }
         assert!(count.is_complete());
         assert_eq!((count.repeated(), count.elsewhere(), count.missing(0)), (1, 1, 0));
+    }
+
+    #[test]
+    fn slow_hosts_are_waited_for_and_not_timed() {
+        let kinds = [Kind::Slow, Kind::Live, Kind::Live];
+        // Nobody follows on the last one.
+        let mut count = Count::new(["one"], vec![2, 1, 0], &kinds);
+        assert_eq!((count.expected(), count.live_hosts(), count.slow_missing(0)), (1, 1, 2));
+        assert!(count.add(&arrival(0, "/a", b"one")));
+        assert!(!count.add(&arrival(0, "/a", b"one")), "the same again");
+        assert_eq!((count.came(), count.repeated(), count.elsewhere()), (0, 0, 2));
+        assert!(count.last_came().is_none() && count.first_ms(0, Instant::now()).is_empty());
+        assert!(count.add(&arrival(1, "/a", b"one")));
+        assert!(count.is_complete() && !count.is_slow_complete());
+        assert!(count.add(&arrival(0, "/b", b"one")));
+        assert!(count.is_slow_complete());
     }
 }

@@ -20,18 +20,21 @@ use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use serde::Serialize;
 use serde_json::json;
+use tokio::sync::mpsc;
 use url::Url;
 
 use self::arrange::Kind;
 use self::count::Count;
 use self::report::{Look, Measured};
 use crate::api::{Api, Person};
-use crate::fediverse::{Courier, Fediverse, Found, Named, Servers};
+use crate::fediverse::{Arrival, Courier, Fediverse, Found, Named, Servers};
 use crate::findings::Files;
 use crate::machine;
 
 /// How often it is looked how far everything is.
 const LOOK_EACH: Duration = Duration::from_millis(100);
+/// For how long it is listened once all is there: what comes twice comes after what comes once.
+const LISTEN_ON: Duration = Duration::from_secs(5);
 /// What the posts say, by which their deliveries are known.
 const WORDS: [&str; 2] = ["the first of two", "the second, meanwhile"];
 
@@ -70,7 +73,8 @@ pub struct Options {
     /// Follows that are sent at once before it begins.
     #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u64).range(1..=1_000))]
     pub clients: u64,
-    /// For how long nothing may happen before what is missing is given up, in seconds.
+    /// For how long nothing may happen before what is missing is given up, in seconds; --slow-ms
+    /// longer for what is missing at slow hosts.
     #[arg(long, default_value_t = 20, value_name = "SECONDS")]
     pub patience: u64,
     /// End after so many seconds also while deliveries go on: what is missing then is told.
@@ -84,9 +88,6 @@ pub struct Options {
     #[command(flatten)]
     #[serde(flatten)]
     pub named: Named,
-    /// What chance begins with.
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
     /// Where what was measured is written.
     #[command(flatten)]
     #[serde(flatten)]
@@ -96,7 +97,8 @@ pub struct Options {
 /// Runs the scenario, says on standard error how it goes, and prints and writes what it measured.
 ///
 /// # Errors
-/// When the server cannot be used, or a file cannot be written.
+/// When the server cannot be used, a file cannot be written, or a delivery to a host that answers
+/// at once never came.
 #[allow(clippy::print_stdout)]
 pub async fn run(options: Options) -> Result<()> {
     if options.dead + options.slow + options.failing >= options.hosts {
@@ -118,7 +120,15 @@ pub async fn run(options: Options) -> Result<()> {
         options,
     };
     let measured = storm.run().await?;
-    report::give(&storm.options, &measured)
+    report::give(&storm.options, &measured)?;
+    let [first, second] = [0, 1].map(|number| measured.count.missing(number));
+    if first + second > 0 {
+        bail!(
+            "deliveries to hosts that answer at once never came: {first} of the first post, \
+             {second} of the second"
+        );
+    }
+    Ok(())
 }
 
 /// What every part needs.
@@ -211,11 +221,34 @@ impl Storm {
         }
         let used_s = processor_s() - used_s;
         let own_s = machine::processor_s() - own_s;
+        self.hear_on(&mut heard, &mut count, most.saturating_sub(began.elapsed())).await;
         let mut written = Vec::new();
         for writing in writing {
             written.push(writing.await??);
         }
         Ok(Measured { count, written, looks, used_s, own_s, arranged_s: 0.0 })
+    }
+
+    /// Hears what is not timed, for `most` at most: what comes to slow hosts, and what comes twice.
+    async fn hear_on(
+        &self,
+        heard: &mut mpsc::UnboundedReceiver<Arrival>,
+        count: &mut Count,
+        most: Duration,
+    ) {
+        let patience = Duration::from_secs(self.options.patience);
+        let slow = patience.saturating_add(Duration::from_millis(self.options.slow_ms));
+        let (began, mut last_change) = (Instant::now(), Instant::now());
+        loop {
+            let wait = if count.is_slow_complete() { LISTEN_ON } else { slow.max(LISTEN_ON) };
+            let left = wait.saturating_sub(last_change.elapsed());
+            let left = left.min(most.saturating_sub(began.elapsed()));
+            let arrival = tokio::time::timeout(left, heard.recv()).await;
+            let Ok(Some(arrival)) = arrival else { return };
+            if count.add(&arrival) {
+                last_change = Instant::now();
+            }
+        }
     }
 
     /// The port of the server, if it is on this machine.

@@ -38,16 +38,18 @@ impl Measured {
             let first = self.count.first_ms(number, *due);
             let last = self.count.last_ms(number, *due);
             let missing = self.count.missing(number);
+            let hosts = self.count.live_hosts();
+            let at = |of: &[f64], percent| at(of, hosts, percent).map_or(Value::Null, rounded);
             // Of posts that are not everywhere there is no time by which they were.
-            let by_then =
-                |of: &[f64]| if missing == 0 { rounded(at(of, 100)) } else { Value::Null };
+            let by_then = |of: &[f64]| if missing == 0 { at(of, 100) } else { Value::Null };
             let mut add = |key: &str, value: Value| results.insert(format!("{name}{key}"), value);
             add("answer_ms", rounded(*answer_ms));
-            add("host_p50_ms", rounded(at(&first, 50)));
-            add("host_p99_ms", rounded(at(&first, 99)));
+            add("host_p50_ms", at(&first, 50));
+            add("host_p99_ms", at(&first, 99));
             add("first_inbox_of_last_host_ms", by_then(&first));
             add("last_live_host_ms", by_then(&last));
             add("missing", json!(missing));
+            add("slow_missing", json!(self.count.slow_missing(number)));
         }
         let due = self.written.first().map(|(_, due)| *due);
         let last_ms = due
@@ -69,10 +71,10 @@ impl Measured {
     }
 }
 
-/// The time that `percent` of all stayed below; 0 without any.
-fn at(sorted_ms: &[f64], percent: usize) -> f64 {
-    let index = (sorted_ms.len() * percent).div_ceil(100).max(1) - 1;
-    sorted_ms.get(index).copied().unwrap_or(0.0)
+/// The time that `percent` of all `hosts` stayed below, if so many have it at all.
+fn at(sorted_ms: &[f64], hosts: usize, percent: usize) -> Option<f64> {
+    let index = (hosts * percent).div_ceil(100).max(1) - 1;
+    sorted_ms.get(index).copied()
 }
 
 fn rounded(value: f64) -> Value {
@@ -86,10 +88,10 @@ pub(super) fn give(options: &Options, measured: &Measured) -> Result<()> {
     options.files.give("deliver", &results, more, |object| page(measured, object))
 }
 
-/// Which part of all hosts had a post after how long.
-fn spread(sorted_ms: &[f64]) -> Vec<(f64, f64)> {
-    let count = sorted_ms.len().max(1) as f64;
-    let point = |(number, ms): (usize, &f64)| (*ms, (number + 1) as f64 / count * 100.0);
+/// Which part of all `hosts` had a post after how long.
+fn spread(sorted_ms: &[f64], hosts: usize) -> Vec<(f64, f64)> {
+    let hosts = hosts.max(1) as f64;
+    let point = |(number, ms): (usize, &f64)| (*ms, (number + 1) as f64 / hosts * 100.0);
     sorted_ms.iter().enumerate().map(point).collect()
 }
 
@@ -102,7 +104,8 @@ fn page(measured: &Measured, object: &Value) -> String {
     let hosts: Vec<Line<'_>> = (["first post", "second post"].into_iter().enumerate())
         .filter_map(|(number, name)| {
             let (_, due) = measured.written.get(number)?;
-            Some(Line { name, points: spread(&measured.count.first_ms(number, *due)) })
+            let first_ms = measured.count.first_ms(number, *due);
+            Some(Line { name, points: spread(&first_ms, measured.count.live_hosts()) })
         })
         .collect();
     plots += &plot::lines("Hosts that have a post", "ms", "percent", &hosts);
@@ -128,6 +131,21 @@ mod tests {
     use crate::fediverse::Arrival;
 
     #[test]
+    fn hosts_that_do_not_have_it_are_above_every_percentile() {
+        let sorted_ms = [1.0, 2.0, 3.0];
+        assert_eq!(
+            [50, 75, 99].map(|percent| at(&sorted_ms, 3, percent).unwrap()),
+            [2.0, 3.0, 3.0]
+        );
+        assert_eq!(
+            [50, 75, 99].map(|percent| at(&sorted_ms, 4, percent)),
+            [Some(2.0), Some(3.0), None]
+        );
+        assert_eq!(at(&[], 0, 50), None);
+        assert_eq!(spread(&sorted_ms, 4).last(), Some(&(3.0, 75.0)));
+    }
+
+    #[test]
     fn of_a_post_that_is_missing_somewhere_there_is_no_time_by_which_it_was_everywhere() {
         let due = Instant::now();
         let mut count = Count::new(["one"], vec![1, 1], &[Kind::Live, Kind::Live]);
@@ -147,13 +165,13 @@ mod tests {
                 arranged_s: 0.0,
             };
             let results = measured.results();
-            ["missing", "first_inbox_of_last_host_ms", "last_live_host_ms"]
+            ["missing", "host_p50_ms", "host_p99_ms", "last_live_host_ms"]
                 .map(|name| results[name].clone())
         };
         count.add(&came(0));
         let mut whole = Count::new(["one"], vec![1, 1], &[Kind::Live, Kind::Live]);
         assert!(whole.add(&came(0)) && whole.add(&came(1)));
-        assert_eq!(results(count), [json!(1), Value::Null, Value::Null]);
-        assert_eq!(results(whole), [json!(0), json!(0.0), json!(0.0)]);
+        assert_eq!(results(count), [json!(1), json!(0.0), Value::Null, Value::Null]);
+        assert_eq!(results(whole), [json!(0), json!(0.0), json!(0.0), json!(0.0)]);
     }
 }

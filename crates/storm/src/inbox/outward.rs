@@ -102,11 +102,11 @@ impl Outgoing {
         if !is_fine {
             self.failed.fetch_add(1, Ordering::Relaxed);
         } else if let Some(post) = self.posts.lock().get_mut(number) {
-            self.expect(post);
+            self.count_in(post);
         }
     }
 
-    fn expect(&self, post: &mut Post) {
+    fn count_in(&self, post: &mut Post) {
         if !std::mem::replace(&mut post.is_expected, true) {
             self.expected.fetch_add(post.hosts, Ordering::Relaxed);
         }
@@ -117,7 +117,7 @@ impl Outgoing {
         let post = posts.get_mut(number).filter(|post| (host as u64) < post.hosts);
         let Some(post) = post else { return };
         // It may have been written though nobody answered in time.
-        self.expect(post);
+        self.count_in(post);
         let counter = if post.add(host, at) { &self.came } else { &self.repeated };
         counter.fetch_add(1, Ordering::Relaxed);
     }

@@ -51,11 +51,10 @@ pub fn lines(title: &str, x: &str, y: &str, lines: &[Line<'_>]) -> String {
         );
     }
     for (at, line) in lines.iter().enumerate() {
-        let step = line.points.len().div_ceil(POINTS_MAX).max(1);
-        // Of each part the highest: what hurts is not to be thinned out.
-        let points = line.points.chunks(step);
-        let points =
-            points.filter_map(|part| part.iter().max_by(|one, two| one.1.total_cmp(&two.1)));
+        let is_long = line.points.len() > POINTS_MAX;
+        let step = if is_long { line.points.len().div_ceil(POINTS_MAX / 2) } else { 1 };
+        // Of each part the lowest and the highest: what hurts is not to be thinned out.
+        let points = line.points.chunks(step).flat_map(extremes);
         let points: Vec<String> =
             points.map(|(x, y)| format!("{:.1},{:.1}", right(*x), up(*y))).collect();
         let _ = write!(
@@ -121,6 +120,15 @@ pub fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
+/// The lowest and the highest of some points, as they follow each other; one where they are one.
+fn extremes(points: &[(f64, f64)]) -> impl Iterator<Item = &(f64, f64)> {
+    let by_height = |one: &usize, two: &usize| points[*one].1.total_cmp(&points[*two].1);
+    let lowest = (0..points.len()).min_by(by_height);
+    let highest = (0..points.len()).max_by(by_height);
+    let both: std::collections::BTreeSet<usize> = lowest.into_iter().chain(highest).collect();
+    both.into_iter().map(|place| &points[place])
+}
+
 /// The next round number at or above `value`.
 fn ceiling(value: f64) -> f64 {
     let step = 10_f64.powf(value.log10().floor());
@@ -162,14 +170,19 @@ mod tests {
     }
 
     #[test]
-    fn a_peak_is_seen_however_many_points_there_are() {
-        let point = |at: u32| (f64::from(at), if at == 7_777 { 100.0 } else { 1.0 });
+    fn a_peak_and_a_trough_are_seen_however_many_points_there_are() {
+        let height = |at: u32| match at {
+            3_333 => 0.0,
+            7_777 => 100.0,
+            _ => 50.0,
+        };
+        let point = |at: u32| (f64::from(at), height(at));
         let line = Line { name: "waits", points: (0..10_000).map(point).collect() };
         let svg = lines("t", "s", "ms", &[line]);
         let line = svg.split("points=\"").nth(1).unwrap().split('"').next().unwrap();
         let heights: Vec<&str> = line.split(' ').map(|it| it.split(',').nth(1).unwrap()).collect();
         assert!(heights.len() <= POINTS_MAX);
-        assert_eq!(heights.iter().filter(|height| **height != heights[0]).count(), 1);
+        assert_eq!(heights.iter().filter(|height| **height != heights[0]).count(), 2);
     }
 
     #[test]

@@ -272,8 +272,9 @@ impl Maker<'_> {
                 let before = self.plan.items.len().checked_sub(DISTANCE)?;
                 let of = self.below(before);
                 let item = *self.plan.items.get(of)?;
-                let is_good = !matches!(item.deed, Deed::Repeated(_) | Deed::Oversized(_));
-                let is_real = !matches!(item.deed, Deed::Forged(_) | Deed::Broken);
+                let is_good = !matches!(item.deed, Deed::Repeated(_));
+                // Who cannot be asked about a sender may refuse what it accepted before.
+                let is_real = item.deed.is_awaited();
                 (is_good && is_real).then(|| self.say(item.actor, Deed::Repeated(of)))
             }
             Kind::Broken => {

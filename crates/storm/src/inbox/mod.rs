@@ -67,6 +67,8 @@ const MORE_ADDRESSES: usize = 8;
 
 /// Activities at most: what each leads to is held in memory.
 const COUNT_MAX: u64 = 10_000_000;
+/// How often in a row the look at everything may fail.
+const CHECKS_FAILED_MAX: u32 = 2;
 /// A soak lasts a week at most, in minutes.
 const MINUTES_MAX: f64 = 7.0 * 24.0 * 60.0;
 
@@ -133,6 +135,7 @@ pub struct Options {
     pub no_fresh: bool,
     /// For how long what has no effect yet is waited for, in seconds, once nothing more happens.
     #[arg(long, default_value_t = 30, value_name = "SECONDS")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     pub patience: u64,
     /// End once all is visible, without the look at everything: for rates that are measured again.
     #[arg(long)]
@@ -475,18 +478,20 @@ impl Storm {
         let (api, fediverse) = (&self.api, &*self.fediverse);
         let check = Check { api, fediverse, arranged, plan, truth: &truth };
         let mut better = Instant::now();
-        let mut least = u64::MAX;
+        let (mut least, mut failed) = (u64::MAX, 0);
         loop {
             let misses = match check.run().await {
                 Ok(misses) => misses,
                 // One of thousands of requests: that says little.
-                Err(error) if better.elapsed().as_secs() < self.options.patience => {
+                Err(error) if failed < CHECKS_FAILED_MAX => {
+                    failed += 1;
                     eprintln!("checked again: {error:#}");
                     tokio::time::sleep(Duration::from_secs(1)).await;
                     continue;
                 }
                 Err(error) => return Err(error),
             };
+            failed = 0;
             let total = misses.total();
             if total < least {
                 (least, better) = (total, Instant::now());

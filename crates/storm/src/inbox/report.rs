@@ -61,11 +61,14 @@ pub(super) struct Settled {
 /// refused: who refuses is not fast.
 const FAILED_MS: f64 = 30_000.0;
 
+fn counted_ms(sample: &Sample) -> f64 {
+    if sample.fine { sample.ms } else { sample.ms.max(FAILED_MS) }
+}
+
 pub(super) fn latencies(samples: &[Sample]) -> Latencies {
     let mut latencies = Latencies::default();
     for sample in samples {
-        let ms = if sample.fine { sample.ms } else { sample.ms.max(FAILED_MS) };
-        latencies.record(Duration::from_secs_f64(ms / 1e3), sample.fine);
+        latencies.record(Duration::from_secs_f64(counted_ms(sample) / 1e3), sample.fine);
     }
     latencies
 }
@@ -166,6 +169,12 @@ impl Measured {
         if self.not_accepted > 0 {
             faults.push(format!("{} activities were not accepted", self.not_accepted));
         }
+        if self.undelivered > 0 {
+            faults.push(format!("{} deliveries never came", self.undelivered));
+        }
+        if self.outward.failed > 0 {
+            faults.push(format!("{} posts that go out failed", self.outward.failed));
+        }
         match &self.settled {
             Some(Settled { misses, .. }) if misses.total() > 0 => {
                 faults.push(format!("{} things are missing or wrong", misses.total()));
@@ -212,7 +221,7 @@ fn worst(samples: &[Sample]) -> Vec<(f64, f64)> {
     let mut buckets: BTreeMap<u64, f64> = BTreeMap::new();
     for sample in samples {
         let bucket = buckets.entry((sample.at_s * 4.0) as u64).or_default();
-        *bucket = bucket.max(sample.ms);
+        *bucket = bucket.max(counted_ms(sample));
     }
     buckets.into_iter().map(|(at, ms)| (at as f64 / 4.0, ms)).collect()
 }

@@ -185,13 +185,14 @@ impl Worker {
             if due > now {
                 return Turn::Wait(due);
             }
-            // Else each would be waited for in turn, and that for hours.
-            if self.is_out_of_patience(now, due) {
-                group.next.clear();
-                return Turn::Done;
-            }
             if let Some(request) = self.flood.requests.get(place) {
                 group.next.pop_front();
+                // Else each would be waited for in turn, and that for hours. Of those that are on
+                // their way an answer may still come.
+                if self.is_out_of_patience(now, due, ANSWER_MAX) {
+                    self.flood.requests.done(place);
+                    return Turn::Wait(now);
+                }
                 let since = if self.flood.rate > 0 { due } else { now };
                 return Turn::Send(place, request, since);
             }
@@ -208,11 +209,12 @@ impl Worker {
         }
     }
 
-    /// Whether nothing was accepted for too long, by any worker, since something was `due`.
-    fn is_out_of_patience(&self, now: Instant, due: Instant) -> bool {
+    /// Whether nothing was accepted for too long, by any worker, since something was `due`; `more`
+    /// is what is waited for beyond the patience.
+    fn is_out_of_patience(&self, now: Instant, due: Instant, more: Duration) -> bool {
         let accepted_ms = self.progress.accepted_ms.load(Ordering::Relaxed);
         let last = self.began + Duration::from_millis(accepted_ms);
-        now.saturating_duration_since(last.max(due)) > self.flood.patience
+        now.saturating_duration_since(last.max(due)) > self.flood.patience + more
     }
 
     /// Sends what is at `place` until it is answered, and forgets it then; what is turned away is
@@ -237,7 +239,7 @@ impl Worker {
                 Ok(answer) if matches!(answer.status, 429 | 503) => {
                     self.progress.turned_away.fetch_add(1, Ordering::Relaxed);
                     self.statuses.push((place, answer.status));
-                    if !self.is_out_of_patience(now, self.began) {
+                    if !self.is_out_of_patience(now, self.began, Duration::ZERO) {
                         let after = answer.retry_after.unwrap_or(RETURN_MAX).min(RETURN_MAX);
                         if let Ok(mut group) = self.groups[self.group].lock() {
                             group.later.push_back((now + after, place, since));
@@ -262,7 +264,7 @@ impl Worker {
                 Err(_) => {
                     self.lines.remove(&source);
                     self.progress.unanswered.fetch_add(1, Ordering::Relaxed);
-                    if is_large || self.is_out_of_patience(now, self.began) {
+                    if is_large || self.is_out_of_patience(now, self.began, Duration::ZERO) {
                         return false;
                     }
                     tokio::time::sleep(AGAIN).await;

@@ -148,9 +148,15 @@ impl Watch {
     /// Refuses accounts that have posts before the first is sent: these would count as its own.
     ///
     /// # Errors
-    /// That, or when they cannot be looked at.
+    /// That.
     pub(super) async fn check_empty(&self) -> Result<()> {
-        let shown = self.shown(&self.accounts).await?;
+        let shown = match self.shown(&self.accounts).await {
+            Ok(shown) => shown,
+            Err(error) => {
+                eprintln!("what is visible will not be known: {error:#}");
+                return Ok(());
+            }
+        };
         if let Some((id, count)) = shown.iter().find(|(_, count)| **count > 0) {
             bail!(
                 "account {id} of the fake fediverse has {count} posts already, of a load before \

@@ -424,6 +424,9 @@ fn without_a_server_steering_the_jobs_says_what_became_of_it() {
     assert!(stderr(&quiet).contains("there is none to quiet; start `weir serve`"), "{quiet:?}");
     let drained = run(&data, &["jobs", "drain", "deliver"]);
     assert!(stderr(&drained).contains("nobody works on what waits"), "{drained:?}");
+    let moved = run(&data, &["jobs", "move", "deliver", "keys"]);
+    assert_eq!(moved.status.code(), Some(1), "{moved:?}");
+    assert!(stderr(&moved).contains("which are of one sort"), "{moved:?}");
     for args in [&["pause", "deliver"][..], &["limit", "deliver", "7"]] {
         let stored = run(&data, &[&["jobs"], args].concat());
         assert_eq!(stored.status.code(), Some(0), "{stored:?}");
@@ -450,7 +453,6 @@ fn a_mistyped_queue_is_named_with_those_most_like_it() {
         &["retry", "--all", "dead", "--queue", "delivr"],
         &["pause", "delivr"],
         &["limit", "delivr", "7"],
-        &["move", "deliver", "delivr"],
     ] {
         let refused = run(&data, &[&["jobs"], args].concat());
         assert_eq!(refused.status.code(), Some(1), "{args:?}: {refused:?}");

@@ -140,8 +140,8 @@ pub enum JobsCommand {
     },
     /// Move all that waits in a queue to another.
     ///
-    /// Both have to work on the database, or both to reach outside. Where jobs run on Redis none
-    /// can be moved.
+    /// Both have to work on the database, or both to reach outside, which only a running server
+    /// knows. Where jobs run on Redis none can be moved.
     #[command(after_help = "Example:\n  weir jobs move deliver deliver_rest")]
     Move {
         /// Where they lie.

@@ -28,6 +28,11 @@ impl JobsCommand {
                 "nobody works on what waits; start `weir serve`, or name the directory of the \
                  one that runs with --data",
             ),
+            // Jobs in a queue of another sort would go to the dead set at the next start.
+            Self::Move { .. } => Unserved::Refused(
+                "only one that works the queues knows which are of one sort; start `weir serve`, \
+                 or name the directory of the one that runs with --data",
+            ),
             Self::Pause { .. } | Self::Resume { .. } if is_shared => {
                 Unserved::Told("it is stored, and other servers that share the jobs heed it now")
             }

@@ -90,7 +90,16 @@ class Person:
         return contact.first
 
     def opens(self, name):
-        self.sees_here(name).locator(".open-chat").click()
+        box = self.page.locator(".chat-textarea:visible")
+        # Contacts are drawn anew as they come in: a click in that moment is for nobody.
+        for tries_left in reversed(range(5)):
+            self.sees_here(name).locator(".open-chat").click()
+            try:
+                expect(box).to_be_visible(timeout=browser.WAIT_MS / 5)
+                return
+            except AssertionError:
+                if not tries_left:
+                    raise
 
     def says(self, text):
         box = self.page.locator(".chat-textarea:visible")

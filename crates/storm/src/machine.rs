@@ -28,6 +28,18 @@ pub fn resident_bytes_of(pid: u32) -> u64 {
     kib_of(&status.unwrap_or_default(), "VmRSS:")
 }
 
+/// The most memory of process `pid` that was ever resident, in bytes, or since
+/// [`forget_peak_of`]; 0 where there is none.
+pub fn peak_bytes_of(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"));
+    kib_of(&status.unwrap_or_default(), "VmHWM:")
+}
+
+/// Has [`peak_bytes_of`] begin anew; where that is not allowed it goes on as before.
+pub fn forget_peak_of(pid: u32) {
+    let _ = fs::write(format!("/proc/{pid}/clear_refs"), "5");
+}
+
 /// The memory of this process that is resident and no file's, in bytes; 0 where the system does
 /// not tell.
 pub fn anonymous_bytes() -> u64 {
@@ -85,7 +97,8 @@ mod tests {
     fn a_process_holds_memory_and_a_machine_has_some() {
         assert!(resident_bytes() > 100_000);
         assert!(machine()["memory_bytes"].as_u64().unwrap() > resident_bytes());
-        assert!(resident_bytes_of(std::process::id()) > 100_000);
+        let own = std::process::id();
+        assert!(resident_bytes_of(own) > 100_000 && peak_bytes_of(own) > 100_000);
     }
 
     #[test]

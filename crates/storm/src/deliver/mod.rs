@@ -27,7 +27,7 @@ use self::arrange::Kind;
 use self::count::Count;
 use self::report::{Look, Measured};
 use crate::api::{Api, Person};
-use crate::fediverse::{Arrival, Courier, Fediverse, Found, Named, Servers};
+use crate::fediverse::{Arrival, Courier, Fediverse, Found, Named, Servers, Signatures};
 use crate::findings::Files;
 use crate::machine;
 
@@ -97,8 +97,8 @@ pub struct Options {
 /// Runs the scenario, says on standard error how it goes, and prints and writes what it measured.
 ///
 /// # Errors
-/// When the server cannot be used, a file cannot be written, or a delivery to a host that answers
-/// at once never came.
+/// When the server cannot be used, a file cannot be written, a delivery to a host that answers
+/// at once never came, or one was not signed rightly.
 #[allow(clippy::print_stdout)]
 pub async fn run(options: Options) -> Result<()> {
     if options.dead + options.slow + options.failing >= options.hosts {
@@ -128,6 +128,9 @@ pub async fn run(options: Options) -> Result<()> {
              {second} of the second"
         );
     }
+    if measured.signatures.wrong > 0 {
+        bail!("{} deliveries were not signed rightly", measured.signatures.wrong);
+    }
     Ok(())
 }
 
@@ -146,6 +149,7 @@ impl Storm {
         let nothing = |_: usize, _: &str| Found::Nothing;
         let servers =
             Servers::start(self.fediverse.clone(), nothing, Some(courier.clone())).await?;
+        servers.verify();
         let person = match &self.options.token {
             Some(token) => self.api.person(token).await?,
             None => {
@@ -160,6 +164,7 @@ impl Storm {
         tokio::time::sleep(Duration::from_millis(500)).await;
         let mut measured = self.measure(&servers, &person).await?;
         measured.arranged_s = arranged_s;
+        measured.signatures = servers.signatures();
         Ok(measured)
     }
 
@@ -226,7 +231,8 @@ impl Storm {
         for writing in writing {
             written.push(writing.await??);
         }
-        Ok(Measured { count, written, looks, used_s, own_s, arranged_s: 0.0 })
+        let signatures = Signatures::default();
+        Ok(Measured { count, written, looks, used_s, own_s, signatures, arranged_s: 0.0 })
     }
 
     /// Hears what is not timed, for `most` at most: what comes to slow hosts, and what comes twice.

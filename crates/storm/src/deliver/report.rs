@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::Options;
 use super::count::Count;
+use crate::fediverse::Signatures;
 use crate::plot::{self, Line};
 
 /// How far everything was at a time.
@@ -27,6 +28,7 @@ pub(super) struct Measured {
     /// Processor time of the server, and of this load, in s.
     pub(super) used_s: f64,
     pub(super) own_s: f64,
+    pub(super) signatures: Signatures,
     pub(super) arranged_s: f64,
 }
 
@@ -60,6 +62,9 @@ impl Measured {
         results.insert("deliveries".into(), json!(self.count.came()));
         results.insert("repeated".into(), json!(self.count.repeated()));
         results.insert("tries_elsewhere".into(), json!(self.count.elsewhere()));
+        let Signatures { verified, wrong } = self.signatures;
+        results.insert("signatures_verified".into(), json!(verified));
+        results.insert("signatures_wrong".into(), json!(wrong));
         let rss = self.looks.iter().map(|look| look.rss_bytes).max().unwrap_or(0);
         results.insert("rss_max_bytes".into(), json!(rss));
         results.insert("server_processor_s".into(), rounded(self.used_s));
@@ -162,6 +167,7 @@ mod tests {
                 looks: Vec::new(),
                 used_s: 0.0,
                 own_s: 0.0,
+                signatures: Signatures::default(),
                 arranged_s: 0.0,
             };
             let results = measured.results();

@@ -46,6 +46,21 @@ impl Courier {
         if let Some(known) = known {
             return Ok(known);
         }
+        let document = self.document_of(fediverse, person).await?;
+        let inbox = document["endpoints"]["sharedInbox"].as_str().or(document["inbox"].as_str());
+        let inbox = inbox.with_context(|| format!("{person} has no inbox"))?;
+        let inbox = Url::parse(inbox).with_context(|| format!("{inbox} is no address"))?;
+        if let Ok(mut inboxes) = self.inboxes.lock() {
+            inboxes.insert(person.to_owned(), inbox.clone());
+        }
+        Ok(inbox)
+    }
+
+    /// The document of a person, asked for by the first actor.
+    ///
+    /// # Errors
+    /// When it cannot be had.
+    pub(super) async fn document_of(&self, fediverse: &Fediverse, person: &str) -> Result<Value> {
         let url = Url::parse(person).with_context(|| format!("{person} is no address"))?;
         let headers = fediverse.sign_get(0, url.authority(), url.path(), Clock::system().now())?;
         let mut request = self.client.get(url);
@@ -56,15 +71,7 @@ impl Courier {
             Ok(answer) => answer.json().await,
             Err(error) => Err(error),
         };
-        let document: Value =
-            document.with_context(|| format!("the document of {person} cannot be had"))?;
-        let inbox = document["endpoints"]["sharedInbox"].as_str().or(document["inbox"].as_str());
-        let inbox = inbox.with_context(|| format!("{person} has no inbox"))?;
-        let inbox = Url::parse(inbox).with_context(|| format!("{inbox} is no address"))?;
-        if let Ok(mut inboxes) = self.inboxes.lock() {
-            inboxes.insert(person.to_owned(), inbox.clone());
-        }
-        Ok(inbox)
+        document.with_context(|| format!("the document of {person} cannot be had"))
     }
 
     /// Signs an activity of `actor` and takes it to `person`; the status of the answer.

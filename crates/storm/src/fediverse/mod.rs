@@ -9,6 +9,7 @@
 //! | `activities` | what actors say |
 //! | `servers` | one listener a host; inboxes that count and keep the time |
 //! | `behaviour` | how a host answers: well, slowly, with errors, not at all |
+//! | `verify` | whether what comes is signed by who says it |
 //! | `courier` | what the fake side sends by itself: the answer to a Follow |
 
 pub mod activities;
@@ -18,6 +19,7 @@ mod documents;
 mod names;
 mod servers;
 mod sign;
+mod verify;
 
 use aws_lc_rs::encoding::{AsDer as _, PublicKeyX509Der};
 use aws_lc_rs::rsa::KeySize;
@@ -30,6 +32,7 @@ pub use courier::Courier;
 pub use names::{Named, Names};
 pub use servers::{Arrival, Arrivals, Found, Servers};
 pub use sign::SignedRequest;
+pub use verify::Signatures;
 
 /// Different key pairs; actors share them, for making one takes a tenth of a second.
 const KEYS: usize = 16;

@@ -1,4 +1,4 @@
-//! One listener a host; inboxes that verify nothing, but count and keep the time.
+//! One listener a host; inboxes that count and keep the time, and verify a few if they are told to.
 
 use std::collections::HashSet;
 use std::convert::Infallible;
@@ -19,6 +19,7 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::task::TaskTracker;
 
 use super::courier::Courier;
+use super::verify::{Signatures, Verifier};
 use super::{Behaviour, Fediverse};
 
 /// The largest body that is read, in bytes.
@@ -75,6 +76,7 @@ struct Shared {
     listeners: RwLock<Vec<mpsc::UnboundedSender<Arrival>>>,
     fetches: std::sync::atomic::AtomicU64,
     courier: Option<Courier>,
+    verifier: Verifier,
 }
 
 /// The hosts of a fediverse, serving. They end with the runtime.
@@ -101,6 +103,7 @@ impl Servers {
             listeners: RwLock::default(),
             fetches: std::sync::atomic::AtomicU64::new(0),
             courier,
+            verifier: Verifier::default(),
         });
         for host in 0..shared.hosts.len() {
             let listener = bind(&shared.fediverse, host).await?;
@@ -136,6 +139,16 @@ impl Servers {
                 *arrivals = Arrivals::default();
             }
         }
+    }
+
+    /// Looks from now on at the signatures of some of what is delivered to hosts that answer.
+    pub fn verify(&self) {
+        self.0.verifier.begin();
+    }
+
+    /// What was found by that so far.
+    pub fn signatures(&self) -> Signatures {
+        self.0.verifier.found()
     }
 
     /// How many documents were asked for so far.
@@ -233,6 +246,13 @@ async fn answer(
     }
     let (status, document) = if is_delivery {
         shared.deliver(&body);
+        if let Some(courier) = shared.courier.as_ref().filter(|_| shared.verifier.is_next()) {
+            let (courier, shared) = (courier.clone(), shared.clone());
+            tokio::spawn(async move {
+                let host = shared.fediverse.names().authority(host);
+                shared.verifier.look(&courier, &shared.fediverse, &host, &head, &body).await;
+            });
+        }
         (202, None)
     } else if head.method == Method::GET {
         shared.fetches.fetch_add(1, std::sync::atomic::Ordering::Relaxed);

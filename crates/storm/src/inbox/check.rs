@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use anyhow::Result;
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::arrange::Arranged;
 use super::fresh::FRESH_FROM;
-use super::plan::{Deed, Plan, Target};
+use super::plan::{EDITED, Plan, Target, USURPED};
+use super::truth::Truth;
 use crate::api::Api;
 use crate::fediverse::Fediverse;
 
@@ -22,110 +24,19 @@ const HOMES: usize = 4;
 const HOME_PAGES: usize = 400;
 /// Pages read of the home timeline of who follows everybody: each is a merge of very many.
 const LARGE_HOME_PAGES: usize = 25;
+/// Hashtags whose timelines are read.
+const TAGS: usize = 8;
+/// Authors whom somebody does not follow and whose profiles they read.
+const STRANGERS: usize = 40;
 /// Servers keep at least so much of a home timeline: one that ends before has to have everything.
 const HOME_LEAST: usize = 300;
-
-/// What is to be seen, given what was accepted.
-pub(super) struct Truth {
-    /// Notes that were told of: created, edited or boosted.
-    said: Vec<bool>,
-    /// Those that somebody else's boost alone does not tell of, accepted or not.
-    created: Vec<bool>,
-    deleted: Vec<bool>,
-    edited: Vec<bool>,
-    boosted: Vec<bool>,
-    boost_undone: Vec<bool>,
-    liked: Vec<i32>,
-    followed: Vec<i32>,
-}
-
-impl Truth {
-    /// `is_accepted` tells of each activity whether it was.
-    pub(super) fn of(plan: &Plan, is_accepted: impl Fn(usize) -> bool) -> Self {
-        let (notes, boosts) = (plan.notes.len(), plan.boosts.len());
-        let mut truth = Self {
-            said: vec![false; notes],
-            created: vec![false; notes],
-            deleted: vec![false; notes],
-            edited: vec![false; notes],
-            boosted: vec![false; boosts],
-            boost_undone: vec![false; boosts],
-            liked: vec![0; plan.likes.len()],
-            followed: vec![0; plan.follows.len()],
-        };
-        for (place, item) in plan.items.iter().enumerate() {
-            if let Deed::Create(note) | Deed::Update(note) = item.deed {
-                truth.created[note] = true;
-            }
-            if !is_accepted(place) {
-                continue;
-            }
-            let mut deed = item.deed;
-            if let Deed::Repeated(of) = deed {
-                deed = plan.items[of].deed;
-            }
-            match deed {
-                Deed::Create(note) => truth.said[note] = true,
-                Deed::Update(note) => (truth.said[note], truth.edited[note]) = (true, true),
-                Deed::Delete(note) => truth.deleted[note] = true,
-                Deed::Boost(boost) => {
-                    truth.boosted[boost] = true;
-                    if let Target::Remote(note) = plan.boosts[boost].of {
-                        truth.said[note] = true;
-                    }
-                }
-                Deed::UndoBoost(boost) => truth.boost_undone[boost] = true,
-                Deed::Like(like) => truth.liked[like] |= 1,
-                Deed::UndoLike(like) => truth.liked[like] |= 2,
-                Deed::Follow(follow) => truth.followed[follow] |= 1,
-                Deed::UndoFollow(follow) => truth.followed[follow] |= 2,
-                Deed::Forged(_)
-                | Deed::Broken
-                | Deed::Oversized(_)
-                | Deed::Repeated(_)
-                | Deed::Unverifiable(_) => {}
-            }
-        }
-        truth
-    }
-
-    /// Whether a note is to be seen.
-    fn stands(&self, plan: &Plan, note: usize) -> bool {
-        self.said[note] && plan.notes[note].real && !plan.notes[note].deleted
-    }
-
-    /// Whether a boost is to be seen.
-    fn boost_stands(&self, plan: &Plan, boost: usize) -> bool {
-        let target = match plan.boosts[boost].of {
-            Target::Local(..) => true,
-            Target::Remote(note) => self.stands(plan, note),
-        };
-        self.boosted[boost] && !plan.boosts[boost].undone && target
-    }
-
-    /// How many posts and boosts each actor is to have at last.
-    pub(super) fn counts(&self, plan: &Plan) -> HashMap<usize, i64> {
-        let mut counts = HashMap::new();
-        for (place, written) in plan.notes.iter().enumerate() {
-            if self.stands(plan, place) {
-                *counts.entry(written.actor).or_default() += 1;
-            }
-        }
-        for (place, boost) in plan.boosts.iter().enumerate() {
-            if self.boost_stands(plan, place) {
-                *counts.entry(boost.actor).or_default() += 1;
-            }
-        }
-        counts
-    }
-}
 
 /// What was missed, by kind: how often, and a few examples.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Misses(pub(super) BTreeMap<&'static str, (u64, Vec<String>)>);
 
 /// The kinds, in the order they are shown.
-pub(super) const KINDS: [&str; 13] = [
+pub(super) const KINDS: [&str; 15] = [
     "notes_missing",
     "deletions_without_effect",
     "edits_not_shown",
@@ -137,6 +48,8 @@ pub(super) const KINDS: [&str; 13] = [
     "boost_counts_wrong",
     "follows_wrong",
     "timeline_holes",
+    "threads_wrong",
+    "shown_to_strangers",
     "shown_unexpectedly",
     "post_counts_wrong",
 ];
@@ -177,6 +90,16 @@ impl Misses {
     }
 }
 
+/// A note as the server has it.
+struct Shown {
+    id: String,
+    /// The id of what it answers, if the server knows that.
+    answers: Option<String>,
+}
+
+/// Notes that were seen on their authors' profiles, by place.
+type Seen = Mutex<HashMap<usize, Shown>>;
+
 /// What is checked against what.
 pub(super) struct Check<'c> {
     pub(super) api: &'c Api,
@@ -189,11 +112,14 @@ pub(super) struct Check<'c> {
 impl Check<'_> {
     /// Looks at everything through the API.
     pub(super) async fn run(&self) -> Result<Misses> {
-        let mut misses = Misses::default();
+        let (mut misses, seen) = (Misses::default(), Seen::default());
         let wanted = self.by_actor();
         let known = self.arranged.cast.known.iter().copied().zip(&self.arranged.account_ids);
-        let actors = known.map(|(actor, id)| self.actor(actor, id, wanted.get(&actor)));
+        let actors = known.map(|(actor, id)| self.actor(actor, id, wanted.get(&actor), &seen));
         misses.merge(all(actors).await?);
+        misses.merge(self.threads(&seen.into_inner()));
+        misses.merge(all(self.tags().into_iter().map(|tag| self.tag(tag))).await?);
+        misses.merge(self.strangers().await?);
         let people = 0..self.arranged.people.len();
         misses.merge(all(people.clone().map(|person| self.mentions(person))).await?);
         misses.merge(all(people.clone().map(|person| self.posts(person))).await?);
@@ -235,6 +161,7 @@ impl Check<'_> {
         actor: usize,
         id: &str,
         own: Option<&(Vec<usize>, Vec<usize>)>,
+        seen: &Seen,
     ) -> Result<Misses> {
         let mut shown: HashMap<String, String> = HashMap::new();
         let mut boosted: HashSet<String> = HashSet::new();
@@ -251,6 +178,10 @@ impl Check<'_> {
                 };
                 if !is_new {
                     misses.add("shown_twice", text(&status["uri"]));
+                }
+                if let Some(note) = self.note_of(status["uri"].as_str().unwrap_or_default()) {
+                    let answers = status["in_reply_to_id"].as_str().map(str::to_owned);
+                    seen.lock().insert(note, Shown { id: text(&status["id"]), answers });
                 }
             }
             true
@@ -269,10 +200,10 @@ impl Check<'_> {
                 None => {}
                 Some(_) if self.truth.deleted[note] => misses.add("deletions_without_effect", uri),
                 Some(content) => {
-                    if self.truth.edited[note] && !content.contains("Edited note") {
+                    if self.truth.edited[note] && !content.contains(EDITED) {
                         misses.add("edits_not_shown", uri.clone());
                     }
-                    if !written.real {
+                    if !written.real || content.contains(USURPED) {
                         misses.add("shown_unexpectedly", uri);
                     }
                 }
@@ -299,6 +230,107 @@ impl Check<'_> {
             misses.add("shown_unexpectedly", uri);
         }
         Ok(misses)
+    }
+
+    /// Whether each answer hangs where it belongs, as far as what it answers is there.
+    fn threads(&self, seen: &HashMap<usize, Shown>) -> Misses {
+        let mut misses = Misses::default();
+        let posts = self.arranged.cast.people.iter().zip(&self.arranged.post_ids);
+        let here: HashMap<&str, &String> = posts
+            .flat_map(|(person, ids)| person.posts.iter().map(String::as_str).zip(ids))
+            .collect();
+        for (note, shown) in seen {
+            let Some(parent) = &self.plan.notes[*note].note.in_reply_to else { continue };
+            let is_there = |note: &usize| self.truth.stands(self.plan, *note);
+            let remote = || Some(&seen.get(&self.note_of(parent).filter(is_there)?)?.id);
+            let Some(wanted) = here.get(parent.as_str()).copied().or_else(remote) else { continue };
+            if shown.answers.as_ref() != Some(wanted) {
+                let answers = shown.answers.as_deref().unwrap_or("nothing");
+                let example = format!("{} answers {answers}, not {wanted}", self.uri(*note));
+                misses.add("threads_wrong", example);
+            }
+        }
+        misses
+    }
+
+    /// The hashtags whose timelines are read: the first that are used.
+    fn tags(&self) -> Vec<&str> {
+        let mut tags: Vec<&str> = Vec::new();
+        for tag in self.plan.notes.iter().flat_map(|written| &written.note.tags) {
+            if tags.len() < TAGS && !tags.contains(&tag.as_str()) {
+                tags.push(tag);
+            }
+        }
+        tags
+    }
+
+    /// Whether the timeline of a hashtag has everything of known actors, once, and nothing else.
+    async fn tag(&self, tag: &str) -> Result<Misses> {
+        let mut misses = Misses::default();
+        let mut shown: HashSet<usize> = HashSet::new();
+        let mut pages = 0;
+        let page = |page: Vec<Value>| {
+            for status in &page {
+                let uri = status["uri"].as_str().unwrap_or_default();
+                let Some(note) = self.note_of(uri) else {
+                    misses.add("shown_unexpectedly", format!("#{tag}: {uri}"));
+                    continue;
+                };
+                if !shown.insert(note) {
+                    misses.add("shown_twice", format!("#{tag}: {uri}"));
+                }
+                let written = &self.plan.notes[note];
+                if self.truth.deleted[note] {
+                    misses.add("deletions_without_effect", format!("#{tag}: {uri}"));
+                } else if written.note.private {
+                    misses.add("shown_to_strangers", format!("#{tag}: {uri}"));
+                } else if !written.real || !written.note.tags.iter().any(|own| own == tag) {
+                    misses.add("shown_unexpectedly", format!("#{tag}: {uri}"));
+                }
+            }
+            pages += 1;
+            pages < HOME_PAGES
+        };
+        let path = format!("/api/v1/timelines/tag/{tag}?limit=40");
+        self.api.pages(&self.arranged.people[0].token, &path, page).await?;
+        for (place, written) in self.plan.notes.iter().enumerate() {
+            let is_due = !written.note.private
+                && written.note.tags.iter().any(|own| own == tag)
+                && self.arranged.cast.known.binary_search(&written.actor).is_ok()
+                && self.truth.stands(self.plan, place);
+            if is_due && !shown.contains(&place) {
+                misses.add("timeline_holes", format!("#{tag}: {}", self.uri(place)));
+            }
+        }
+        Ok(misses)
+    }
+
+    /// Whether somebody who does not follow an author sees what is for followers only.
+    async fn strangers(&self) -> Result<Misses> {
+        // The first follows everybody.
+        let Some(person) = self.arranged.people.get(1) else { return Ok(Misses::default()) };
+        let followed: HashSet<usize> = self.arranged.follows[1].iter().copied().collect();
+        let ids = self.arranged.account_ids.iter().enumerate();
+        let strangers = ids.filter(|(place, _)| !followed.contains(place)).take(STRANGERS);
+        let look = |(_, id): (usize, &String)| {
+            let path = format!("/api/v1/accounts/{id}/statuses?limit=40");
+            async move {
+                let mut misses = Misses::default();
+                let page = |page: Vec<Value>| {
+                    for status in &page {
+                        let uri = status["uri"].as_str().unwrap_or_default();
+                        let note = self.note_of(uri).map(|note| &self.plan.notes[note]);
+                        if note.is_some_and(|written| written.note.private) {
+                            misses.add("shown_to_strangers", uri);
+                        }
+                    }
+                    true
+                };
+                self.api.pages(&person.token, &path, page).await?;
+                Ok(misses)
+            }
+        };
+        all(strangers.map(look)).await
     }
 
     /// Mentions: each exactly once.
@@ -375,7 +407,11 @@ impl Check<'_> {
                 let own = account["uri"].as_str().or(account["url"].as_str());
                 own.unwrap_or_default().to_owned()
             };
-            shown.extend(page.iter().map(uri));
+            for uri in page.iter().map(uri) {
+                if let Some(again) = shown.replace(uri) {
+                    misses.add("shown_twice", format!("{again} follows {}", who.name));
+                }
+            }
             true
         };
         let path = format!("/api/v1/accounts/{}/followers?limit=80", who.id);

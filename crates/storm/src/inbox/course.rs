@@ -74,6 +74,7 @@ impl Course<'_> {
             | Deed::Follow(_)
             | Deed::UndoFollow(_)
             | Deed::Forged(_)
+            | Deed::Usurped(_)
             | Deed::Broken
             | Deed::Oversized(_)
             | Deed::Repeated(_)
@@ -88,9 +89,9 @@ mod tests {
 
     use super::*;
     use crate::fediverse::Fediverse;
-    use crate::inbox::check::Truth;
     use crate::inbox::mix::{self, Wanted};
     use crate::inbox::plan::{Cast, Item, Local};
+    use crate::inbox::truth::Truth;
 
     #[test]
     fn the_course_ends_where_everything_was_said() {

@@ -4,7 +4,7 @@ use std::collections::{HashSet, VecDeque};
 
 use weir_base::{Random, Timestamp};
 
-use super::plan::{Cast, Deed, Item, Mark, Plan, Target, Written};
+use super::plan::{Cast, Deed, Item, Mark, Plan, Target, Usurped, Written};
 use crate::fediverse::Fediverse;
 use crate::fediverse::activities::Note;
 
@@ -281,6 +281,7 @@ impl Maker<'_> {
                 self.say(actor, Deed::Broken);
                 Some(())
             }
+            Kind::Forged if self.below(4) > 0 => self.usurp(actor),
             _ => {
                 if kind == Kind::Oversized && self.oversized >= OVERSIZED_MAX {
                     return None;
@@ -298,6 +299,24 @@ impl Maker<'_> {
                 Some(())
             }
         }
+    }
+
+    /// Says of another's note that it is gone, or was edited: with the author's name under it, or
+    /// with one's own.
+    fn usurp(&mut self, actor: usize) -> Option<()> {
+        let note = self.earlier_note(false)?;
+        let (author, ends) = (self.plan.notes[note].actor, self.below(2) == 0);
+        let forged = self.below(2) == 0;
+        let by = if forged { author } else { actor };
+        let [own, authors] = [actor, author].map(|actor| self.fediverse.host_of(actor));
+        // What stands on a server may be changed by that server (ActivityPub, 7.3 and 7.4).
+        if !forged && own == authors {
+            return None;
+        }
+        let source = if forged { self.fediverse.hosts() + self.below(FORGERS) } else { own };
+        let deed = Deed::Usurped(Usurped { note, ends, forged });
+        self.plan.items.push(Item { actor: by, source, deed });
+        Some(())
     }
 
     /// A new note, that nobody has been told of yet.
@@ -501,7 +520,7 @@ mod tests {
         let (.., plan) = plan_of(20_000, 3);
         let kinds: HashSet<_> =
             plan.items.iter().map(|item| std::mem::discriminant(&item.deed)).collect();
-        assert_eq!(kinds.len(), 14);
+        assert_eq!(kinds.len(), 15);
         assert!(plan.awaited() < 20_000 && plan.awaited() > 19_000);
     }
 
@@ -549,6 +568,27 @@ mod tests {
                 _ => {}
             }
         }
+    }
+
+    #[test]
+    fn whoever_usurps_a_note_is_not_its_author_or_has_not_the_key() {
+        let (fediverse, cast, plan) = plan_of(20_000, 8);
+        let mut kinds = HashSet::new();
+        for (place, item) in plan.items.iter().enumerate() {
+            let Deed::Usurped(usurped) = item.deed else { continue };
+            kinds.insert((usurped.ends, usurped.forged));
+            let written = &plan.notes[usurped.note];
+            assert_eq!(written.actor == item.actor, usurped.forged);
+            let [host, authors] = [item.actor, written.actor].map(|at| fediverse.host_of(at));
+            assert_eq!(host == authors, usurped.forged);
+            assert_eq!(item.source >= fediverse.hosts(), usurped.forged);
+            let body = plan.body(&fediverse, &cast.people, place);
+            let uri = fediverse.note_uri(written.actor, written.note.number);
+            assert!(body.contains(&format!("\"{uri}\"")));
+            assert_eq!(body.contains("Tombstone"), usurped.ends);
+            assert!(!item.deed.is_awaited());
+        }
+        assert_eq!(kinds.len(), 4);
     }
 
     #[test]

@@ -17,6 +17,7 @@
 //! | `watch` | accepted, visible and memory over time |
 //! | `course`, `gauges` | how far a server is that keeps up, and what it tells of its database |
 //! | `fresh`, `guests` | a post every second, and people who use the server meanwhile |
+//! | `truth` | what is to be seen, given what was accepted |
 //! | `check` | at the end: everything accepted has its effect, and nothing else |
 //! | `report`, `over_time` | what was measured, and how it changed in a soak |
 
@@ -33,6 +34,7 @@ mod plan;
 mod report;
 mod send;
 mod sign;
+mod truth;
 mod watch;
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
@@ -48,7 +50,7 @@ use url::Url;
 use weir_base::Clock;
 
 use self::arrange::Arranged;
-use self::check::{Check, Truth};
+use self::check::Check;
 use self::gauges::Gauges;
 use self::mix::Wanted;
 use self::outward::{Herald, Outgoing, Outward};
@@ -56,9 +58,10 @@ use self::plan::Plan;
 use self::report::{Measured, Settled};
 use self::send::{Flood, Progress, Sent};
 use self::sign::Signing;
+use self::truth::Truth;
 use self::watch::{Watch, Watched};
 use crate::api::Api;
-use crate::fediverse::{Behaviour, Courier, Fediverse, Found, Named, Servers};
+use crate::fediverse::{Behaviour, Courier, Fediverse, Found, Named, Servers, Signatures};
 use crate::findings::Files;
 use crate::machine;
 
@@ -258,6 +261,7 @@ impl Storm {
         };
         let courier = Courier::new()?;
         let servers = Servers::start(self.fediverse.clone(), note, Some(courier.clone())).await?;
+        servers.verify();
         let fresh = actors.fresh.clone();
         let arranged = arrange::arrange(self, &servers, actors).await?;
         let herald = outward::arrange(self, &courier, &servers, &arranged.cast.known).await?;
@@ -273,6 +277,7 @@ impl Storm {
         let mut measured = self.flood(&arranged, plan, flood, inbox, fresh, herald).await?;
         measured.idle = idle;
         measured.fetches = servers.fetches();
+        measured.signatures = servers.signatures();
         measured.answers = report::answers(plan, &measured.sent.statuses);
         if self.options.no_check {
             return Ok((measured, None));
@@ -399,6 +404,7 @@ impl Storm {
         let pid = self.local_port().and_then(machine::listener);
         let processor_s = || pid.map_or(0.0, machine::processor_s_of);
         let rss_before_bytes = pid.map_or(0, machine::resident_bytes_of);
+        pid.into_iter().for_each(machine::forget_peak_of);
         let (before_s, own_before_s) = (processor_s(), machine::processor_s());
         let began = Instant::now();
         let guests = self.guests(arranged, began, &stop);
@@ -452,6 +458,7 @@ impl Storm {
             outward,
             delivered: outgoing.came.load(std::sync::atomic::Ordering::Relaxed),
             undelivered: outgoing.missing(),
+            signatures: Signatures::default(),
             signed_late: flood.requests.late(),
             not_accepted,
             settled: None,

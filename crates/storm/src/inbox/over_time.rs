@@ -97,7 +97,8 @@ pub(super) fn results(measured: &Measured) -> Map<String, Value> {
     results.insert("delivered_per_s".into(), rounded(per_s));
     let times = latencies(&outward.samples);
     for (label, percent) in [("p50", 50.0), ("p99", 99.0), ("max", 100.0)] {
-        results.insert(format!("delivered_{label}_ms"), rounded(times.percentile_ms(percent)));
+        let ms = (times.count() > 0).then(|| rounded(times.percentile_ms(percent)));
+        results.insert(format!("delivered_{label}_ms"), ms.unwrap_or(Value::Null));
     }
     results.insert("undelivered".into(), json!(measured.undelivered));
     results.insert("outward_repeated".into(), json!(outward.repeated));

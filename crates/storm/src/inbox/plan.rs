@@ -11,6 +11,12 @@ const BOOSTS_FROM: u64 = 1_000_000_000;
 const OTHERS_FROM: u64 = 2_000_000_000;
 /// How large an oversized note is, in bytes.
 const OVERSIZED_BYTES: usize = 3 * 1024 * 1024;
+/// An edit by who may not is newer than any other, by so many ms.
+const USURPED_AFTER_MS: i64 = 60_000;
+/// What a note says first that was edited, and one that was edited by who may not.
+pub(super) const EDITED: &str = "Edited note";
+pub(super) const USURPED: &str = "Usurped note";
+
 /// Somebody on the server under test, as activities name them.
 #[derive(Debug, Clone)]
 pub(super) struct Local {
@@ -47,6 +53,8 @@ pub(super) enum Deed {
     UndoFollow(usize),
     /// A note signed by a key that is not its author's.
     Forged(usize),
+    /// An edit, or the end, of a note that stands, by who may not.
+    Usurped(Usurped),
     /// No JSON.
     Broken,
     /// More than any server reads.
@@ -57,12 +65,28 @@ pub(super) enum Deed {
     Unverifiable(usize),
 }
 
+/// What somebody says of another's note.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Usurped {
+    pub(super) note: usize,
+    /// It is to be gone; else it is to say something else.
+    pub(super) ends: bool,
+    /// Said in the author's name, signed by a key that is not the author's; else signed as it
+    /// should be by somebody of another server.
+    pub(super) forged: bool,
+}
+
 impl Deed {
     /// Whether it is waited for until it was worked: whatever any server has reason to accept, but
     /// for what may be accepted only until its signature is looked at.
     pub(super) fn is_awaited(self) -> bool {
-        use Deed::{Broken, Forged, Oversized, Unverifiable};
-        !matches!(self, Forged(_) | Broken | Oversized(_) | Unverifiable(_))
+        use Deed::{Broken, Forged, Oversized, Unverifiable, Usurped};
+        !matches!(self, Forged(_) | Usurped(_) | Broken | Oversized(_) | Unverifiable(_))
+    }
+
+    /// Whether the key that signs it is not that of its actor.
+    pub(super) fn is_forged(self) -> bool {
+        matches!(self, Self::Forged(_) | Self::Usurped(Usurped { forged: true, .. }))
     }
 }
 
@@ -152,11 +176,8 @@ impl Plan {
 
     /// How many activities of `actors` (in order) are to have an effect.
     pub(super) fn effective_of(&self, actors: &[usize]) -> u64 {
-        let nothing = |deed| {
-            use Deed::{Broken, Forged, Oversized, Repeated, Unverifiable};
-            matches!(deed, Forged(_) | Broken | Oversized(_) | Repeated(_) | Unverifiable(_))
-        };
-        let of = |item: &&Item| actors.binary_search(&item.actor).is_ok() && !nothing(item.deed);
+        let counts = |deed: Deed| deed.is_awaited() && !matches!(deed, Deed::Repeated(_));
+        let of = |item: &&Item| actors.binary_search(&item.actor).is_ok() && counts(item.deed);
         self.items.iter().filter(of).count() as u64
     }
 
@@ -196,8 +217,23 @@ impl Plan {
             return self.first(written);
         }
         let mut note = written.note.clone();
-        note.content = content(&note, "Edited note", 1);
+        note.content = content(&note, EDITED, 1);
         note
+    }
+
+    /// What is said of a note by who may not.
+    fn usurped(&self, fediverse: &Fediverse, by: usize, number: u64, usurped: Usurped) -> Value {
+        let written = &self.notes[usurped.note];
+        let uri = fediverse.note_uri(written.actor, written.note.number);
+        let (kind, object) = if usurped.ends {
+            ("Delete", json!({ "id": uri, "type": "Tombstone" }))
+        } else {
+            let mut note = written.note.clone();
+            note.content = content(&note, USURPED, 1);
+            note.updated = Some(note.at.plus_ms(USURPED_AFTER_MS));
+            ("Update", fediverse.note(written.actor, &note))
+        };
+        fediverse.about(by, kind, number, object)
     }
 
     /// What the activity at `place` says.
@@ -219,6 +255,7 @@ impl Plan {
             }
             Deed::Update(note) => fediverse.update_note(actor, &self.last(written(note))),
             Deed::Delete(note) => fediverse.delete_note(actor, written(note).note.number),
+            Deed::Usurped(usurped) => self.usurped(fediverse, actor, number, usurped),
             Deed::Boost(boost) => self.boost(fediverse, people, boost),
             Deed::UndoBoost(boost) => {
                 fediverse.about(actor, "Undo", number, self.boost(fediverse, people, boost))

@@ -12,6 +12,7 @@ use super::plan::{Deed, Plan};
 use super::send::Sent;
 use super::watch::Look;
 use super::{Options, Sample, over_time};
+use crate::fediverse::Signatures;
 use crate::load::Latencies;
 use crate::plot::{self, Line};
 
@@ -32,6 +33,8 @@ pub(super) struct Measured {
     /// Deliveries that came of them, and those that did not.
     pub(super) delivered: u64,
     pub(super) undelivered: u64,
+    /// What was looked at of all that was delivered.
+    pub(super) signatures: Signatures,
     /// Activities that this tool had not signed when they were due.
     pub(super) signed_late: u64,
     /// Activities that are to have an effect, or repeat one that is, and were not accepted.
@@ -86,6 +89,7 @@ pub(super) fn answers(plan: &Plan, statuses: &[u16]) -> Vec<(String, u64)> {
             Deed::Follow(_) => "follow",
             Deed::UndoBoost(_) | Deed::UndoLike(_) | Deed::UndoFollow(_) => "undo",
             Deed::Forged(_) => "forged",
+            Deed::Usurped(_) => "usurped",
             Deed::Broken => "broken",
             Deed::Oversized(_) => "oversized",
             Deed::Repeated(_) => "repeated",
@@ -141,7 +145,8 @@ impl Measured {
         }
         put("fresh_count", json!(fresh.count()));
         put("fresh_never_seen", json!(fresh.failed()));
-        let most = self.looks.iter().map(|look| look.rss_bytes).max().unwrap_or(0);
+        let most = self.looks.iter().map(|look| look.peak_bytes.max(look.rss_bytes)).max();
+        let most = most.unwrap_or(0);
         put("rss_before_bytes", json!(self.rss_before_bytes));
         put("rss_max_bytes", json!(most));
         let each = 1e6 / accepted.max(1) as f64;
@@ -151,6 +156,8 @@ impl Measured {
         put("turned_away", json!(self.turned_away));
         put("unanswered", json!(self.unanswered));
         put("documents_fetched", json!(self.fetches));
+        put("signatures_verified", json!(self.signatures.verified));
+        put("signatures_wrong", json!(self.signatures.wrong));
         if let Some(Settled { misses, after_s }) = &self.settled {
             put("settled_s", rounded(*after_s));
             for kind in KINDS {
@@ -171,6 +178,9 @@ impl Measured {
         }
         if self.undelivered > 0 {
             faults.push(format!("{} deliveries never came", self.undelivered));
+        }
+        if self.signatures.wrong > 0 {
+            faults.push(format!("{} deliveries were not signed rightly", self.signatures.wrong));
         }
         if self.outward.failed > 0 {
             faults.push(format!("{} posts that go out failed", self.outward.failed));

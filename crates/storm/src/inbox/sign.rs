@@ -50,7 +50,7 @@ impl Signing {
         };
         let (host, path) = (self.inbox.authority(), self.inbox.path());
         let body = plan.body(fediverse, &self.people, place);
-        let is_forged = matches!(item.deed, Deed::Forged(_));
+        let is_forged = item.deed.is_forged();
         // The next actor has another key.
         let signer = item.actor + usize::from(is_forged);
         let mut signed = fediverse.sign_body(signer, body, host, path, at)?;

@@ -35,6 +35,8 @@ pub(super) struct Look {
     /// Of those that are waited for, as far as the accounts that are looked at tell.
     pub(super) visible: f64,
     pub(super) rss_bytes: u64,
+    /// The most that it was since the clock started.
+    pub(super) peak_bytes: u64,
     /// Deliveries that were to come from the server, and those that came.
     pub(super) outward: u64,
     pub(super) delivered: u64,
@@ -109,6 +111,7 @@ pub(super) async fn run(mut watch: Watch, began: Instant) -> Watched {
             break;
         }
         let rss_bytes = watch.rss_bytes(&mut pid);
+        let peak_bytes = pid.map_or(0, machine::peak_bytes_of);
         let [db_read_ms, db_write_ms] = match &mut watch.gauges {
             Some(gauges) => gauges.look().await,
             None => [None; 2],
@@ -120,6 +123,7 @@ pub(super) async fn run(mut watch: Watch, began: Instant) -> Watched {
             awaited,
             visible,
             rss_bytes,
+            peak_bytes,
             outward: watch.outgoing.expected.load(Ordering::Relaxed),
             delivered: watch.outgoing.came.load(Ordering::Relaxed),
             db_read_ms,

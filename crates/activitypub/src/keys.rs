@@ -42,6 +42,11 @@ impl Keys {
         }
     }
 
+    /// Keys in memory.
+    pub(crate) fn held(&self) -> u64 {
+        self.ready.entry_count()
+    }
+
     /// The key of local account `id`, made if it has none yet; once, however many ask.
     ///
     /// # Errors

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use http::header;
 use http::request::Parts;
+use metrics::Gauge;
 use moka::sync::Cache;
 use weir_community::oauth::{self, Bearer};
 use weir_community::{Community, Error};
@@ -22,13 +23,15 @@ const TOKEN_BYTES_MAX: usize = 512;
 pub struct Tokens {
     community: Community,
     known: Cache<Vec<u8>, (u64, Arc<Bearer>)>,
+    held: Gauge,
 }
 
 impl Tokens {
-    /// Tokens of `community`.
-    pub fn new(community: Community) -> Self {
+    /// Tokens of `community` that come to `face`, in the metrics.
+    pub fn new(face: &'static str, community: Community) -> Self {
         let known = Cache::builder().max_capacity(CACHED_MAX).time_to_live(CACHED).build();
-        Self { community, known }
+        let held = metrics::gauge!("weir_http_tokens_held", "face" => face);
+        Self { community, known, held }
     }
 
     /// Who is behind `token`.
@@ -54,7 +57,7 @@ impl Tokens {
             self.touch(&bearer);
         }
         self.known.insert(key, (generation, bearer.clone()));
-        metrics::gauge!("weir_http_tokens_cached").set(self.known.entry_count() as f64);
+        self.held.set(self.known.entry_count() as f64);
         Ok(bearer)
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use metrics::Gauge;
 use moka::sync::Cache;
 use weir_base::{Clock, Id, Timestamp};
 
@@ -50,23 +51,32 @@ pub struct Allowance {
 pub struct Limiter {
     clock: Clock,
     counts: Cache<(Rule, Asker, i64), Arc<AtomicU64>>,
+    held: Gauge,
 }
 
 impl Limiter {
-    /// A limiter that counts by `clock`.
-    pub fn new(clock: Clock) -> Self {
+    /// A limiter of what comes to `face`, in the metrics, that counts by `clock`.
+    pub fn new(face: &'static str, clock: Clock) -> Self {
         let counts = Cache::builder()
             .max_capacity(WINDOWS_MAX)
             .time_to_live(Duration::from_secs(3_600))
             .build();
-        Self { clock, counts }
+        let held = metrics::gauge!("weir_http_windows_held", "face" => face);
+        Self { clock, counts, held }
     }
 
     /// Counts one request of `asker` under `rule`.
     pub fn count(&self, rule: Rule, asker: Asker) -> Allowance {
         let window_ms = (rule.window_s * 1_000) as i64;
         let window = self.clock.now().as_ms() / window_ms.max(1);
-        let count = self.counts.get_with((rule, asker, window), Arc::default);
+        let mut is_new = false;
+        let count = self.counts.get_with((rule, asker, window), || {
+            is_new = true;
+            Arc::default()
+        });
+        if is_new {
+            self.held.set(self.counts.entry_count() as f64);
+        }
         let used = count.fetch_add(1, Ordering::Relaxed) + 1;
         if used > rule.most {
             metrics::counter!("weir_http_requests_limited_total", "rule" => rule.name).increment(1);
@@ -87,7 +97,7 @@ mod tests {
     #[test]
     fn each_asker_has_its_own_count_which_begins_anew() {
         let clock = Clock::manual(Timestamp::from_ms(1_000_000));
-        let limiter = Limiter::new(clock.clone());
+        let limiter = Limiter::new("test", clock.clone());
         let rule = Rule { name: "test", most: 2, window_s: 10 };
         let (one, other) = (Asker::Account(Id(1)), Asker::Account(Id(2)));
         let granted: Vec<bool> = (0..3).map(|_| limiter.count(rule, one).granted).collect();

@@ -1,5 +1,6 @@
 //! How often something may be tried: a bucket of tries for each key that fills again with time.
 
+use metrics::Gauge;
 use moka::sync::Cache;
 use weir_base::Clock;
 
@@ -15,14 +16,16 @@ pub struct Throttle {
     every_ms: i64,
     /// For each key the moment, in ms, at which its bucket is full again.
     full_at_ms: Cache<String, i64>,
+    held: Gauge,
 }
 
 impl Throttle {
     /// `burst` tries at once, then one every `every_ms`. Off, it allows everything. `name` is for
-    /// its metric.
+    /// its metrics.
     pub fn new(name: &'static str, clock: Clock, on: bool, burst: i64, every_ms: i64) -> Self {
         let full_at_ms = Cache::builder().max_capacity(KEYS_MAX).build();
-        Self { name, clock, on, burst, every_ms, full_at_ms }
+        let held = metrics::gauge!("weir_http_throttles_held", "what" => name);
+        Self { name, clock, on, burst, every_ms, full_at_ms, held }
     }
 
     /// Takes a try of `key`.
@@ -41,6 +44,7 @@ impl Throttle {
             wait_ms = next_ms - now_ms - self.burst * self.every_ms;
             if wait_ms > 0 { full_at_ms } else { next_ms }
         });
+        self.held.set(self.full_at_ms.entry_count() as f64);
         if wait_ms > 0 {
             self.count();
             return Err((wait_ms as u64).div_ceil(1_000));

@@ -82,8 +82,8 @@ impl Face {
         };
         env.streams.prepare_with(streaming::prepare);
         Self(Arc::new(Inner {
-            tokens: Tokens::new(setup.community.clone()),
-            limiter: Limiter::new(env.clock.clone()),
+            tokens: Tokens::new("mastodon", setup.community.clone()),
+            limiter: Limiter::new("mastodon", env.clock.clone()),
             spool,
             payloads: Payloads::default(),
             sockets: Sockets::default(),

@@ -141,7 +141,7 @@ impl Xmpp {
     pub fn start(setup: Setup) -> Self {
         let env = setup.community.env().clone();
         let domain: Box<str> = address::domain(&env).to_lowercase().into();
-        let tokens = Tokens::new(setup.community.clone());
+        let tokens = Tokens::new("xmpp", setup.community.clone());
         let log_ins = LogIns::new(setup.community.clone(), tokens, &domain, setup.dev);
         let (clock, random) = (env.clock.clone(), env.random.clone());
         let xmpp = Self(Arc::new(Inner {
@@ -414,6 +414,24 @@ impl Xmpp {
         crate::stream::resume::expire_all(&self);
     }
 
+    /// What is held in memory of what came from outside, as metrics.
+    fn tell_held(&self) {
+        let [detached, over] = self.detached.held();
+        let questions = self.questions.lock().len() as u64;
+        for (name, held) in [
+            ("weir_xmpp_abroad_held", self.abroad.held()),
+            ("weir_xmpp_interests_held", self.interests.held()),
+            ("weir_xmpp_passwords_held", self.log_ins.passwords_held()),
+            ("weir_xmpp_messages_held", self.lanes.held()),
+            ("weir_xmpp_detached_held", detached),
+            ("weir_xmpp_over_held", over),
+            ("weir_xmpp_pushes_held", self.pushes.held()),
+            ("weir_xmpp_questions_held", questions),
+        ] {
+            metrics::gauge!(name).set(held as f64);
+        }
+    }
+
     /// Looks after all sessions in turn, and after those that wait to be resumed.
     async fn beat(self) {
         let mut ticks = tokio::time::interval(BEAT);
@@ -433,6 +451,9 @@ impl Xmpp {
                 tokio::task::yield_now().await;
             }
             shard = (shard + 1) % SHARDS;
+            if shard == 0 {
+                self.tell_held();
+            }
             crate::stream::resume::expire(&self);
             self.rosters.tidy();
         }

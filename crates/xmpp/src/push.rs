@@ -31,6 +31,11 @@ pub(crate) struct Pushes {
 }
 
 impl Pushes {
+    /// People whose apps wait to be woken.
+    pub(crate) fn held(&self) -> u64 {
+        self.waiting.lock().len() as u64
+    }
+
     /// This message waits for whom it is for.
     pub(crate) fn wake(&self, message: &Stanza) {
         if let Some(to) = &message.to {

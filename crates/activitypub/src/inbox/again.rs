@@ -36,6 +36,11 @@ impl Default for Again {
 }
 
 impl Again {
+    /// What they take now, about, in bytes.
+    pub(super) fn held_bytes(&self) -> u64 {
+        self.0.weighted_size()
+    }
+
     /// `message` waits for its next try, as its key could not be had.
     pub(super) fn add(&self, name: &Name, message: Id) {
         self.0.entry_by_ref(name).and_upsert_with(|known| {

@@ -240,6 +240,12 @@ impl Meetings {
         self.ends.get(&wanted.name()).filter(|end| end.lasts(now))
     }
 
+    /// Ends, places, and bytes of what comes again.
+    pub(super) fn held(&self) -> [u64; 3] {
+        let places = self.state.lock().places.len() as u64;
+        [self.ends.entry_count(), places, self.again.held_bytes()]
+    }
+
     /// A message whose key could not be had waits for its next try.
     pub(super) fn comes_again(&self, wanted: &Wanted) {
         self.again.add(&wanted.name(), wanted.message);

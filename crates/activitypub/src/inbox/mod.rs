@@ -104,6 +104,23 @@ impl Inbox {
         }
     }
 
+    /// What is held in memory, by the names of the metrics.
+    pub(crate) fn held(&self) -> [(&'static str, u64); 8] {
+        let [messages, renewals] = self.seen.held();
+        let [forgers, nameless] = self.sources.held();
+        let [ends, places, again_bytes] = self.meetings.held();
+        [
+            ("weir_activitypub_messages_held", messages),
+            ("weir_activitypub_renewals_held", renewals),
+            ("weir_activitypub_residents_held", self.people.held()),
+            ("weir_activitypub_forgers_held", forgers),
+            ("weir_activitypub_nameless_held", nameless),
+            ("weir_activitypub_ends_held", ends),
+            ("weir_activitypub_places_held", places),
+            ("weir_activitypub_again_held_bytes", again_bytes),
+        ]
+    }
+
     /// Where messages are judged, and what goes on as long as the face is there.
     pub(crate) fn door(&self) -> &Handle {
         &self.door

@@ -24,6 +24,13 @@ impl Default for People {
     }
 }
 
+impl People {
+    /// People in memory.
+    pub(super) fn held(&self) -> u64 {
+        self.0.entry_count()
+    }
+}
+
 impl ActivityPub {
     /// That the person of this id or name lives here, or did a moment ago. It is read once, however
     /// many ask.

@@ -157,6 +157,11 @@ fn digest(parts: &[&[u8]]) -> [u8; 32] {
 }
 
 impl Seen {
+    /// Messages in memory, and keys that are wanted again.
+    pub(super) fn held(&self) -> [u64; 2] {
+        [self.messages.lock().len() as u64, self.wanted.entry_count()]
+    }
+
     pub(super) fn message(&self, mark: &[u8; 32]) -> bool {
         self.messages.lock().get(mark).is_some()
     }

@@ -47,6 +47,11 @@ impl Default for Ledger {
 }
 
 impl Sources {
+    /// Networks in memory that forged, and that named keys which are nowhere.
+    pub(super) fn held(&self) -> [u64; 2] {
+        [&self.forgeries, &self.nameless].map(|ledger| ledger.0.entry_count())
+    }
+
     /// A signature from `source` did not fit what it claims.
     pub(crate) fn forged(&self, source: IpAddr, now: Timestamp) {
         self.forgeries.charge(source, now, &FORGERIES);

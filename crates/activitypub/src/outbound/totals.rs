@@ -1,4 +1,4 @@
-//! How deliveries stand, and what is held in memory for them, as metrics.
+//! How deliveries stand, and what the face holds in memory, as metrics.
 
 use std::time::Duration;
 
@@ -36,13 +36,18 @@ async fn count(face: Weak) {
     }
 }
 
-/// All of these are caches with limits of their own.
+/// All of these have limits of their own.
 fn show_held(face: &ActivityPub) {
     let outbound = face.outbound();
-    gauge!("weir_activitypub_peers_held").set(outbound.peers.held() as f64);
-    gauge!("weir_activitypub_crowds_held").set(outbound.crowds.held() as f64);
-    gauge!("weir_activitypub_payloads_held_bytes").set(outbound.payloads.held_bytes() as f64);
-    gauge!("weir_activitypub_policies_held").set(face.finder().policies_held() as f64);
+    let own = [
+        ("weir_activitypub_peers_held", outbound.peers.held() as u64),
+        ("weir_activitypub_crowds_held", outbound.crowds.held()),
+        ("weir_activitypub_payloads_held_bytes", outbound.payloads.held_bytes()),
+        ("weir_activitypub_signing_keys_held", face.keys().held()),
+    ];
+    for (name, held) in own.into_iter().chain(face.finder().held()).chain(face.inbox().held()) {
+        gauge!(name).set(held as f64);
+    }
 }
 
 fn show(totals: Totals) {

@@ -91,6 +91,15 @@ impl Budgets {
         }
     }
 
+    /// What is held, by the names of the metrics.
+    pub(super) fn held(&self) -> [(&'static str, u64); 3] {
+        [
+            ("weir_activitypub_budgets_held", self.counts.entry_count()),
+            ("weir_activitypub_failures_held", self.failures.entry_count()),
+            ("weir_activitypub_flights_held", self.flights.lock().len() as u64),
+        ]
+    }
+
     /// Takes one request to `host` from its budget.
     pub(super) fn take(&self, host: &str) -> Result<(), RemoteError> {
         let count = self.counts.get_with_by_ref(host, Arc::default);

@@ -69,9 +69,14 @@ impl Finder {
         self.budgets.has_left(host_of(authority), part)
     }
 
-    /// Servers in memory of which it is known whether they may be spoken with.
-    pub(crate) fn policies_held(&self) -> usize {
-        self.policies.held()
+    /// What is held in memory, by the names of the metrics.
+    pub(crate) fn held(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let own = [
+            ("weir_activitypub_policies_held", self.policies.held() as u64),
+            ("weir_activitypub_refetched_held", self.refetched.held()),
+            ("weir_activitypub_spellings_held", self.spelling.held() as u64),
+        ];
+        own.into_iter().chain(self.budgets.held())
     }
 
     /// Whether what was `sought` at `uri` could not be had lately, for good.

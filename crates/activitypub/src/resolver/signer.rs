@@ -29,6 +29,11 @@ impl Default for Refetched {
 }
 
 impl Refetched {
+    /// Keys in memory.
+    pub(super) fn held(&self) -> u64 {
+        self.0.entry_count()
+    }
+
     /// Whether the key was fetched, as it was at `since` or later.
     pub(super) fn is_of(&self, key_id: &str, since: Timestamp) -> bool {
         self.had(key_id).is_some_and(|had| had >= since)

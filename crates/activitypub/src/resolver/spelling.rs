@@ -18,6 +18,11 @@ impl Default for Spelling {
 }
 
 impl Spelling {
+    /// Servers in memory.
+    pub(super) fn held(&self) -> usize {
+        self.0.len()
+    }
+
     /// The name of the account at `uri`, where that of the last one of its server was in its
     /// address.
     pub(super) fn name_in<'u>(&self, uri: &'u Uri) -> Option<&'u str> {

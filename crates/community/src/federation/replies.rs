@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use metrics::Gauge;
 use moka::sync::Cache;
 use weir_base::Id;
 use weir_db::Tx;
@@ -27,11 +28,15 @@ const OPENED_MAX: u64 = 10_000;
 const OPENED_LIFE: Duration = Duration::from_secs(15 * 60);
 
 /// The threads whose lists were read lately.
-pub struct Opened(Cache<Id, ()>);
+pub struct Opened {
+    threads: Cache<Id, ()>,
+    held: Gauge,
+}
 
 impl Default for Opened {
     fn default() -> Self {
-        Self(Cache::builder().max_capacity(OPENED_MAX).time_to_live(OPENED_LIFE).build())
+        let threads = Cache::builder().max_capacity(OPENED_MAX).time_to_live(OPENED_LIFE).build();
+        Self { threads, held: metrics::gauge!("weir_community_threads_held") }
     }
 }
 
@@ -39,7 +44,8 @@ impl Opened {
     /// Whether thread `status` was not opened lately; it is from now on.
     pub fn is_due(&self, status: Id) -> bool {
         let mut due = false;
-        self.0.get_with(status, || due = true);
+        self.threads.get_with(status, || due = true);
+        self.held.set(self.threads.entry_count() as f64);
         due
     }
 }

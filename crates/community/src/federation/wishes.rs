@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use metrics::Gauge;
 use moka::ops::compute::Op;
 use moka::sync::Cache;
 use weir_base::Timestamp;
@@ -37,6 +38,7 @@ struct Allowance {
 struct Ledger {
     allowance: Allowance,
     taken: Cache<String, Taken>,
+    held: Gauge,
 }
 
 /// Until when what a server named takes, as fast as it may be fetched; noted at a moment that lies
@@ -49,14 +51,15 @@ struct Taken {
 
 impl Default for Wishes {
     fn default() -> Self {
-        Self { others: Ledger::new(OTHERS), own: Ledger::new(OWN) }
+        Self { others: Ledger::new("others", OTHERS), own: Ledger::new("own", OWN) }
     }
 }
 
 impl Ledger {
-    fn new(allowance: Allowance) -> Self {
+    fn new(what: &'static str, allowance: Allowance) -> Self {
         let taken = Cache::builder().max_capacity(SERVERS_MAX).time_to_idle(SERVERS_LIFE).build();
-        Self { allowance, taken }
+        let held = metrics::gauge!("weir_community_wishes_held", "of" => what);
+        Self { allowance, taken, held }
     }
 
     fn ahead_ms(taken: Option<Taken>, now: Timestamp) -> i64 {
@@ -70,6 +73,7 @@ impl Ledger {
             let until = now.plus_ms(ahead_ms + count * self.allowance.each_ms);
             Op::Put(Taken { until, noted_at: now })
         });
+        self.held.set(self.taken.entry_count() as f64);
     }
 }
 

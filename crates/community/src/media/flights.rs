@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use metrics::Gauge;
 use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 
@@ -12,7 +13,10 @@ const FLIGHTS_MAX: usize = 512;
 const FLIGHTS_PER_HOST_MAX: usize = FLIGHTS_MAX / 4;
 
 /// What is under way, by the name of the file, with how each will end.
-pub(super) struct Flights<E>(Mutex<HashMap<String, Known<E>>>);
+pub(super) struct Flights<E> {
+    known: Mutex<HashMap<String, Known<E>>>,
+    held: Gauge,
+}
 
 struct Known<E> {
     host: String,
@@ -28,7 +32,8 @@ pub(super) struct Flight<'f, E> {
 
 impl<E> Default for Flights<E> {
     fn default() -> Self {
-        Self(Mutex::default())
+        let held = metrics::gauge!("weir_community_media_flights_held");
+        Self { known: Mutex::default(), held }
     }
 }
 
@@ -36,7 +41,7 @@ impl<E> Flights<E> {
     /// Where those meet who want the file `name`, which comes from `host`; none where too many
     /// are under way.
     pub(super) fn join<'f>(&'f self, name: &'f str, host: &str) -> Option<Flight<'f, E>> {
-        let mut flights = self.0.lock();
+        let mut flights = self.known.lock();
         let known = flights.get(name).map(|known| known.end.clone());
         let end = match known {
             Some(end) => end,
@@ -48,6 +53,7 @@ impl<E> Flights<E> {
                 let end = Arc::new(OnceCell::new());
                 let known = Known { host: host.to_owned(), end: end.clone() };
                 flights.insert(name.to_owned(), known);
+                self.held.set(flights.len() as f64);
                 end
             }
         };
@@ -64,18 +70,21 @@ impl<E: Clone> Flight<'_, E> {
 
 impl<E> Drop for Flight<'_, E> {
     fn drop(&mut self) {
-        let mut flights = self.flights.0.lock();
+        let mut flights = self.flights.known.lock();
         let is_known = flights.get(self.name).is_some_and(|it| Arc::ptr_eq(&it.end, &self.end));
         // That of the table, and that of who leaves: others join under the same lock.
         let is_last = Arc::strong_count(&self.end) <= 2;
         if is_known && (is_last || self.end.initialized()) {
             flights.remove(self.name);
+            self.flights.held.set(flights.len() as f64);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use metrics_exporter_prometheus::PrometheusBuilder;
+
     use super::*;
 
     #[tokio::test]
@@ -88,7 +97,7 @@ mod tests {
         let anew = flights.join("a", "h").unwrap();
         assert_eq!(anew.end(async || 3).await, 3, "what is done is forgotten");
         drop(second);
-        assert!(flights.0.lock().contains_key("a"), "but not what came after it");
+        assert!(flights.known.lock().contains_key("a"), "but not what came after it");
     }
 
     #[test]
@@ -104,11 +113,27 @@ mod tests {
         assert!(flights.join("more", "other.example").is_some());
         let again = flights.join(&names[0], "hangs.example").unwrap();
         drop(of_host);
-        assert_eq!(flights.0.lock().len(), 1, "somebody waits still");
+        assert_eq!(flights.known.lock().len(), 1, "somebody waits still");
         drop(again);
         let all: Vec<_> = names.iter().map(|name| flights.join(name, name).unwrap()).collect();
         assert!(flights.join("more", "other.example").is_none());
         drop(all);
-        assert!(flights.0.lock().is_empty());
+        assert!(flights.known.lock().is_empty());
+    }
+
+    #[test]
+    fn it_is_told_how_many_are_under_way() {
+        let recorder = PrometheusBuilder::new().build_recorder();
+        let told = recorder.handle();
+        metrics::with_local_recorder(&recorder, || {
+            let flights = Flights::<()>::default();
+            let both = ["a", "b"].map(|name| flights.join(name, "other.example").unwrap());
+            let again = flights.join("a", "other.example").unwrap();
+            assert!(told.render().contains("weir_community_media_flights_held 2\n"));
+            drop(both);
+            assert!(told.render().contains("weir_community_media_flights_held 1\n"));
+            drop(again);
+            assert!(told.render().contains("weir_community_media_flights_held 0\n"));
+        });
     }
 }

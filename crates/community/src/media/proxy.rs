@@ -167,6 +167,8 @@ impl Proxy {
         if let Err(failed) = result {
             if !matches!(failed, Failed::Busy) {
                 self.0.failed.insert(stem.to_owned(), failed.clone());
+                let held = metrics::gauge!("weir_community_media_failures_held");
+                held.set(self.0.failed.entry_count() as f64);
             }
             return Err(failed.into());
         }

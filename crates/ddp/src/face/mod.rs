@@ -96,8 +96,8 @@ impl Face {
         let clock = community.env().clock.clone();
         let shelf = Shelf::start(&community, documents, setup.shutdown.clone());
         Self(Arc::new(Inner {
-            tokens: Tokens::new(community.clone()),
-            limiter: Limiter::new(clock.clone()),
+            tokens: Tokens::new("ddp", community.clone()),
+            limiter: Limiter::new("ddp", clock.clone()),
             log_ins_by_name: Throttle::new("ddp_log_ins_by_name", clock, !setup.dev, 10, 60_000),
             documents: documents.clone(),
             shelf,

@@ -118,6 +118,11 @@ impl LogIns {
         }
     }
 
+    /// Digests of passwords in memory.
+    pub(crate) fn passwords_held(&self) -> u64 {
+        self.right.entry_count()
+    }
+
     /// Whether whoever logs in as `name` from `source` may try.
     fn may_try(&self, name: &str, source: IpAddr) -> Result<(), Failure> {
         let source = Network::source_of(source).to_string();

@@ -95,6 +95,11 @@ impl Lanes {
         }
     }
 
+    /// Messages that wait for their turn.
+    pub(crate) fn held(&self) -> u64 {
+        self.lanes.iter().map(|lane| lane.waiting.lock().len() as u64).sum()
+    }
+
     /// Puts a message behind those of the same sender.
     pub(crate) fn put(&self, parcel: Parcel) {
         if let Some(session) = &parcel.session {

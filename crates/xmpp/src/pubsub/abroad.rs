@@ -50,6 +50,11 @@ fn key(owner: &str, contact: &str) -> Box<str> {
 }
 
 impl Abroad {
+    /// Apps in memory.
+    pub(crate) fn held(&self) -> u64 {
+        self.apps.weighted_size()
+    }
+
     /// `owner` has got presence of the app at `from`; without capabilities, or when it is gone, it
     /// is forgotten. Whether it was not known so before.
     fn note(&self, owner: &str, from: &Jid, caps: Option<&Caps>) -> bool {

@@ -69,6 +69,11 @@ impl Caps {
 }
 
 impl Interests {
+    /// Hashes in memory.
+    pub(crate) fn held(&self) -> u64 {
+        self.known.entry_count()
+    }
+
     /// Whether the app of `session` wants to hear of `node`.
     pub(super) fn wants(&self, session: &Session, node: &str) -> bool {
         let Some(tail) = session.state().presence.clone() else { return false };

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use metrics::Gauge;
 use parking_lot::Mutex;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{self, Receiver, Sender};
-use weir_fetch::BreakerEntry;
+use weir_fetch::{Breaker, BreakerEntry};
 
 use super::{Servers, undelivered};
 use crate::wire::{Condition, Stanza, StanzaError};
@@ -39,13 +40,36 @@ pub(super) struct Waiting {
 struct Weight {
     bytes: usize,
     lane: Arc<AtomicUsize>,
-    all: Arc<AtomicUsize>,
+    all: Arc<All>,
+}
+
+/// What waits in all lanes together, in bytes.
+struct All {
+    bytes: AtomicUsize,
+    held: Gauge,
+}
+
+impl Default for All {
+    fn default() -> Self {
+        let held = metrics::gauge!("weir_xmpp_lanes_held_bytes");
+        Self { bytes: AtomicUsize::new(0), held }
+    }
+}
+
+impl Weight {
+    fn new(bytes: usize, lane: &Arc<AtomicUsize>, all: &Arc<All>) -> Self {
+        lane.fetch_add(bytes, Relaxed);
+        all.bytes.fetch_add(bytes, Relaxed);
+        all.held.increment(bytes as f64);
+        Self { bytes, lane: lane.clone(), all: all.clone() }
+    }
 }
 
 impl Drop for Weight {
     fn drop(&mut self) {
         self.lane.fetch_sub(self.bytes, Relaxed);
-        self.all.fetch_sub(self.bytes, Relaxed);
+        self.all.bytes.fetch_sub(self.bytes, Relaxed);
+        self.all.held.decrement(self.bytes as f64);
     }
 }
 
@@ -58,7 +82,7 @@ struct Lane {
 #[derive(Default)]
 pub(super) struct Lanes {
     lanes: Mutex<HashMap<Pair, Lane>>,
-    bytes: Arc<AtomicUsize>,
+    all: Arc<All>,
 }
 
 impl Servers {
@@ -81,8 +105,8 @@ impl Servers {
     }
 
     fn enqueue(&self, pair: Pair, text: String, head: Stanza) -> Result<(), Box<Stanza>> {
-        let all = &self.lanes;
-        let mut lanes = all.lanes.lock();
+        let all = &self.lanes.all;
+        let mut lanes = self.lanes.lanes.lock();
         let is_full = all.bytes.load(Relaxed) + text.len() > ALL_BYTES_MAX;
         if is_full || (lanes.len() >= LANES_MAX && !lanes.contains_key(&pair)) {
             return Err(Box::new(head));
@@ -94,9 +118,8 @@ impl Servers {
             tokio::spawn(self.clone().run_lane(pair.clone(), receiver));
             lane
         });
-        let waiting = lane.bytes.fetch_add(text.len(), Relaxed);
-        all.bytes.fetch_add(text.len(), Relaxed);
-        let weight = Weight { bytes: text.len(), lane: lane.bytes.clone(), all: all.bytes.clone() };
+        let waiting = lane.bytes.load(Relaxed);
+        let weight = Weight::new(text.len(), &lane.bytes, all);
         if waiting > 0 && waiting + text.len() > WAITING_BYTES_MAX {
             return Err(Box::new(head));
         }
@@ -169,7 +192,9 @@ impl Servers {
             any.map(|any| breakers.remove(&any));
         }
         let now = self.xmpp.env().clock.now();
-        breakers.entry(domain.to_owned()).or_default().enter(now)
+        let entered = breakers.entry(domain.to_owned()).or_default().enter(now);
+        tell_breakers(&breakers);
+        entered
     }
 
     /// What came of the try.
@@ -184,8 +209,13 @@ impl Servers {
         }
         if breaker.is_idle() {
             breakers.remove(domain);
+            tell_breakers(&breakers);
         }
     }
+}
+
+fn tell_breakers(breakers: &HashMap<String, Breaker>) {
+    metrics::gauge!("weir_xmpp_breakers_held").set(breakers.len() as f64);
 }
 
 fn new_lane() -> (Lane, Receiver<Waiting>) {

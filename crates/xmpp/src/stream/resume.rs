@@ -34,6 +34,13 @@ pub(crate) struct Detached {
     over: Over,
 }
 
+impl Detached {
+    /// Times at which sessions without a connection end, and sessions that are over.
+    pub(crate) fn held(&self) -> [u64; 2] {
+        [self.waiting.lock().len() as u64, self.over.0.lock().len() as u64]
+    }
+}
+
 /// Sessions that cannot be resumed any more, the newest at the end: how much of what their clients
 /// sent was done, so that these do not send it again.
 #[derive(Default)]

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use metrics::Gauge;
 use parking_lot::Mutex;
 
 /// How many connections come from where.
@@ -11,6 +12,7 @@ pub(super) struct Sources {
     counts: Mutex<HashMap<IpAddr, u32>>,
     /// From each at once.
     max: u32,
+    held: Gauge,
 }
 
 /// A place among the connections from one address.
@@ -22,7 +24,9 @@ pub(super) struct Place {
 impl Sources {
     /// So many from each.
     pub(super) fn new(max: u32) -> Self {
-        Self { counts: Mutex::default(), max }
+        // Of all ways to come in together.
+        let held = metrics::gauge!("weir_xmpp_sources_held");
+        Self { counts: Mutex::default(), max, held }
     }
 
     /// A place for one more from `address`, unless it has all it may have.
@@ -34,6 +38,9 @@ impl Sources {
             return None;
         }
         *count += 1;
+        if *count == 1 {
+            self.held.increment(1.0);
+        }
         Some(Place { sources: self.clone(), address })
     }
 }
@@ -45,6 +52,7 @@ impl Drop for Place {
             *count -= 1;
             if *count == 0 {
                 sources.remove(&self.address);
+                self.sources.held.decrement(1.0);
             }
         }
     }

@@ -22,6 +22,9 @@ pub const OUTBOX_BYTES_MAX: usize = 1024 * 1024;
 pub const OUTBOX_STANZAS_MAX: usize = 5_000;
 /// Messages of one session that are being made durable at once; then it is not read.
 pub const IN_FLIGHT_MAX: u16 = 128;
+/// What other servers and components sent and one lane has not made durable yet, in bytes; then
+/// they are not read.
+pub const LANE_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Messages that are made durable together.
 pub const BATCH_MESSAGES_MAX: usize = 256;
 /// How long the peer may take to accept what is written.

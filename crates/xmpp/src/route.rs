@@ -51,12 +51,16 @@ impl Xmpp {
     }
 
     /// Takes a stanza that another server or a component sent, once its `from` is proven. It is
-    /// worked in the order of the sender when the answer is awaited before the next.
-    pub fn receive_remote(&self, stanza: Stanza) -> Option<Work> {
-        if stanza.from.is_none() || stanza.to.is_none() {
-            return None;
+    /// worked in the order of the sender when this is awaited before the next, and waits while too
+    /// many messages do.
+    pub async fn receive_remote(&self, stanza: Stanza) {
+        let (Some(from), Some(_)) = (&stanza.from, &stanza.to) else { return };
+        if stanza.kind == Kind::Message {
+            self.lanes.room(from.bare_str()).await;
         }
-        self.route(stanza)
+        if let Some(work) = self.route(stanza) {
+            work.await;
+        }
     }
 
     /// Sends a stanza of a service or of the server itself to whomever it is for.

@@ -38,12 +38,15 @@ pub(crate) struct Parcel {
     pub author: Option<Author>,
     /// Other full addresses of the same account where it goes.
     pub also: Vec<Jid>,
+    /// What it takes in memory, in bytes, at least, where it is of no session: a session is held
+    /// back by the count of its messages.
+    pub bytes: usize,
 }
 
 impl Parcel {
     /// A message of nobody in particular of here.
     pub(crate) fn new(message: Stanza, kept: Kept) -> Self {
-        Self { session: None, message, kept, author: None, also: Vec::new() }
+        Self { session: None, message, kept, author: None, also: Vec::new(), bytes: 0 }
     }
 }
 
@@ -62,8 +65,48 @@ pub(crate) struct Lanes {
 
 #[derive(Default)]
 struct Lane {
-    waiting: Mutex<Vec<Parcel>>,
+    waiting: Mutex<Waiting>,
     wake: Notify,
+    /// Some of what came from elsewhere is done.
+    eased: Notify,
+}
+
+#[derive(Default)]
+struct Waiting {
+    parcels: Vec<Parcel>,
+    /// What those of no session take, in bytes, also while they are worked.
+    bytes: usize,
+}
+
+impl Lane {
+    fn put(&self, mut parcel: Parcel) {
+        if parcel.session.is_none() {
+            parcel.bytes = size_of::<Parcel>() + parcel.message.element.heap_bytes();
+        }
+        let mut waiting = self.waiting.lock();
+        waiting.bytes += parcel.bytes;
+        waiting.parcels.push(parcel);
+        drop(waiting);
+        self.wake.notify_one();
+    }
+
+    /// What is to be made durable together next.
+    fn take(&self) -> Vec<Parcel> {
+        let mut waiting = self.waiting.lock();
+        let count = waiting.parcels.len().min(limits::BATCH_MESSAGES_MAX);
+        match count == waiting.parcels.len() {
+            true => std::mem::take(&mut waiting.parcels),
+            false => waiting.parcels.drain(..count).collect(),
+        }
+    }
+
+    /// So much of what came from elsewhere is done.
+    fn ease(&self, bytes: usize) {
+        if bytes > 0 {
+            self.waiting.lock().bytes -= bytes;
+            self.eased.notify_waiters();
+        }
+    }
 }
 
 /// A message as the unit of work sees it.
@@ -97,7 +140,25 @@ impl Lanes {
 
     /// Messages that wait for their turn.
     pub(crate) fn held(&self) -> u64 {
-        self.lanes.iter().map(|lane| lane.waiting.lock().len() as u64).sum()
+        self.lanes.iter().map(|lane| lane.waiting.lock().parcels.len() as u64).sum()
+    }
+
+    fn of(&self, from: &str) -> &Lane {
+        let at = self.hasher.hash_one(from) as usize % self.lanes.len();
+        &self.lanes[at]
+    }
+
+    /// Waits until less than [`limits::LANE_BYTES_MAX`] wait where what `from` sends does: whoever
+    /// reads it from elsewhere reads no faster than the disk takes it.
+    pub(crate) async fn room(&self, from: &str) {
+        let lane = self.of(from);
+        loop {
+            let eased = lane.eased.notified();
+            if lane.waiting.lock().bytes < limits::LANE_BYTES_MAX {
+                return;
+            }
+            eased.await;
+        }
     }
 
     /// Puts a message behind those of the same sender.
@@ -109,23 +170,14 @@ impl Lanes {
             Some(session) => session.bare(),
             None => parcel.message.from.as_ref().map_or("", |from| from.bare_str()),
         };
-        let at = self.hasher.hash_one(from) as usize % self.lanes.len();
-        let lane = &self.lanes[at];
-        lane.waiting.lock().push(parcel);
-        lane.wake.notify_one();
+        let lane = self.of(from);
+        lane.put(parcel);
     }
 }
 
 async fn run(xmpp: Xmpp, lane: Arc<Lane>) {
     loop {
-        let batch = {
-            let mut waiting = lane.waiting.lock();
-            let count = waiting.len().min(limits::BATCH_MESSAGES_MAX);
-            match count == waiting.len() {
-                true => std::mem::take(&mut *waiting),
-                false => waiting.drain(..count).collect(),
-            }
-        };
+        let batch = lane.take();
         if batch.is_empty() {
             let over = xmpp.shutdown.is_cancelled() && xmpp.router.sessions() == 0;
             if over {
@@ -137,7 +189,9 @@ async fn run(xmpp: Xmpp, lane: Arc<Lane>) {
             }
             continue;
         }
+        let bytes = batch.iter().map(|parcel| parcel.bytes).sum();
         work(&xmpp, batch).await;
+        lane.ease(bytes);
     }
 }
 
@@ -328,4 +382,37 @@ fn beginning(message: &Stanza) -> String {
         says.push('…');
     }
     says
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+    use crate::wire::Kind;
+
+    #[test]
+    fn others_are_read_no_faster_than_what_they_sent_is_done() {
+        let lanes = Lanes::new(Dialect::Sqlite);
+        let parcel = |bytes: usize| {
+            let mut message = Stanza::new(Kind::Message);
+            message.from = Jid::parse("romeo@elsewhere.example").ok();
+            let body = Element::new("body", ns::CLIENT).with_text("x".repeat(bytes));
+            message.element = message.element.with_child(body);
+            Parcel::new(message, Kept::Archived)
+        };
+        let from = "romeo@elsewhere.example";
+        for _ in 0..3 {
+            assert!(lanes.room(from).now_or_never().is_some());
+            lanes.put(parcel(limits::LANE_BYTES_MAX / 3 + 1));
+        }
+        let mut room = Box::pin(lanes.room(from));
+        assert!(room.as_mut().now_or_never().is_none());
+        let lane = lanes.of(from);
+        let batch = lane.take();
+        assert!(room.as_mut().now_or_never().is_none(), "it is on its way to the disk");
+        lane.ease(batch.iter().map(|parcel| parcel.bytes).sum());
+        assert!(room.as_mut().now_or_never().is_some());
+        assert_eq!((batch.len(), lane.waiting.lock().bytes), (3, 0));
+    }
 }

@@ -162,9 +162,7 @@ async fn take(xmpp: &Xmpp, domain: &str, element: Element) -> Result<(), StreamE
     }
     let stanza = Stanza::of(element)
         .map_err(|_| StreamError::new(StreamCondition::UnsupportedStanzaType))?;
-    if let Some(work) = xmpp.receive_remote(stanza) {
-        work.await;
-    }
+    xmpp.receive_remote(stanza).await;
     Ok(())
 }
 

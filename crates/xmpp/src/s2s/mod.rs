@@ -127,9 +127,7 @@ impl Servers {
     /// Works a stanza of another server, in its order.
     async fn receive(&self, stanza: Stanza) {
         metrics::counter!("weir_xmpp_remote_stanzas_total", "way" => "in").increment(1);
-        if let Some(work) = self.xmpp.receive_remote(stanza) {
-            work.await;
-        }
+        self.xmpp.receive_remote(stanza).await;
     }
 }
 

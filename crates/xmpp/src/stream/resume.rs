@@ -1,6 +1,6 @@
 //! Sessions that can be taken up by another connection (XEP-0198 section 5).
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,13 +29,13 @@ const OVER_MAX: usize = 10_000;
 #[derive(Default)]
 pub(crate) struct Detached {
     by_id: Mutex<HashMap<Arc<str>, Entry>>,
-    /// Without a connection, in the order in which they end.
-    waiting: Mutex<VecDeque<(Instant, Arc<str>)>>,
+    /// Those without a connection, in the order in which they end.
+    waiting: Mutex<BTreeSet<(Instant, Arc<str>)>>,
     over: Over,
 }
 
 impl Detached {
-    /// Times at which sessions without a connection end, and sessions that are over.
+    /// Sessions without a connection, and sessions that are over.
     pub(crate) fn held(&self) -> [u64; 2] {
         [self.waiting.lock().len() as u64, self.over.0.lock().len() as u64]
     }
@@ -156,7 +156,7 @@ impl Hold {
             entry.until = Some(until);
             entry.session.clone()
         };
-        xmpp.detached.waiting.lock().push_back((until, self.id.clone()));
+        xmpp.detached.waiting.lock().insert((until, self.id.clone()));
         let (is_over, has_unread) = {
             let mut state = session.state();
             state.is_detached = true;
@@ -185,13 +185,13 @@ impl Hold {
 /// Ends `session` at once if it waits to be taken up. Whether it did.
 pub(crate) fn end_detached(xmpp: &Xmpp, session: &Arc<Session>) -> bool {
     let Some(id) = session.state().sm().and_then(|sm| sm.id.clone()) else { return false };
-    {
+    let until = {
         let mut by_id = xmpp.detached.by_id.lock();
-        if by_id.get(&id).is_none_or(|entry| entry.until.is_none()) {
-            return false;
-        }
+        let Some(until) = by_id.get(&id).and_then(|entry| entry.until) else { return false };
         by_id.remove(&id);
-    }
+        until
+    };
+    xmpp.detached.waiting.lock().remove(&(until, id.clone()));
     xmpp.detached.over.remember(id, session);
     super::session::finish(xmpp, session);
     true
@@ -202,13 +202,13 @@ pub(crate) fn expire(xmpp: &Xmpp) {
     let now = Instant::now();
     loop {
         let mut waiting = xmpp.detached.waiting.lock();
-        if waiting.front().is_none_or(|(until, _)| *until > now) {
+        if waiting.first().is_none_or(|(until, _)| *until > now) {
             return;
         }
-        let Some((until, id)) = waiting.pop_front() else { return };
+        let Some((until, id)) = waiting.pop_first() else { return };
         drop(waiting);
         let mut by_id = xmpp.detached.by_id.lock();
-        // One that was taken up and lost again waits at another place of the line.
+        // It may have been taken up in this moment.
         if by_id.get(&id).is_none_or(|entry| entry.until != Some(until)) {
             continue;
         }
@@ -259,10 +259,13 @@ pub(crate) async fn resume(
     session.close(Closed::Resumed);
     let permit = tokio::time::timeout(LET_GO, attached.acquire_owned()).await;
     let permit = permit.ok().and_then(Result::ok).ok_or_else(unknown)?;
-    {
+    let until = {
         let mut by_id = xmpp.detached.by_id.lock();
         // It may have ended meanwhile.
-        by_id.get_mut(&known).ok_or_else(unknown)?.until = None;
+        by_id.get_mut(&known).ok_or_else(unknown)?.until.take()
+    };
+    if let Some(until) = until {
+        xmpp.detached.waiting.lock().remove(&(until, known.clone()));
     }
     let hold = Hold { id: known.clone(), _permit: permit };
     let unserved = Unserved::taken_up(xmpp, session.clone(), hold);

@@ -62,9 +62,10 @@ impl Measured {
         results.insert("deliveries".into(), json!(self.count.came()));
         results.insert("repeated".into(), json!(self.count.repeated()));
         results.insert("tries_elsewhere".into(), json!(self.count.elsewhere()));
-        let Signatures { verified, wrong } = self.signatures;
+        let Signatures { verified, wrong, unknown } = self.signatures;
         results.insert("signatures_verified".into(), json!(verified));
         results.insert("signatures_wrong".into(), json!(wrong));
+        results.insert("signatures_unknown".into(), json!(unknown));
         let rss = self.looks.iter().map(|look| look.rss_bytes).max().unwrap_or(0);
         results.insert("rss_max_bytes".into(), json!(rss));
         results.insert("server_processor_s".into(), rounded(self.used_s));

@@ -348,7 +348,7 @@ impl Maker<'_> {
             note.mentions.push((person.address.clone(), person.uri.clone()));
         }
         if self.below(3) == 0 {
-            note.tags.push(format!("storm{}", self.below(200)));
+            note.tags.push(format!("storm{}x{}", self.wanted.seed, self.below(200)));
         }
         let (is_reply, more) = (note.in_reply_to.is_some(), self.below(6));
         let (edited, deleted, real) = (false, false, true);

@@ -185,7 +185,7 @@ impl Sample {
 ///
 /// # Errors
 /// When the server cannot be used, or a file cannot be written; and, once that is done, when
-/// something good was not accepted, is missing, or could not be checked.
+/// something good was not accepted, is missing, was not signed rightly, or could not be checked.
 #[allow(clippy::print_stdout)]
 pub async fn run(options: Options) -> Result<()> {
     let is_possible = |minutes: f64| minutes > 0.0 && minutes <= MINUTES_MAX && options.rate > 0;

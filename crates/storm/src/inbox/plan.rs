@@ -12,7 +12,7 @@ const OTHERS_FROM: u64 = 2_000_000_000;
 /// How large an oversized note is, in bytes.
 const OVERSIZED_BYTES: usize = 3 * 1024 * 1024;
 /// An edit by who may not is newer than any other, by so many ms.
-const USURPED_AFTER_MS: i64 = 60_000;
+const USURPED_AFTER_MS: i64 = 2_000;
 /// What a note says first that was edited, and one that was edited by who may not.
 pub(super) const EDITED: &str = "Edited note";
 pub(super) const USURPED: &str = "Usurped note";

@@ -158,6 +158,7 @@ impl Measured {
         put("documents_fetched", json!(self.fetches));
         put("signatures_verified", json!(self.signatures.verified));
         put("signatures_wrong", json!(self.signatures.wrong));
+        put("signatures_unknown", json!(self.signatures.unknown));
         if let Some(Settled { misses, after_s }) = &self.settled {
             put("settled_s", rounded(*after_s));
             for kind in KINDS {

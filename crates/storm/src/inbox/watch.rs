@@ -145,6 +145,9 @@ pub(super) async fn run(mut watch: Watch, began: Instant) -> Watched {
             }
         }
     }
+    if let Some(look) = looks.last_mut() {
+        look.peak_bytes = look.peak_bytes.max(pid.map_or(0, machine::peak_bytes_of));
+    }
     Watched { looks, visible_at, changed_at: changed }
 }
 

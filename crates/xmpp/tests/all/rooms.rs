@@ -451,7 +451,7 @@ async fn a_newcomer_and_a_crowd_are_told_of_each_other() {
              {muc}</presence>"
         );
         let stanza = Stanza::of(parse::element(&enters).unwrap()).unwrap();
-        place.xmpp.receive_remote(stanza).unwrap().await;
+        place.xmpp.receive_remote(stanza).await;
         alice.until_ping().await;
     }
     let mut bob = place.logged_in("bob", "home").await;

@@ -417,12 +417,14 @@ impl Xmpp {
     /// What is held in memory of what came from outside, as metrics.
     fn tell_held(&self) {
         let [detached, over] = self.detached.held();
+        let [messages, bytes] = self.lanes.held();
         let questions = self.questions.lock().len() as u64;
         for (name, held) in [
             ("weir_xmpp_abroad_held", self.abroad.held()),
             ("weir_xmpp_interests_held", self.interests.held()),
             ("weir_xmpp_passwords_held", self.log_ins.passwords_held()),
-            ("weir_xmpp_messages_held", self.lanes.held()),
+            ("weir_xmpp_messages_held", messages),
+            ("weir_xmpp_messages_held_bytes", bytes),
             ("weir_xmpp_detached_held", detached),
             ("weir_xmpp_over_held", over),
             ("weir_xmpp_pushes_held", self.pushes.held()),

@@ -22,8 +22,8 @@ pub const OUTBOX_BYTES_MAX: usize = 1024 * 1024;
 pub const OUTBOX_STANZAS_MAX: usize = 5_000;
 /// Messages of one session that are being made durable at once; then it is not read.
 pub const IN_FLIGHT_MAX: u16 = 128;
-/// What other servers and components sent and one lane has not made durable yet, in bytes; then
-/// they are not read.
+/// What came by no session, but from other servers, components and rooms, and one lane has not made
+/// durable yet, in bytes; then more of it is not read.
 pub const LANE_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Messages that are made durable together.
 pub const BATCH_MESSAGES_MAX: usize = 256;

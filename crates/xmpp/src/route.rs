@@ -51,12 +51,12 @@ impl Xmpp {
     }
 
     /// Takes a stanza that another server or a component sent, once its `from` is proven. It is
-    /// worked in the order of the sender when this is awaited before the next, and waits while too
-    /// many messages do.
+    /// worked in the order of the sender when this is awaited before the next. Messages wait while
+    /// too many do, those too that are not kept: they come in order.
     pub async fn receive_remote(&self, stanza: Stanza) {
         let (Some(from), Some(_)) = (&stanza.from, &stanza.to) else { return };
         if stanza.kind == Kind::Message {
-            self.lanes.room(from.bare_str()).await;
+            self.room_to_keep(from.bare_str()).await;
         }
         if let Some(work) = self.route(stanza) {
             work.await;

@@ -38,6 +38,7 @@ impl Default for Again {
 impl Again {
     /// What they take now, about, in bytes.
     pub(super) fn held_bytes(&self) -> u64 {
+        self.0.run_pending_tasks();
         self.0.weighted_size()
     }
 

@@ -242,8 +242,8 @@ impl Meetings {
 
     /// Ends, places, and bytes of what comes again.
     pub(super) fn held(&self) -> [u64; 3] {
-        let places = self.state.lock().places.len() as u64;
-        [self.ends.entry_count(), places, self.again.held_bytes()]
+        self.ends.run_pending_tasks();
+        [self.ends.entry_count(), self.state.lock().places.len() as u64, self.again.held_bytes()]
     }
 
     /// A message whose key could not be had waits for its next try.

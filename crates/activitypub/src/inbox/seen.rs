@@ -159,6 +159,7 @@ fn digest(parts: &[&[u8]]) -> [u8; 32] {
 impl Seen {
     /// Messages in memory, and keys that are wanted again.
     pub(super) fn held(&self) -> [u64; 2] {
+        self.wanted.run_pending_tasks();
         [self.messages.lock().len() as u64, self.wanted.entry_count()]
     }
 

@@ -49,7 +49,10 @@ impl Default for Ledger {
 impl Sources {
     /// Networks in memory that forged, and that named keys which are nowhere.
     pub(super) fn held(&self) -> [u64; 2] {
-        [&self.forgeries, &self.nameless].map(|ledger| ledger.0.entry_count())
+        [&self.forgeries, &self.nameless].map(|Ledger(known)| {
+            known.run_pending_tasks();
+            known.entry_count()
+        })
     }
 
     /// A signature from `source` did not fit what it claims.

@@ -38,6 +38,7 @@ impl Crowds {
 
     /// Servers of which that is remembered.
     pub(super) fn held(&self) -> u64 {
+        self.0.run_pending_tasks();
         self.0.entry_count()
     }
 

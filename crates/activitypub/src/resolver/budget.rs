@@ -93,6 +93,7 @@ impl Budgets {
 
     /// What is held, by the names of the metrics.
     pub(super) fn held(&self) -> [(&'static str, u64); 3] {
+        self.failures.run_pending_tasks();
         [
             ("weir_activitypub_budgets_held", self.counts.entry_count()),
             ("weir_activitypub_failures_held", self.failures.entry_count()),

@@ -31,6 +31,7 @@ impl Default for Refetched {
 impl Refetched {
     /// Keys in memory.
     pub(super) fn held(&self) -> u64 {
+        self.0.run_pending_tasks();
         self.0.entry_count()
     }
 

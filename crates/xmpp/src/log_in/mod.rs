@@ -120,6 +120,7 @@ impl LogIns {
 
     /// Digests of passwords in memory.
     pub(crate) fn passwords_held(&self) -> u64 {
+        self.right.run_pending_tasks();
         self.right.entry_count()
     }
 

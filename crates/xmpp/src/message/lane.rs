@@ -69,6 +69,8 @@ struct Lane {
     wake: Notify,
     /// Some of what came from elsewhere is done.
     eased: Notify,
+    /// Who waits for that, in turn.
+    turn: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
@@ -81,7 +83,9 @@ struct Waiting {
 impl Lane {
     fn put(&self, mut parcel: Parcel) {
         if parcel.session.is_none() {
-            parcel.bytes = size_of::<Parcel>() + parcel.message.element.heap_bytes();
+            let Stanza { from, to, element, .. } = &parcel.message;
+            let names: usize = [from, to].into_iter().flatten().map(|jid| jid.as_str().len()).sum();
+            parcel.bytes = size_of::<Parcel>() + names + element.heap_bytes();
         }
         let mut waiting = self.waiting.lock();
         waiting.bytes += parcel.bytes;
@@ -138,9 +142,12 @@ impl Lanes {
         }
     }
 
-    /// Messages that wait for their turn.
-    pub(crate) fn held(&self) -> u64 {
-        self.lanes.iter().map(|lane| lane.waiting.lock().parcels.len() as u64).sum()
+    /// Messages that wait for their turn, and what those of no session take, in bytes.
+    pub(crate) fn held(&self) -> [u64; 2] {
+        self.lanes.iter().fold([0; 2], |[messages, bytes], lane| {
+            let waiting = lane.waiting.lock();
+            [messages + waiting.parcels.len() as u64, bytes + waiting.bytes as u64]
+        })
     }
 
     fn of(&self, from: &str) -> &Lane {
@@ -148,10 +155,10 @@ impl Lanes {
         &self.lanes[at]
     }
 
-    /// Waits until less than [`limits::LANE_BYTES_MAX`] wait where what `from` sends does: whoever
-    /// reads it from elsewhere reads no faster than the disk takes it.
-    pub(crate) async fn room(&self, from: &str) {
+    /// Waits until less than [`limits::LANE_BYTES_MAX`] wait where what `from` sends does.
+    async fn room(&self, from: &str) {
         let lane = self.of(from);
+        let _turn = lane.turn.lock().await;
         loop {
             let eased = lane.eased.notified();
             if lane.waiting.lock().bytes < limits::LANE_BYTES_MAX {
@@ -172,6 +179,17 @@ impl Lanes {
         };
         let lane = self.of(from);
         lane.put(parcel);
+    }
+}
+
+impl Xmpp {
+    /// Waits until there is room for more of what is kept of `from`, or the process stops: whoever
+    /// reads it from elsewhere reads no faster than the disk takes it.
+    pub(crate) async fn room_to_keep(&self, from: &str) {
+        tokio::select! {
+            () = self.lanes.room(from) => {}
+            () = self.shutdown.cancelled() => {}
+        }
     }
 }
 

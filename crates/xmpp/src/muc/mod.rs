@@ -156,7 +156,13 @@ async fn message(xmpp: &Xmpp, stanza: &Stanza, from: &Jid, to: &Jid) -> Result<(
             true => subject::change(xmpp, &room, stanza, from).await,
             false => say::say(xmpp, &room, stanza, from).await,
         },
-        _ if to.resource().is_some() => private::write(xmpp, &room, stanza, from, to),
-        _ => private::to_room(xmpp, &room, stanza, from).await,
+        _ => {
+            // What comes of it waits for the disk as the room's.
+            xmpp.room_to_keep(to.bare_str()).await;
+            match to.resource() {
+                Some(_) => private::write(xmpp, &room, stanza, from, to),
+                None => private::to_room(xmpp, &room, stanza, from).await,
+            }
+        }
     }
 }

@@ -52,6 +52,7 @@ fn key(owner: &str, contact: &str) -> Box<str> {
 impl Abroad {
     /// Apps in memory.
     pub(crate) fn held(&self) -> u64 {
+        self.apps.run_pending_tasks();
         self.apps.weighted_size()
     }
 

@@ -71,6 +71,7 @@ impl Caps {
 impl Interests {
     /// Hashes in memory.
     pub(crate) fn held(&self) -> u64 {
+        self.known.run_pending_tasks();
         self.known.entry_count()
     }
 

@@ -223,8 +223,11 @@ pub(crate) fn expire(xmpp: &Xmpp) {
 pub(crate) fn expire_all(xmpp: &Xmpp) {
     let waiting = std::mem::take(&mut *xmpp.detached.waiting.lock());
     for (_, id) in waiting {
-        let entry = xmpp.detached.by_id.lock().remove(&id);
-        if let Some(entry) = entry.filter(|entry| entry.until.is_some()) {
+        let mut by_id = xmpp.detached.by_id.lock();
+        let is_waiting = by_id.get(&id).is_some_and(|entry| entry.until.is_some());
+        let entry = if is_waiting { by_id.remove(&id) } else { None };
+        drop(by_id);
+        if let Some(entry) = entry {
             super::session::finish(xmpp, &entry.session);
         }
     }

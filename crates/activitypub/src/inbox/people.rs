@@ -27,7 +27,6 @@ impl Default for People {
 impl People {
     /// People in memory.
     pub(super) fn held(&self) -> u64 {
-        self.0.run_pending_tasks();
         self.0.entry_count()
     }
 }

@@ -21,7 +21,7 @@ const ONE_IN: u64 = 16;
 /// How often a key is asked for, and how long after the last time: the server may just be ending.
 const TRIES: u32 = 5;
 const AGAIN_AFTER: Duration = Duration::from_secs(2);
-/// Of how many that are wrong it is told why.
+/// Of how many that are wrong, or not known, it is told why.
 const EXAMPLES: u64 = 3;
 /// What has to be signed: else somebody could say it elsewhere, much later, or otherwise.
 const COVERED: [&str; 4] = ["(request-target)", "host", "date", "digest"];
@@ -80,8 +80,9 @@ impl Verifier {
             Ok(signature) => match self.key_of(courier, fediverse, signature).await {
                 Ok(key) => signature.check(&key, host, head, body),
                 Err(error) => {
-                    self.unknown.fetch_add(1, Ordering::Relaxed);
-                    eprintln!("whether a delivery is signed rightly is not known: {error:#}");
+                    if self.unknown.fetch_add(1, Ordering::Relaxed) < EXAMPLES {
+                        eprintln!("whether a delivery is signed rightly is not known: {error:#}");
+                    }
                     return;
                 }
             },
@@ -163,7 +164,8 @@ impl<'h> Signature<'h> {
         let said: Value = serde_json::from_slice(body).context("it is no JSON")?;
         let (by, owner) = (said["actor"].as_str().unwrap_or_default(), self.owner());
         // What others said is passed on by somebody of the server (ActivityPub, 7.1.2).
-        let is_own = origin(by).is_some() && origin(by) == origin(owner);
+        let author = origin(by).context("nobody says it")?;
+        let is_own = Some(author) == origin(owner);
         ensure!(!is_own || by == owner, "{by} says it, signed by {owner}");
         Ok(())
     }
@@ -275,6 +277,9 @@ mod tests {
         assert_eq!(why(head(&fediverse, "here", &own, undated), &own).await, "date is not signed");
         let passed_on = by(0);
         assert_eq!(why(head(&fediverse, "here", &passed_on, same), &passed_on).await, "");
+        let nobody = "{}";
+        let unsaid = why(head(&fediverse, "here", nobody, same), nobody).await;
+        assert_eq!(unsaid, "nobody says it");
         let neighbour = format!("{}/users/a3", fediverse.names().origin(1));
         let neighbours = own.replace(&fediverse.actor_uri(1), &neighbour);
         let why = why(head(&fediverse, "here", &neighbours, same), &neighbours).await;
